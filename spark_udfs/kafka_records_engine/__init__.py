@@ -1,5 +1,5 @@
-"""From bytes to columns, for Kafka's records and a user's own: logs, columns, sources and Spark functions.
+"""From bytes to columns, for Kafka's records and for your own: logs, columns, sources and Spark functions.
 
-It knows no record: schemas are handed to it. Only `kafka_records_engine.spark` imports PySpark, and nothing here needs
-msgspec.
+No record type is built in: callers pass the schemas. Only `kafka_records_engine.spark` imports PySpark, and nothing
+here needs msgspec.
 """

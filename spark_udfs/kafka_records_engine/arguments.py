@@ -1,7 +1,7 @@
 """Checks the arguments of public functions at once, so that an error names the argument.
 
-Each function takes the name of an argument and what was given for it. It raises TypeError, which says what is expected
-and what came, for a value of the wrong kind, and ValueError for one of the right kind that makes no sense.
+Each function takes the name of an argument and its value. It raises TypeError for a value of the wrong type, with the
+expected type and the value in the message, and ValueError for a value of the right type that makes no sense.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 
 def text(name: str, given: object) -> str:
-    """A string."""
+    """The argument as a string."""
     if not isinstance(given, str):
         raise _wrong(name, "a string", given)
     return given
 
 
 def texts(name: str, given: object) -> tuple[str, ...]:
-    """One string or several."""
+    """The argument, one string or several, as a tuple."""
     if isinstance(given, str):
         return (given,)
     if not isinstance(given, Iterable) or isinstance(given, bytes):
@@ -37,7 +37,7 @@ def names(name: str, given: object) -> tuple[str, ...]:
 
 
 def count(name: str, given: object, of: str) -> int:
-    """A number of `of`, 1 or more."""
+    """The argument as a number of `of`, 1 or more."""
     if isinstance(given, bool) or not isinstance(given, int):
         raise _wrong(name, f"a number of {of}", given)
     if given < 1:
@@ -46,21 +46,21 @@ def count(name: str, given: object, of: str) -> int:
 
 
 def flag(name: str, given: object) -> bool:
-    """True or False. Strings are rejected, because even "no" would be true."""
+    """The argument, which must be True or False. Strings are rejected, because even "no" would be true."""
     if not isinstance(given, bool):
         raise _wrong(name, "True or False", given)
     return given
 
 
 def function(name: str, given: object) -> Callable[..., Any]:
-    """Something to call."""
+    """The argument, which must be callable."""
     if not callable(given):
         raise _wrong(name, "a function", given)
     return given
 
 
 def path(name: str, given: object) -> str:
-    """A path, as a text."""
+    """The argument as the string of a path."""
     if not isinstance(given, str | PathLike):
         raise _wrong(name, "a path", given)
     found: str | bytes = fspath(given)
@@ -70,13 +70,13 @@ def path(name: str, given: object) -> str:
 
 
 def session(name: str, given: Any) -> None:
-    """A SparkSession, of classic Spark or Spark Connect."""
+    """Check that the argument is a SparkSession, of classic Spark or Spark Connect."""
     if not hasattr(given, "createDataFrame"):
         raise _wrong(name, "a SparkSession", given)
 
 
 def frame(name: str, given: Any) -> None:
-    """A DataFrame, of classic Spark or Spark Connect."""
+    """Check that the argument is a DataFrame, of classic Spark or Spark Connect."""
     if not hasattr(given, "sparkSession"):
         raise _wrong(name, "a DataFrame of Spark", given)
 

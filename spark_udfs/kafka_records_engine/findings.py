@@ -15,73 +15,71 @@ if TYPE_CHECKING:
 Severity = Literal["damage", "note"]
 
 UNDECIDED_TRANSACTION: Final = "UndecidedTransaction"
-"""The `reason` of a record that can be read, but whose transaction may have been committed or not: it is unknown."""
+"""The `reason` of a record that can be read, but it is unknown whether its transaction was committed."""
 
 UNKNOWN_STATE: Final = "UnknownState"
 """The `reason` of a record that can be read, but contains a state that is unknown to Kafka."""
 
 UNKNOWN_RECORDS: Final = "UnknownRecords"
-"""The `reason` of damage where no record of a log is of a type that the package knows: most likely keys are not read
-as they were written."""
+"""The `reason` of damage if no record of a log is of a known type. Most likely the keys were not read in the encoding
+in which they were written."""
 
 DAMAGED_LOG: Final = "DamagedLog"
-"""The `reason` of damage that a source found in the bytes of a log, before they were decoded into records."""
+"""The `reason` of damage in the bytes of a log, found before they were decoded into records."""
 
 UNREAD_LOG: Final = "UnreadLog"
-"""The `reason` of a note about an intact log whose files contain something other than records."""
+"""The `reason` of a note about an intact log whose files also contain bytes that are not records."""
 
 UNREACHABLE_LOG: Final = "UnreachableLog"
-"""The `reason` of damage that a retry may avoid: some offsets of a log were not delivered in time."""
+"""The `reason` of damage if some offsets of a log were not delivered in time. Another try may succeed."""
 
 FORBIDDEN_LOG: Final = "ForbiddenLog"
-"""The `reason` of damage to a result although the log is intact: the user is not allowed to read one of its files."""
+"""The `reason` of damage to a result if the log is intact, but the user is not allowed to read one of its files."""
 
 MISSING_RIGHT: Final = "MissingRight"
-"""The `reason` of damage to a result that lacks data hidden by an ACL: the text names operation, resource type and
-name.
+"""The `reason` of damage to a result that lacks data hidden by an ACL. The text names the operation, resource type and
+resource name that are needed.
 """
 
 ABSENT_TOPIC: Final = "AbsentTopic"
-"""The `reason` of a note that a cluster does not have the topic of a coordinator yet: no client has needed it."""
-
-READ_MOMENTS: Final = "ReadMoments"
 """The `reason` of a note that says when brokers were asked for the values that a result compares."""
 
+READ_MOMENTS: Final = "ReadMoments"
+"""The `reason` of a note that says when brokers returned the values that a result compares."""
+
 DELETED_MEANWHILE: Final = "DeletedMeanwhile"
-"""The `reason` of a note about offsets that were deleted between the moment when a log was found and that when they
-were to be read."""
+"""The `reason` of a note about offsets that were deleted after a log was found and before they were read."""
 
 INCOMPLETE_HISTORY: Final = "IncompleteHistory"
-"""The `reason` of a note that says from which offset or moment on the history of a table is complete."""
+"""The `reason` of a note that says from which offset or moment the history in a table is complete."""
 
 OTHER_RETENTION: Final = "OtherRetention"
-"""The `reason` of a note that says that brokers kept offsets for a shorter time than the one that was given."""
+"""The `reason` of a note that brokers kept offsets for a shorter time than the given retention."""
 
 UNJUDGED_RULES: Final = "UnjudgedRules"
 """The `reason` of a note about requested rules that were never compared with a broker."""
 
 LATER_RECORDS: Final = "LaterRecords"
-"""The `reason` of a note that a table was asked about a moment before the last records of its log."""
+"""The `reason` of a note that a table shows a moment before the last records of its log."""
 
 OUTSIDE_LOG: Final = "OutsideLog"
-"""The `reason` of a note that the moment asked about lies before the first record of a topic, or long after the
-last."""
+"""The `reason` of a note that the requested moment is before the first record of a topic, or long after the last."""
 
 JUDGED_AS_OF: Final = "JudgedAsOf"
-"""The `reason` of a note that time-outs are judged as of the newest time of a copy. A report names its moment in
-its first line."""
+"""The `reason` of a note that the newest time in a copied log counts as now when time-outs are judged. A report names
+that moment in its first line instead."""
 
 UNMADE_CHECKS: Final = "UnmadeChecks"
-"""The `reason` of a note about a check that could not be made; it says what the check needs."""
+"""The `reason` of a note about a check that was not possible. The note says what the check needs."""
 
 ABSENT_GROUP: Final = "AbsentGroup"
 """The `reason` of a note that a group requested by name has no rows."""
 
 OTHER_PARTITIONS: Final = "OtherPartitions"
-"""The `reason` of a note that a topic has more partitions than was given."""
+"""The `reason` of a note that a topic has more partitions than the given number."""
 
 NOT_WRITTEN: Final = "NotWritten"
-"""The `reason` of damage to an answer in a form that cannot hold one of its rows."""
+"""The `reason` of damage to an output file whose format cannot hold one of the rows."""
 
 SPARK_CHECKPOINT: Final = "SparkCheckpoint"
 """The `reason` of a note about offsets that are missing from the checkpoint of a Spark query."""
@@ -92,54 +90,56 @@ OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, FORBIDDEN_LOG, MISSI
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that the user has to know about a result.
+    """A problem that the user has to know about to judge a result.
 
-    `str()` is one line: `<file>: byte <position>, batch at offset <offset>: <what> (<consequence>)`, with the partition
-    if there is no file.
+    `str()` is one line: `<file>: byte <position>, batch at offset <offset>: <what> (<consequence>)`, or the log
+    partition instead of the file if there is none.
 
-    `damage` means that bytes are not what a broker wrote, or that something is missing from the answer or may be: a
-    command that met some ends with status 1. A `note` is what a healthy log may have: zeros of a pre-allocated file, an
-    append that a crash cut short at the very end, files a cleaner left half swapped. What does not apply is None.
+    `damage` means that bytes are not what a broker wrote, or that something is or may be missing from the result. A
+    command that reports damage ends with status 1. A `note` is about something that healthy logs have too: zeros of a
+    pre-allocated file, an append that a crash cut short at the very end, files that a cleaner left half swapped. Fields
+    that do not apply are None.
     """
 
     severity: Severity
     reason: str
-    """A word for programs: the name of an error of `kafka_records_runtime.errors`, or one of the constants of this
-    module."""
+    """An identifier for programs: the name of an error class of `kafka_records_runtime.errors`, or one of the constants
+    of this module."""
     what: str
     consequence: str
     topic: str | None = None
     partition: int | None = None
     offset: int | None = None
-    """Of the record, in the log."""
+    """The offset of the record in the log."""
     file: str | None = None
     position: int | None = None
-    """The byte in the file where the batch (or what is in its place) starts; None for the file as a whole."""
+    """The byte in the file at which the damaged batch starts, or the bytes in its place; None for the file as a
+    whole."""
     base_offset: int | None = None
-    """The offset that its entry starts with (the base offset of a magic 2 batch); None if the batch is unknown."""
+    """The offset that the entry starts with (the base offset of a magic 2 batch); None if the batch is unknown."""
     record_type: int | None = None
     version: int | None = None
     path: str | None = None
-    """The field that could not be decoded, outermost first: `members[2].client_host`."""
+    """The path of the field that could not be decoded, outermost first: `members[2].client_host`."""
     byte_offset: int | None = None
-    """The byte where it is, counted from after the int16 that a key or value starts with."""
+    """The byte at which decoding failed, counted from after the int16 that a key or value starts with."""
     raw_key: bytes | None = field(default=None, repr=False)
     raw_value: bytes | None = field(default=None, repr=False)
     records: int = 0
-    """Records that are not read because of it, as far as their number is known."""
+    """The number of records that could not be read because of this problem, as far as it is known."""
     bytes: int = 0
-    """Bytes of the file that are not read because of it: the whole batch if no record of it is read, and all bytes of
-    compressed records if only some come out."""
+    """The number of bytes of the file that were not read because of this problem: the whole batch if no record of it
+    was read, and all bytes of compressed records if only some of them could be decompressed."""
     complete_from: int | None = None
-    """Of INCOMPLETE_HISTORY the offset in the log from which on an answer about what happened is complete. None if that
-    depends on a moment."""
+    """Only for INCOMPLETE_HISTORY: history is complete from this offset of the log on. None if completeness depends on
+    a moment."""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what} ({self.consequence})"
 
     @property
     def place(self) -> str:
-        """The place in words: the file or log, with the byte, batch or record."""
+        """The place as text: the file or log, with the byte, batch or record."""
         place = printable(self.file or self._log())
         if self.position is not None:
             place += f": byte {self.position}"
@@ -156,12 +156,12 @@ class Finding:
 
     @property
     def is_about_file(self) -> bool:
-        """Whether this is about a whole file, and not about a batch or record in it."""
+        """Whether the finding is about a whole file, and not about a batch or record in it."""
         return self.file is not None and self.position is None and self.offset is None and self.base_offset is None
 
     @property
     def order(self) -> tuple[str, int, int, str, int]:
-        """Sorts findings by their place in the logs. Findings about a whole log or file come first."""
+        """A sort key: the place in the logs. Findings about a whole log or file come first."""
         return (
             self.topic or "",
             -1 if self.partition is None else self.partition,
@@ -172,8 +172,8 @@ class Finding:
 
 
 def members_of(finding: Finding) -> dict[str, Any]:
-    """The members of a finding as documents have them, by their names: those of their format, which has sentences for
-    `complete_from`."""
+    """The fields of a finding as JSON documents contain them, by name. `complete_from` is left out, because documents
+    describe it in a sentence."""
     return {each.name: getattr(finding, each.name) for each in fields(finding) if each.name != "complete_from"}
 
 
@@ -210,8 +210,10 @@ def sorted_findings(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def merged_findings(readings: Iterable[Iterable[Finding]]) -> list[Finding]:
-    """What several readings of the same logs found. What several of them found counts once; equal findings of one
-    reading stay apart, because they are about different records: a damaged batch may repeat its offsets."""
+    """Combine the findings of several readings of the same logs.
+
+    A finding of several readings counts once. Equal findings of one reading are all kept, because they are about
+    different records: a damaged batch may repeat its offsets."""
     merged: Counter[Finding] = Counter()
     for findings in readings:
         merged |= Counter(findings)
@@ -219,8 +221,8 @@ def merged_findings(readings: Iterable[Iterable[Finding]]) -> list[Finding]:
 
 
 def said_of(error: KafkaRecordsError) -> str:
-    """The text of an error about a key or value, with the words from where its byte counts: the line of a finding also
-    names a byte of the file."""
+    """The text of an error about a key or value, which also says from where its byte is counted, because the line of a
+    finding contains a byte of the file as well."""
     place = f" at byte {getattr(error, 'offset', None)}:"
     behind = "type" if getattr(error, "message_name", "").endswith("Key") else "version"
     return str(error).replace(place, f"{place[:-1]} after its {behind}:", 1)

@@ -1,4 +1,4 @@
-"""The programs of this project start without pandas.
+"""Lets this project's programs start without pandas.
 
 When pyarrow makes its first array, it loads pandas if that is installed, to find out whether its input is a pandas
 object. Loading takes as long as reading some ten megabytes, and no program of ours passes pandas objects to pyarrow.
@@ -10,10 +10,10 @@ import sys
 
 
 class _NoPandas:
-    """Finds no pandas."""
+    """An import finder that makes `import pandas` fail."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """As an entry of `sys.meta_path`."""
+        """Raise ModuleNotFoundError for pandas; the method that `sys.meta_path` calls."""
         if name == "pandas":
             raise ModuleNotFoundError("left out", name=name)
 
@@ -27,6 +27,6 @@ def leave_pandas_out() -> None:
 
 
 def let_pandas_in() -> None:
-    """Make pandas importable again. Pyarrow has decided with its first array whether it works without pandas."""
+    """Make pandas importable again. Pyarrow still works without pandas if it has already made an array."""
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)

@@ -58,6 +58,6 @@ def test_an_archive_is_told_by_the_end_of_its_name(
     (tmp_path / "backup.bak").touch()
     assert main(["counts", place]) == 2
     assert capfd.readouterr().err == (
-        f"kafka-records: {place}: what is before !/ is an archive, also in a pattern, and ends with one of .tar, "
-        ".tar.gz, .tgz, .tar.bz2, .tbz2, .tar.xz, .txz, .tar.zst, .tzst, .zip\n"
+        f"kafka-records: {place}: the name before !/ must be that of an archive, also in a pattern, and end with "
+        "one of .tar, .tar.gz, .tgz, .tar.bz2, .tbz2, .tar.xz, .txz, .tar.zst, .tzst, .zip\n"
     )

@@ -59,11 +59,11 @@ def test_notes_in_the_order_of_reading_come_back_in_the_order_of_elements() -> N
 @pytest.mark.parametrize(
     ("noted", "message"),
     [
-        ([NAME], "[Slot('name', 'i4'), Slot('count', 'i8')] are to be filled, [Slot('name', 'i4')] are"),
-        ([NAME, OTHER], "Slot('count', 'i8') is not filled, [Slot('name', 'i4'), Slot('name', 'i4')] are"),
+        ([NAME], "the slots [Slot('name', 'i4'), Slot('count', 'i8')] must be filled, but [Slot('name', 'i4')] are"),
+        ([NAME, OTHER], "Slot('count', 'i8') is not filled, only [Slot('name', 'i4'), Slot('name', 'i4')] are"),
         (
             [NAME, COUNT, OTHER],
-            "[Slot('name', 'i4'), Slot('count', 'i8')] are to be filled, "
+            "the slots [Slot('name', 'i4'), Slot('count', 'i8')] must be filled, but "
             "[Slot('name', 'i4'), Slot('count', 'i8'), Slot('name', 'i4')] are",
         ),
     ],
@@ -81,7 +81,9 @@ def test_a_slot_that_nobody_filled() -> None:
     for take in (lambda: elements.vector(OTHER), lambda: elements.slices(NAME, OTHER)):
         with pytest.raises(WrongSlots) as failure:
             take()
-        assert str(failure.value) == "Slot('name', 'i4') is not filled, [Slot('name', 'i4'), Slot('count', 'i8')] are"
+        assert (
+            str(failure.value) == "Slot('name', 'i4') is not filled, only [Slot('name', 'i4'), Slot('count', 'i8')] are"
+        )
 
 
 def test_steps_that_share_a_slot() -> None:
@@ -118,7 +120,7 @@ def test_a_step_that_forgets_a_slot(few: int, monkeypatch: pytest.MonkeyPatch) -
 
         monkeypatch.setattr(Variable, "scan", forgetful)
         with pytest.raises(
-            WrongSlots, match=r"are to be filled, \[Slot\('a: starts', 'i4'\), Slot\('b: starts', 'i4'\)\]"
+            WrongSlots, match=r"must be filled, but \[Slot\('a: starts', 'i4'\), Slot\('b: starts', 'i4'\)\]"
         ):
             decode_column(message(), ROWS, 0)
 
@@ -151,4 +153,4 @@ def test_a_struct_whose_steps_make_other_members_than_its_type_has() -> None:
 
     with pytest.raises(WrongSlots) as failure:
         StructPlan([Text()], kind, {}).read(cursor)  # type: ignore[list-item]
-    assert str(failure.value) == "the members ['a', 'b'] are to be filled, ['a'] are"
+    assert str(failure.value) == "the members ['a', 'b'] must be filled, but ['a'] are"

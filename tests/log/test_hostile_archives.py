@@ -64,7 +64,7 @@ class TestTar:
             assert said.startswith(f"{DAMAGED}unexpected end of data)")
         else:
             assert said == (
-                f"a file in it claims {size} bytes, more than a segment file can have: unpack it, and give the folder"
+                f"a file in it claims {size} bytes, more than a segment file can have: unpack it and name the folder"
             )
 
     @pytest.mark.parametrize("size", [-1, -512, -1536, -(2**80)])
@@ -95,7 +95,7 @@ class TestTar:
         info = tarfile.TarInfo("x")
         info.type, info.size = tarfile.XHDTYPE, len(said)
         heads = (info.tobuf(tarfile.USTAR_FORMAT) + said.ljust(512, b"\0")) * 3000
-        assert refusal(self.made(tmp_path, ending, tar(heads=heads))).startswith(f"{DAMAGED}the first head cannot be")
+        assert refusal(self.made(tmp_path, ending, tar(heads=heads))).startswith(f"{DAMAGED}the first header cannot be")
 
 
 def zipped(folder: Path, at: int, number: int, method: int = zipfile.ZIP_DEFLATED) -> Path:
@@ -114,7 +114,8 @@ class TestZip:
     @pytest.mark.parametrize(("version", "told"), [(64, "6.4"), (99, "9.9"), (255, "25.5")])
     def test_a_version_that_python_does_not_know(self, tmp_path: Path, version: int, told: str, method: int) -> None:
         assert refusal(zipped(tmp_path, 6, version, method)) == (
-            f"it is packed in a way that Python does not know (zip file version {told}): unpack it, and give the folder"
+            f"it is compressed in a way that Python does not support (zip file version {told}): unpack it and name "
+            "the folder"
         )
 
     def test_a_name_that_is_not_in_its_encoding(self, tmp_path: Path) -> None:

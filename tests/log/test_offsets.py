@@ -106,7 +106,7 @@ def test_a_jump_ahead_and_back(tmp_path: Path, high: int, first: int) -> None:
         return
     assert offsets == others
     assert said == [
-        f"{FILE}: byte {71 * first}, batch at offset {high}: its offset is not below the {first + 1} after it "
+        f"{FILE}: byte {71 * first}, batch at offset {high}: its offset is not below the next offset {first + 1} "
         f"{SKIPPED}"
     ]
 
@@ -114,7 +114,7 @@ def test_a_jump_ahead_and_back(tmp_path: Path, high: int, first: int) -> None:
 def test_a_single_step_back(tmp_path: Path) -> None:
     assert read(tmp_path, {0: commit(4) + commit(5) + at(commit(6), 2) + commit(7)}) == (
         [4, 5, 7],
-        [f"{FILE}: byte 142, batch at offset 2: its offset is not above the 5 before it {SKIPPED}"],
+        [f"{FILE}: byte 142, batch at offset 2: its offset is not above the previous offset 5 {SKIPPED}"],
     )
 
 
@@ -122,7 +122,10 @@ def test_what_fits_exactly_is_not_to_blame(tmp_path: Path) -> None:
     # 10 jumped ahead or 5 fell back: the latter left a hole of its size before 12.
     assert read(tmp_path, {0: commit(0) + commit(10) + at(commit(11), 5) + commit(12)}) == (
         [0, 10, 12],
-        [f"{FILE}: byte 143, batch at offset 5: its offset is not above the 10 before it (1 record, 72 bytes skipped)"],
+        [
+            f"{FILE}: byte 143, batch at offset 5: its offset is not above the previous offset 10 "
+            "(1 record, 72 bytes skipped)"
+        ],
     )
 
 
@@ -130,7 +133,7 @@ def test_a_log_twice_in_one_file(tmp_path: Path) -> None:
     assert read(tmp_path, {0: (commit(0) + commit(1) + commit(2)) * 2}) == (
         [0, 1, 2, 0, 1, 2],
         [
-            f"{FILE}: byte 213, batch at offset 0: its offset is not above the 2 before it (its records are "
+            f"{FILE}: byte 213, batch at offset 0: its offset is not above the previous offset 2 (its records are "
             "delivered as they are)"
         ],
     )
@@ -145,7 +148,8 @@ def test_the_last_batch_of_a_file_without_a_name(tmp_path: Path) -> None:
     rows, _, findings = read_both(log)
     assert [row["offset"] for row in rows] == [7]
     assert lines(findings, tmp_path) == [
-        f"t-0/some.log: byte 71, batch at offset {far}: its offset is 2^31 or more above the 7 before it {SKIPPED}"
+        f"t-0/some.log: byte 71, batch at offset {far}: its offset is 2^31 or more above the previous "
+        f"offset 7 {SKIPPED}"
     ]
 
 

@@ -224,7 +224,7 @@ def test_buckets_and_keys_that_are_not_there(store: ObjectStore) -> None:
             "the store denies access: there are no credentials, or they may not list and read this (for S3: "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or ?anonymous=true for a public bucket)",
         ),
-        (301, "PermanentRedirect", "the bucket is in another region: say ?region=…"),
+        (301, "PermanentRedirect", "the bucket is in another region: add ?region=… to the URL"),
     ],
 )
 def test_a_store_that_refuses(store: ObjectStore, status: int, code: str, said: str) -> None:
@@ -235,7 +235,7 @@ def test_a_store_that_refuses(store: ObjectStore, status: int, code: str, said: 
 
 def test_a_store_that_does_not_answer(store: ObjectStore) -> None:
     assert refusal(store.url("x", endpoint_override="127.0.0.1:1")) == (
-        f"s3://{BUCKET}/x: this cannot be read: there is no connection to the store: check the network, and "
+        f"s3://{BUCKET}/x: this cannot be read: cannot connect to the store: check the network, and "
         "endpoint_override, scheme and region in the URL or AWS_ENDPOINT_URL and AWS_REGION"
     )
 

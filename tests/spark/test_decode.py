@@ -192,8 +192,8 @@ def test_raw_rows_of_other_types_are_refused(spark: SparkSession, raw: DataFrame
         with pytest.raises(WrongColumnType) as failure:
             decode_records(raw.withColumn(column, F.col(column).cast(kind)), RECORDS)
         assert str(failure.value) == (
-            f"the column {column!r} is {kind}, that of raw rows {wanted}; "
-            "kafka_records_engine.spark.raw.as_raw_rows makes raw rows"
+            f"the column {column!r} has the type {kind}, but raw rows have {wanted}: convert them with "
+            "kafka_records_engine.spark.raw.as_raw_rows"
         )
     assert decode_records(raw.withColumnRenamed("key", "KEY"), RECORDS).count() == raw.count()
 
@@ -241,7 +241,7 @@ def test_a_name_in_place_of_a_list_of_names_is_refused(raw: DataFrame) -> None:
 
 def test_an_unknown_coordinate_is_refused(raw: DataFrame) -> None:
     with pytest.raises(
-        ValueError, match=r"^no coordinate is called 'value'; the coordinates are topic, partition, offset, "
+        ValueError, match=r"^there is no coordinate 'value'; the coordinates are topic, partition, offset, "
     ):
         decode_records(raw, RECORDS, coordinates=["offset", "value", "key"])
     with pytest.raises(ValueError, match=r"^the coordinate offset is named twice$"):

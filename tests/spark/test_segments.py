@@ -60,7 +60,7 @@ def test_several_sources(spark: SparkSession, topics_dir: Path) -> None:
 
 def test_failfast_ends_at_the_first_damage(spark: SparkSession, damaged: Path) -> None:
     place = r"00000000000000000000\.log: byte \d+, batch at offset \d+: wrong CRC"
-    remedy = r'; mode="PERMISSIVE" reads on, and segment_report lists all that is damaged'
+    remedy = r'; mode="PERMISSIVE" continues after damage, and segment_report lists all of it'
     with pytest.raises(Exception, match=f"DamagedLog: .*{place}.*{remedy}"):
         read_segments(spark, damaged).collect()
 
@@ -107,7 +107,7 @@ def test_a_place_without_logs_is_refused_at_once(spark: SparkSession, tmp_path: 
 
 @pytest.mark.parametrize(
     ("paths", "message"),
-    [(None, "paths is None: give one path or several"), (["x", 7], "paths holds 7, which is not a path")],
+    [(None, "paths must be one path or several, not None"), (["x", 7], "paths contains 7, which is not a path")],
 )
 def test_what_is_no_path_is_refused_at_once(spark: SparkSession, paths: Any, message: str) -> None:
     with pytest.raises(TypeError) as failure:

@@ -92,7 +92,7 @@ def test_a_struct_in_itself_is_refused() -> None:
     message = _message(FieldSchema("tree", "tree", "Node", (0, 0)), structs=(node,))
     with pytest.raises(UnsupportedType) as failure:
         arrow_type(message)
-    assert str(failure.value) == "Sample: tree.children holds Node, which holds itself"
+    assert str(failure.value) == "Sample: tree.children contains the struct Node, which contains itself"
 
 
 def test_uuids_become_text_wherever_they_are() -> None:

@@ -1,11 +1,11 @@
-"""Columns: encoded messages in, Arrow columns out, many rows at a time.
+"""Decodes columns of encoded messages into Arrow columns, many rows at a time.
 
-It reads by the compact schemas that generated packages carry, and knows no single message. If vectors reject a row,
-the schema walker reads it and says why, so that columns and rows agree on every byte.
+It uses the compact schemas of generated packages, and no message is built in. If the vector code rejects a row, the
+schema walker reads that row and says what is wrong, so that columns and single rows agree on every byte.
 
-Three more modules are for other packages: `arrow_arrays` (arrays and constants that accompany decoded ones),
-`type_mapping` (one walk over a schema for every system of types) and `walker_values` (the schema walker's values as
-columns take them). docs/columns-inside.md shows how it works inside.
+Three modules are for other packages: `arrow_arrays` (arrays and constants that accompany decoded ones), `type_mapping`
+(one walk over a schema, for Arrow types and Spark types) and `walker_values` (converts the schema walker's values for
+columns). docs/columns-inside.md explains how it works inside.
 """
 
 from kafka_records_engine.columns._arrow_types import ARROW_TYPES, UNKNOWN_TAGS_TYPE, arrow_type, record_arrow_type

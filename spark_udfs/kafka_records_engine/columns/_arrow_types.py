@@ -1,8 +1,8 @@
-"""From schemas to Arrow types.
+"""Turns schemas into Arrow types.
 
-ARROW_TYPES says what a primitive becomes; a type that is not in it is refused by name. Times stay int64 milliseconds,
-an unsigned number takes the next wider signed type (Spark has no other), and a uuid is Kafka's 22-character text, so
-that it joins with what Kafka's tools print. A field is nullable where its spec says so.
+ARROW_TYPES maps each primitive; a type that is not in it is rejected by name. Times stay int64 milliseconds, an
+unsigned number becomes the next wider signed type (Spark has no unsigned types), and a uuid becomes Kafka's
+22-character text, so that it can be joined with the output of Kafka's tools. A field is nullable if its spec says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ARROW_TYPES: Final[Mapping[str, pa.DataType]] = {
     "bytes": pa.binary(),
     "records": pa.binary(),
 }
-"""Spec type → Arrow type."""
+"""Arrow type by spec type."""
 
 UNKNOWN_TAGS_TYPE: Final = pa.list_(
     pa.field(
@@ -39,7 +39,7 @@ UNKNOWN_TAGS_TYPE: Final = pa.list_(
         nullable=False,
     )
 )
-"""The column of tagged fields that a schema does not define, in wire order."""
+"""The type of the column with tagged fields that a schema does not define, in wire order."""
 
 
 def _struct(fields: list[tuple[str, bool, pa.DataType]]) -> pa.DataType:
@@ -60,7 +60,7 @@ _WITH_TAGS: Final = _mapping(UNKNOWN_TAGS_TYPE)
 
 
 def arrow_type(message: MessageSchema, unknown_tags: bool = False) -> pa.StructType:
-    """The struct column of `message`: every field of every version, in the order of the spec.
+    """The struct type for `message`: every field of every version, in the order of the spec.
 
     With `unknown_tags` every struct of a message that has flexible versions ends in `unknown_tagged_fields`
     (UNKNOWN_TAGS_TYPE). Raises UnsupportedType for a field that no column can hold.
@@ -71,7 +71,8 @@ def arrow_type(message: MessageSchema, unknown_tags: bool = False) -> pa.StructT
 
 
 def record_arrow_type(record: RecordSchema, unknown_tags: bool = False) -> pa.StructType:
-    """The column of a record: `struct<key: …, value: …>`; either is null if there is none or it is unreadable.
+    """The type of the column for a record: `struct<key: …, value: …>`. Key or value is null if it is missing or
+    unreadable.
 
     A metadata record has no key: `struct<value: …>`.
     """

@@ -1,5 +1,5 @@
-"""Decodes rows of one or more versions into one column: by vectors first, and by the schema walker for the rows that
-vectors reject."""
+"""Decodes rows of one or more versions into one column: with vectors first, then with the schema walker for the rows
+that the vector code rejects."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ from kafka_records_runtime.layout import versions_of
 from kafka_records_runtime.schema import MessageSchema
 
 BLOCK: Final = 32 << 20
-"""Bytes of the rows that are decoded together; this limits the memory for notes about their elements."""
+"""The number of bytes of rows that are decoded together. It limits the memory for notes about their elements."""
 
 
 @dataclass
 class Columns:
     """A decoded column, with an element per row.
 
-    `values` is null if the row is null or cannot be decoded. `errors` says by row why it cannot. `leniencies` says by
-    row what a strict reader refuses and Kafka accepts, up to the error in a row that has one. `bytes_left` counts the
-    bytes after a message. `has_unknown_tags` says that a row has tagged fields, at any depth, that the schema does not
-    define.
+    - `values`: null if the row is null or cannot be decoded.
+    - `errors`: for each row that cannot be decoded, why.
+    - `leniencies`: for each row, what Kafka accepts and a strict reader would reject (only up to the error if there is
+      one).
+    - `bytes_left`: the number of bytes after the message.
+    - `has_unknown_tags`: whether the row has tagged fields, at any depth, that the schema does not define.
     """
 
     values: pa.StructArray
@@ -47,9 +49,9 @@ class Columns:
 def decode_rows(
     message: MessageSchema, piece: ColumnPiece, rows: INT64, versions: int | INTEGERS, skip: int, unknown_tags: bool
 ) -> Columns:
-    """Decode some rows of a piece, each at its version and from byte `skip` on; all other rows become null.
+    """Decode some rows of a piece, each in its version and from byte `skip` on; all other rows become null.
 
-    `rows` are given in order; `versions` has one for each of them, or is one for all.
+    `rows` must be in order. `versions` is one number per row, or one number for all.
     """
     out = RowAssembly(message, unknown_tags, len(piece))
     if isinstance(versions, int):
@@ -58,7 +60,7 @@ def decode_rows(
     if len(versions) and (versions.min() < lowest or versions.max() > highest):
         versions = np.broadcast_to(versions, len(rows))
         known = (versions >= lowest) & (versions <= highest)
-        # Handle all of them at once, not version by version: hostile rows may have thousands of versions.
+        # Handle all of them at once, not version by version: hostile rows may contain thousands of versions.
         for row, version in zip(rows[~known].tolist(), versions[~known].tolist(), strict=True):
             out.errors[row] = UnsupportedVersion(message.name, version, versions_of(message))
         rows, versions = rows[known], versions[known]
@@ -68,8 +70,10 @@ def decode_rows(
 
 
 def refuse_bytes_behind(message: MessageSchema, piece: ColumnPiece, rows: INT64, versions: INT64, out: Columns) -> None:
-    """Turn rows with bytes after their messages into errors. `piece` begins with the messages; `versions` has
-    one for each of the `rows` that were decoded."""
+    """Turn rows that have bytes after their messages into errors.
+
+    `piece` begins with the messages; `versions` has one number for each of the decoded `rows`.
+    """
     longer = out.bytes_left[rows] != 0
     if not longer.any():
         return
@@ -85,7 +89,7 @@ def refuse_bytes_behind(message: MessageSchema, piece: ColumnPiece, rows: INT64,
 
 
 def split(rows: INT64, numbers: INTEGERS) -> Iterator[tuple[int, INT64]]:
-    """Rows by number, where `numbers` has one for each of them or is one for all."""
+    """Group rows by number. `numbers` is one number per row, or one number for all."""
     if not len(numbers):
         return
     if numbers.min() == numbers.max():
@@ -97,7 +101,7 @@ def split(rows: INT64, numbers: INTEGERS) -> Iterator[tuple[int, INT64]]:
 
 @dataclass(frozen=True, slots=True)
 class _DecodedRows:
-    """Rows, in order, that were decoded together; the vectors and the array have an element per row."""
+    """Rows that were decoded together, in order. The vectors and the array have an element per row."""
 
     rows: INT64
     values: pa.StructArray
@@ -107,7 +111,7 @@ class _DecodedRows:
 
 @dataclass(frozen=True, slots=True)
 class _WalkedRow:
-    """One row that only the schema walker could read."""
+    """A row that only the schema walker could read."""
 
     row: int
     value: Any
@@ -116,7 +120,7 @@ class _WalkedRow:
 
 
 class RowAssembly:
-    """Decodes the rows of a piece group by group, and puts them back in order."""
+    """Decodes the rows of a piece group by group, and restores their order."""
 
     def __init__(self, message: MessageSchema, unknown_tags: bool, count: int) -> None:
         self._message = message

@@ -1,13 +1,13 @@
-"""A position in each of many rows, moved together.
+"""A position in each of many rows; all positions move together.
 
-An element is what one entry of the vectors represents: a row, or something inside of a row, such as an element of an
-array. An element whose bytes are not as they should be is *dead*, and its row has failed: its position and its end are
-zero from then on, so that every later read finds it out of bounds again. Dead elements keep their places in all
-vectors, so that reading needs no bookkeeping in the usual case, in which no element is dead. What is read for a dead
-element means nothing and is thrown away at the end.
+An element is one entry of the vectors: a row, or a part of a row such as an element of an array. An element with
+invalid bytes is *dead*, and its row has failed: its position and its end become zero, so that every later read finds it
+out of bounds again. Dead elements keep their places in all vectors, so that reading needs no bookkeeping in the usual
+case, in which no element is dead. Values that are read for a dead element are meaningless and are thrown away at the
+end.
 
-Every read checks each position against the end of its own row, and the engine never uses what lies after that end: no
-row sees the bytes of another.
+Every read checks each position against the end of its own row, and bytes after that end are never used: no row sees the
+bytes of another.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _UNSIGNED_32: Final = 1 << 32
 
 
 def _keep_free_memory() -> None:
-    """Make glibc keep the memory that a batch frees for the next batch, which otherwise pays for every page again.
+    """Make glibc keep the memory that a batch frees, so that the next batch does not page it in again.
 
-    glibc starts to do so when it has seen a large block come and go; other allocators take no notice.
+    glibc starts to do so after a large block has been allocated and freed; other allocators ignore this.
     """
     np.empty(16 << 20, np.uint8)
 
@@ -67,9 +67,10 @@ class RowBlock:
 
 
 class Slices(NamedTuple):
-    """Ranges of bytes inside the row buffer: slice i goes from `starts[i]` to `stops[i]`.
+    """Ranges of bytes in the row buffer: slice i is from `starts[i]` to `stops[i]`.
 
-    `order` says which slice each element has; None: element i has slice i. Slices of dead elements mean nothing.
+    `order` is the index of each element's slice; None means that element i has slice i. Slices of dead elements are
+    meaningless.
     """
 
     starts: INT64
@@ -84,7 +85,9 @@ class Slices(NamedTuple):
 
 
 class ElementSet(ABC):
-    """Elements that are read together: which rows they belong to, and which of them are dead (`dead`; None: none)."""
+    """Elements that are read together, the rows they belong to, and a flag for each dead one (`dead`; None: none is
+    dead).
+    """
 
     __slots__ = ("block", "dead")
 
@@ -96,24 +99,24 @@ class ElementSet(ABC):
 
     @abstractmethod
     def rows_of(self, which: Any) -> INT64:
-        """The rows of the block that some elements (a mask or indices) belong to."""
+        """The rows of the block to which some elements belong. `which` is a mask or indices."""
 
     @abstractmethod
     def inside(self, pos: INT64, index: INT64) -> Cursor:
-        """A cursor at positions inside the elements at `index`, which may move up to the ends of their rows."""
+        """A cursor at positions inside the elements at `index`. It can move up to the ends of their rows."""
 
     def fail(self, mask: FLAGS) -> None:
-        """Declare elements dead and their rows failed. Vectors that were handed out before stay as they are."""
+        """Mark elements as dead and their rows as failed. Vectors that were returned before do not change."""
         self.dead = mask if self.dead is None else self.dead | mask
         self.block.failed[self.rows_of(mask)] = True
 
     def fail_where(self, mask: FLAGS) -> None:
-        """Calls `fail` unless `mask` selects no element."""
+        """Call `fail` unless `mask` selects no element."""
         if np.count_nonzero(mask):
             self.fail(mask)
 
     def fail_at(self, indices: INT64) -> None:
-        """Calls `fail` for some indices, unless there are none."""
+        """Call `fail` for some indices, unless there are none."""
         if len(indices):
             mask = np.zeros(len(self), np.bool_)
             mask[indices] = True
@@ -125,9 +128,9 @@ class ElementSet(ABC):
 
 
 class Cursor(ElementSet):
-    """Elements with a position (`pos`) and the end of what may be read (`end`) for each of them.
+    """Elements with a position (`pos`) and an end (`end`) each; nothing after the end may be read.
 
-    `rows` says which row of the block each element belongs to; None: element i belongs to row i.
+    `rows` is the row of the block for each element; None means that element i belongs to row i.
     """
 
     __slots__ = ("end", "pos", "rows")
@@ -158,7 +161,7 @@ class Cursor(ElementSet):
         self.end = np.where(mask, 0, self.end)
 
     def select(self, which: Any) -> Cursor:
-        """A cursor over some elements, none of which is dead. Moving it does not move this one: see `adopt`."""
+        """A cursor over some elements, all of which must be alive. Moving it does not move this cursor; see `adopt`."""
         return Cursor(self.block, self.pos[which], self.end[which], self.rows_of(which))
 
     def split(self, count: int) -> Cursor:
@@ -171,20 +174,21 @@ class Cursor(ElementSet):
         return behind
 
     def adopt(self, some: Cursor, index: INT64) -> None:
-        """Take over positions and deaths from `some`, a cursor over the elements at `index`."""
+        """Copy positions and deaths from `some`, a cursor over the elements at `index`."""
         self.pos[index] = some.pos
         if some.dead is not None:
             self.fail_at(index[some.dead])
 
     def peek(self, kind: str) -> Vector:
-        """What lies at the position of each element, as numpy's type `kind`.
+        """The value at the position of each element, as numpy's type `kind`.
 
-        It means nothing for an element with too few bytes: `need` or `slices` has to follow, which lets that one die.
+        It is meaningless for an element with too few bytes, so `need` or `slices` must follow, which marks that element
+        as dead.
         """
         return self.block.at(kind, self.pos)
 
     def need(self, size: int) -> None:
-        """Move on by `size` bytes, at least one; elements that have fewer bytes die."""
+        """Move forward by `size` bytes, at least one. Elements that have fewer bytes become dead."""
         pos = self.pos + size
         over = pos > self.end
         self.pos = pos
@@ -192,9 +196,10 @@ class Cursor(ElementSet):
             self.fail(over)
 
     def slices(self, size: int, lengths: INT64) -> Slices:
-        """The `lengths` bytes (none negative) that begin `size` bytes after each position; moves after them.
+        """Slices of `lengths` bytes (none negative) that begin `size` bytes after each position. The cursor moves past
+        them.
 
-        `size` and a length make at least one byte together, so that dead elements stay dead.
+        `size` plus any length must be at least one byte, so that dead elements stay dead.
         """
         starts = self.pos + size
         stops = starts + lengths
@@ -205,13 +210,13 @@ class Cursor(ElementSet):
         return Slices(starts, stops)
 
     def bytes(self) -> NDArray[np.uint8]:
-        """The next byte of each element, zero for the dead."""
+        """The next byte of each element; zero for dead elements."""
         found = self.peek("u1")
         self.need(1)
         return found if self.dead is None else np.where(self.dead, 0, found).astype(np.uint8)
 
     def uvarints(self) -> INT64:
-        """An unsigned varint of each element, 0 to 2³²-1; forms that are longer than they need to be are accepted."""
+        """An unsigned varint of each element, 0 to 2³²-1. Encodings that are longer than necessary are accepted."""
         values = self.bytes().astype(np.int64)
         if not len(values) or values.max() < 0x80:
             return values

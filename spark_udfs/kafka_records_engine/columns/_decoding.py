@@ -1,4 +1,4 @@
-"""Decoding a binary column of one message, and the int16 that may be before each row of it."""
+"""Decodes a binary column of one message, with or without an int16 before the message in each row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kafka_records_runtime.schema import MessageSchema
 
 
 def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unknown_tags: bool = False) -> Columns:
-    """Decode a column of encoded messages as leniently as Kafka reads.
+    """Decode a column of encoded messages as leniently as Kafka does.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unk
     data
         Array or chunked array: binary, large_binary, binary_view, fixed_size_binary, the string types, or null.
     version
-        One int for all rows, or an integer array with one for each (null: the row counts as null). By default an int16
-        version is before each message, as in record values.
+        One int for all rows, or an integer array with one for each (null: the row counts as null). By default each
+        message follows an int16 with its version, as in record values.
     unknown_tags
         Keep tagged fields that the schema does not define, as `unknown_tagged_fields` (see `arrow_type`).
 
@@ -49,10 +49,9 @@ def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unk
     Raises
     ------
     TooMuchForOneArray
-        The text or bytes of one field pass 2 GiB. Decode fewer rows at a time, a chunked array chunk by chunk.
+        The text or bytes of one field exceed 2 GiB. Decode fewer rows at a time, for example chunk by chunk.
     TypeError, ValueError
-        `data` is not a binary column, `version` is not of integers or has not one for each row, or `message` is not a
-        schema.
+        `data` is not a binary column, `version` is not an integer per row, or `message` is not a schema.
 
     Examples
     --------
@@ -101,7 +100,7 @@ def _decode_piece(message: MessageSchema, piece: ColumnPiece, version: Any, unkn
 
 
 Choose = Callable[[INT64, INT16], tuple[INT64, INTEGERS]]
-"""Given rows and the int16 of each, returns the rows that are decoded and the version of each."""
+"""A function of rows and of the int16 in each. It returns the rows to decode and the version of each."""
 
 
 def _as_versions(rows: INT64, numbers: INT16) -> tuple[INT64, INTEGERS]:
@@ -116,10 +115,10 @@ def decode_behind_int16(
     *,
     unknown_tags: bool = False,
 ) -> Iterator[Columns]:
-    """Decode what follows the int16 that every row starts with; `choose` says which rows, and at which version.
+    """Decode the message after the int16 that every row starts with. `choose` selects the rows and their versions.
 
-    `data` is as in `decode_column`; one Columns comes for each of its chunks, and several for a chunk of more than
-    2 GiB. `too_short` makes the error of a row without an int16 from its size.
+    `data` is as in `decode_column`. Yields one Columns per chunk, and several for a chunk of more than 2 GiB.
+    `too_short` creates the error for a row without an int16, from the size of the row.
     """
     for piece in pieces(data):
         yield _decode_behind_int16(message, piece, choose, too_short, unknown_tags)
@@ -140,10 +139,9 @@ def _decode_behind_int16(
 
 
 def decode_framed(message: MessageSchema, data: Any, api_key: int, *, unknown_tags: bool = False) -> Iterator[Columns]:
-    """Decode the values of metadata records of one type; values of other types are null, and no error.
+    """Decode the values of metadata records of one type. Values of other types are null without an error.
 
-    `data` is as in `decode_column`; one Columns comes for each of its chunks, and several for a chunk of more than
-    2 GiB.
+    `data` is as in `decode_column`. Yields one Columns per chunk, and several for a chunk of more than 2 GiB.
     """
     for piece in pieces(data):
         found = api_keys(piece, piece.present())

@@ -1,4 +1,4 @@
-"""Elements of arrays: finds all of them, and reads them as if they were rows."""
+"""Finds the elements of arrays, and reads them as if they were rows."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.wire import MAX_INT32
 
 CACHED: Final = 8 << 20
-"""Bytes that the processor's caches keep from one level of elements to the next."""
+"""The number of bytes that stay in the processor's caches between two levels of elements."""
 
 FEW: Final = 48
-"""Rows below which going from element to element in plain Python is quicker than in vectors. One huge array among small
-ones would otherwise be thousands of rounds over vectors of one element."""
+"""For fewer rows than this, a plain Python loop over the elements is faster than vectors. Without the loop, one huge
+array among small ones would need thousands of steps over vectors with one element."""
 
 
 class Elements:
-    """The elements of an array; each takes at least `smallest` bytes.
+    """The elements of an array. Each has at least `smallest` bytes.
 
-    A count is compared with the bytes that are left before anything is allocated, so that the input bounds the memory.
-    Elements without bytes are left to the schema walker, which knows how many of them it accepts.
+    A count is compared with the number of bytes that are left before anything is allocated, so that the input size
+    limits the memory. Elements without bytes are left to the schema walker, which limits their number.
 
-    Of arrays inside of arrays only positions and counts are noted: `build` reads the inner arrays as if they were in
-    rows.
+    For arrays inside arrays only positions and counts are noted: `build` reads the inner arrays as if they were rows.
     """
 
     longest = MAX_INT32
@@ -49,7 +48,9 @@ class Elements:
         self.slots = [self._positions, self._counts, *([self._present] if nullable else [])]
 
     def _enter(self, cursor: Cursor, size: int, counts: INT64) -> tuple[INT64, FLAGS | None]:
-        """Move to the first element. Returns the counts, zero for nulls and for dead elements, and what is not null."""
+        """Move to the first element. Returns the counts, with zero for nulls and dead elements, and flags for non-null
+        arrays.
+        """
         counts, valid = existing(cursor, counts, self._nullable)
         if size:
             cursor.need(size)
@@ -80,14 +81,14 @@ class Elements:
         self._pass(cursor, self._enter(cursor, size, lengths)[0])
 
     def _pass(self, cursor: Cursor, counts: INT64) -> None:
-        """Move after the elements and note nothing of them."""
+        """Move past the elements without noting anything about them."""
         if self._element.packed is None:
             ElementWalk(self._element, cursor, counts, None).run()
         else:
             cursor.pos = cursor.pos + counts * self._element.packed.size
 
     def _read(self, cursor: Cursor, counts: INT64, valid: FLAGS | None) -> pa.Array:
-        """The list array of elements that begin at the positions of the cursor, which moves after them."""
+        """The list array of the elements at the positions of the cursor, which moves past them."""
         first = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=first[1:])
         packed = self._element.packed
@@ -127,9 +128,10 @@ class Elements:
 
 
 class ElementWalk:
-    """One way through the elements of arrays, the first of every row, then the second, moving `cursor` after them.
+    """One pass over the elements of arrays: the first of every row, then the second, and so on. `cursor` moves past
+    them.
 
-    `notes` gathers the notes of the elements; None: the walk only passes by.
+    `notes` collects the notes about the elements; with None, the pass only skips them.
     """
 
     def __init__(self, element: Plan, cursor: Cursor, counts: INT64, notes: ElementVectors | None) -> None:
@@ -147,7 +149,7 @@ class ElementWalk:
             self._levels(near)
 
     def _neighbours(self, index: INT64) -> Iterator[INT64]:
-        """Parts of `index` that lie so near to each other that they stay in the processor's caches."""
+        """Parts of `index` that are so close to each other that they stay in the processor's caches."""
         if self._notes is None:  # skipped elements are not in row order
             yield index
             return
@@ -166,7 +168,7 @@ class ElementWalk:
             self._scan(some, index[: len(some)], level)
             level += 1
             self._retire(some, index, int(np.searchsorted(falling[: len(some)], -level)))
-            if some.dead is not None:  # a broken row may claim any number of elements, which must not cost a round each
+            if some.dead is not None:  # a broken row may have any count, so it must not cost one step per element
                 self._cursor.adopt(some, index[: len(some)])
                 alive = np.flatnonzero(~some.dead)
                 some, index, left = some.select(alive), index[alive], left[alive]
@@ -181,7 +183,7 @@ class ElementWalk:
             self._cursor.adopt(behind, index[staying : staying + len(behind)])
 
     def _scan(self, elements: Cursor, owners: INT64, level: int | INT64) -> None:
-        """Move past one element in each of the rows `owners`, which is number `level` of its array."""
+        """Move past one element in each of the rows `owners`. It has the number `level` in its array."""
         if self._notes is None:
             self._element.skip(elements)
             return
@@ -190,7 +192,7 @@ class ElementWalk:
         self._notes.add(owners, level, notes)
 
     def _rest(self, some: Cursor, index: INT64, left: list[int], level: int) -> None:
-        """All further elements, row by row."""
+        """Read all remaining elements, row by row."""
         data = some.block.data.data
         found: list[list[int]] = []
         for place, count in enumerate(left):

@@ -1,15 +1,15 @@
-"""What a step, the content after a length, and a plan do: the ways to read many values at a time.
+"""Interfaces of a step, of the content after a length, and of a plan, which read many values at a time.
 
-There are two ways through a step. `read` is for rows: it moves a cursor over the bytes of the step and makes arrays at
-once. `scan` and `build` are for elements of arrays: `scan` moves a cursor and notes in vectors where and what
-everything is, `build` makes arrays of the notes. They are apart because elements are scanned level by level, the first
-of every row, then the second, while their arrays are made in one go.
+A step has two ways of reading. `read` is for rows: it moves a cursor over the bytes of the step and creates arrays
+immediately. `scan` and `build` are for elements of arrays: `scan` moves a cursor and notes positions and values in
+vectors, and `build` creates arrays from the notes. They are separate because elements are scanned level by level (the
+first of every row, then the second), but their arrays are created all at once.
 
 `skip` moves like `scan` and notes nothing. `hop` moves over the bytes of a single element in plain Python, which is
-quicker than vectors with a few entries; it raises Broken, or what indexing raises.
+faster than vectors with a few entries. It raises Broken, or the errors of indexing.
 
-All of them agree on where everything lies. `hop` alone does not look at the order of tags: what it hops over is scanned
-or read afterwards.
+All of them agree on the position of every value. Only `hop` does not check the order of tags, because the bytes that it
+skips are scanned or read later.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ class Broken(Exception):
 
 
 class Step(Protocol):
-    """What is read in one go: adjacent fields, a field with its length, a nested struct, the tagged fields.
+    """A part of a value that is read at once: adjacent fields, a field with its length, a nested struct, the tagged
+    fields.
 
-    `slots` are the step's own: `scan` fills each of them in `notes`, and `build` takes nothing else from `scanned`.
-    `read` and `build` put an array for each field of the step into `members`.
+    A step owns its `slots`: `scan` fills each of them in `notes`, and `build` uses nothing else from `scanned`. `read`
+    and `build` put an array for each field of the step into `members`.
     """
 
     @property
@@ -53,11 +54,11 @@ class Step(Protocol):
 
 
 class Content(Protocol):
-    """What follows a length: text, bytes or the elements of an array. A length below zero means null.
+    """The content after a length: text, bytes or the elements of an array. A length below zero means null.
 
-    The methods are those of a step. `size` and `lengths` are what the step before it found: the bytes from the position
-    of the cursor to the content, and the length of the content of each element. `longest` is the highest length in the
-    compact form; a length of fixed width cannot be higher.
+    The methods are those of a step. `size` and `lengths` come from the step before: the number of bytes from the
+    position of the cursor to the content, and the length of each element's content. `longest` is the highest length in
+    the compact form; a length of fixed width cannot be higher.
     """
 
     @property
@@ -78,18 +79,18 @@ class Content(Protocol):
 
 
 class Packed(NamedTuple):
-    """Elements that all take `size` bytes: items of that size, which the plan takes from `slot` (None: from nowhere,
-    since the elements have no bytes)."""
+    """Elements that all have `size` bytes. The plan gets them, as items of that size, from `slot` (None if `size` is
+    0)."""
 
     size: int
     slot: Slot | None
 
 
 class Plan(Protocol):
-    """How one value is read: a whole message, the element of an array, a nested struct, a tagged field.
+    """How one value is read: a whole message, the element of an array, a nested struct or a tagged field.
 
-    The methods are those of its steps, one after the other; `read` and `build` return the array of the value. `packed`
-    is given if the value is of fixed width: its bytes can then be noted without a scan.
+    Each method calls the same method of all steps, in order; `read` and `build` return the array of the value. `packed`
+    is not None if the value has a fixed width, because its bytes can then be noted without a scan.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Arrow arrays of the values in the row buffer: numbers, uuids, text and bytes."""
+"""Builds Arrow arrays from the values in the row buffer: numbers, uuids, text and bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_records_runtime.wire import MAX_INT32
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _PAIRS: Final = np.frombuffer(b"".join(bytes((high, low)) for high in _ALPHABET for low in _ALPHABET), np.uint16)
-"""The two characters for every 12 bits."""
+"""The two base64 characters for every 12-bit number."""
 
 _UUID_TEXT: Final = 22
 _MOST_UUIDS: Final = MAX_INT32 // _UUID_TEXT
@@ -39,7 +39,7 @@ def _bools(vector: Vector) -> pa.Array:
 
 
 def _uuids(vector: Vector) -> pa.Array:
-    """Kafka's text of a uuid: 22 characters of base64 for URLs (`org.apache.kafka.common.Uuid.toString`).
+    """Kafka's text form of uuids: 22 characters of base64 for URLs (`org.apache.kafka.common.Uuid.toString`).
 
     Raises TooMuchForOneArray.
     """
@@ -72,7 +72,7 @@ WIRE_WIDTHS: Final[Mapping[str, str]] = {
     "float64": ">f8",
     "uuid": "V16",
 }
-"""Spec type → how numpy reads it from the wire."""
+"""The numpy type that reads each spec type from the wire."""
 
 BUILDERS: Final[Mapping[str, Callable[[Vector], pa.Array]]] = {
     "bool": _bools,
@@ -85,14 +85,14 @@ BUILDERS: Final[Mapping[str, Callable[[Vector], pa.Array]]] = {
     "float64": _number_builder(pa.float64(), "f8"),
     "uuid": _uuids,
 }
-"""Spec type → function that turns a vector read with WIRE_WIDTHS into an array."""
+"""For each spec type, the function that turns a vector read with WIRE_WIDTHS into an array."""
 
 
 # -- bytes and text ---------------------------------------------------------------------------------
 
 
 class _Odd:
-    """1, 3, 5, … as an Arrow array."""
+    """The odd numbers 1, 3, 5, … as an Arrow array."""
 
     def __init__(self) -> None:
         self._kept = self._make(KEPT_ROWS)
@@ -110,11 +110,11 @@ _NOTHING: Final = pa.py_buffer(b"")
 
 
 def _copied(elements: ElementSet, slices: Slices) -> tuple[pa.Buffer, pa.Buffer]:
-    """Offsets and content of a binary array with the slice of each element, nothing for the dead.
+    """Offsets and content of a binary array with the slice of each element; empty for dead elements.
 
-    The row buffer with starts and stops in turn as offsets is a binary array whose every second element is a slice. The
-    others are what lies between slices; their lengths may be below zero, but `take` looks at the slices alone, and
-    copies them in C.
+    If starts and stops alternate as offsets, the row buffer is a binary array in which every second element is a slice.
+    The others are the bytes between slices. Their lengths may be negative, but `take` uses only the slices, and copies
+    them in C.
     """
     count, buffer = len(elements), elements.block.buffer
     starts, stops, order = slices
@@ -128,7 +128,7 @@ def _copied(elements: ElementSet, slices: Slices) -> tuple[pa.Buffer, pa.Buffer]
     places[0] = 0
     places[1:-1:2] = starts
     places[2::2] = stops
-    # Arrow estimates how many bytes to allocate from the mean length of all elements, which the last offset decides.
+    # Arrow estimates how many bytes to allocate from the mean length of all elements, so the last offset matters.
     places[-1] = min(buffer.size, 2 * total + total // count + 1)
     both = pa.Array.from_buffers(pa.binary(), 2 * count + 1, [None, pa.py_buffer(places), buffer], 0)
     _, offsets, content = both.take(_ODD.first(count) if order is None else pa.array(2 * order + 1)).buffers()
@@ -141,13 +141,13 @@ def items(elements: ElementSet, slices: Slices, size: int) -> Vector:
 
 
 def raw_bytes(elements: ElementSet, slices: Slices, valid: FLAGS | None) -> pa.Array:
-    """Binary array of the slices of elements."""
+    """A binary array with the slices of elements."""
     offsets, content = _copied(elements, slices)
     return pa.Array.from_buffers(pa.binary(), len(elements), [validity(valid), offsets, content])
 
 
 def texts(elements: ElementSet, slices: Slices, valid: FLAGS | None) -> pa.Array:
-    """String array of the slices of elements; elements whose bytes are not UTF-8 die."""
+    """A string array with the slices of elements. Elements whose bytes are not UTF-8 become dead."""
     offsets, content = _copied(elements, slices)
     if content.size and np.frombuffer(content, np.uint8).max() >= 0x80:
         wrong = _not_utf8(pa.Array.from_buffers(pa.binary(), len(elements), [None, offsets, content]))
@@ -161,7 +161,9 @@ _FEW: Final = 8
 
 
 def _not_utf8(raw: pa.Array, first: int = 0) -> list[int]:
-    """The elements of a binary array that are not UTF-8. What Arrow refuses is halved until few are left."""
+    """The elements of a binary array that are not UTF-8. An array that Arrow rejects is halved until few elements are
+    left.
+    """
     try:
         raw.cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,7 +1,6 @@
-"""The position of the rows of a binary column: one buffer, with the start and end of every row.
+"""Brings every Arrow layout of a binary column into one form: a buffer with the start and end of every row.
 
-All Arrow layouts of a binary column become this. The bytes are copied only if a layout has no common buffer
-(`binary_view`) or no offsets (`fixed_size_binary`).
+The bytes are copied only if a layout has no common buffer (`binary_view`) or no offsets (`fixed_size_binary`).
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from kafka_records_engine.columns.arrow_arrays import flags
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _SLACK: Final = 256
-"""Bytes after the last row that a piece keeps if the column has them. Items that begin in the last row and end after it
-can then be picked up like all others."""
+"""A piece keeps this many bytes after the last row, if the column has them, so that an item which begins in the last
+row and ends after it can be read like all others."""
 
 MOST_BYTES: Final = 2**31 - 1 - _SLACK
-"""The maximum size of one piece, limited by 32-bit offsets."""
+"""The largest size of one piece, limited by 32-bit offsets."""
 
 
 _NUMBERS: Final = np.arange(1 << 16)
@@ -30,13 +29,13 @@ _NUMBERS.flags.writeable = False
 
 
 def numbered(count: int) -> INT64:
-    """0, 1, 2, …, not to be written to."""
+    """The numbers 0, 1, 2, …; the array must not be modified."""
     return _NUMBERS[:count] if count <= len(_NUMBERS) else np.arange(count)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPiece:
-    """Rows of a column inside `buffer`: row i is `data[starts[i]:ends[i]]`, or null if `valid[i]` is false.
+    """Rows of a column in `buffer`: row i is `data[starts[i]:ends[i]]`, or null if `valid[i]` is false.
 
     `valid` is None if no row is null. The last row ends at `last`; other bytes may follow it.
     """
@@ -52,7 +51,7 @@ class ColumnPiece:
         return len(self.starts)
 
     def of(self, rows: INT64) -> tuple[INT64, INT64]:
-        """Starts and ends of some rows, which must be given in order."""
+        """Starts and ends of some rows, which must be in order."""
         if len(rows) == len(self.starts):
             return self.starts, self.ends
         return self.starts[rows], self.ends[rows]
@@ -67,10 +66,11 @@ class ColumnPiece:
 
 
 def pieces(column: Any) -> Iterator[ColumnPiece]:
-    """The rows of a binary column, array or chunked array, in order.
+    """The rows of a binary column (array or chunked array) as pieces, in order.
 
-    Takes binary, large_binary, binary_view, fixed_size_binary, null and the string types over the same layouts, sliced
-    or not, and raises TypeError for anything else. A piece is a chunk, or part of one that holds more than MOST_BYTES.
+    Accepts binary, large_binary, binary_view, fixed_size_binary, null and the string types with the same layouts,
+    sliced or not, and raises TypeError for anything else. A piece is a chunk, or a part of one with more than
+    MOST_BYTES.
     """
     if not isinstance(column, pa.Array | pa.ChunkedArray):
         raise TypeError(f"a column of encoded messages must be an Arrow array, not {type(column).__name__}")
@@ -112,7 +112,9 @@ def _in_one_buffer(array: pa.Array) -> pa.Array:
 
 
 def _ranges(offsets: INT64) -> Iterator[tuple[int, int]]:
-    """Runs of rows (first and after the last) of at most MOST_BYTES; a row with more is a run of its own."""
+    """Ranges of rows (the first, and the one after the last) of at most MOST_BYTES. A larger row is a range of
+    its own.
+    """
     first, count = 0, len(offsets) - 1
     while first < count:
         last = int(np.searchsorted(offsets, offsets[first] + MOST_BYTES, side="right")) - 1

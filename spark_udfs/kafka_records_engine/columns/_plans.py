@@ -1,4 +1,4 @@
-"""From the wire layout of a message to the plan by which many rows are read at once."""
+"""Builds the plan that reads many rows at once, from the wire layout of a message."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ from kafka_records_runtime.uuids import Uuid
 
 
 def message_plan(message: MessageSchema, version: int, unknown_tags: bool) -> Plan:
-    """How `message` is read at `version`, which must be one it has. Built once and kept with the schema."""
+    """The plan that reads `message` in `version`, which the message must have. It is built once and cached with the
+    schema.
+    """
     key = "columns with unknown tags" if unknown_tags else "columns"
     return plan(message, (key, version), lambda: _Planner(message, version, unknown_tags).message())
 
 
 class _StepPlan(ABC):
-    """Steps in wire order; a subclass makes the value of what the steps read."""
+    """Steps in wire order. A subclass turns their results into a value."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps = steps
@@ -84,7 +86,7 @@ def _packed(steps: Sequence[Step]) -> Packed | None:
 
 
 class ValuePlan(_StepPlan):
-    """A value that is not a struct, or a struct that may be null: the only member, `name`."""
+    """A plan for a value that is not a struct, or a struct that may be null. Its only member is called `name`."""
 
     def __init__(self, steps: Sequence[Step], name: str) -> None:
         super().__init__(steps)
@@ -95,7 +97,7 @@ class ValuePlan(_StepPlan):
 
 
 class StructPlan(_StepPlan):
-    """A struct; `constants` are the members that the version does not have."""
+    """A plan for a struct. `constants` are the members that the version does not have."""
 
     def __init__(self, steps: Sequence[Step], kind: pa.StructType, constants: Mapping[str, Constant]) -> None:
         super().__init__(steps)
@@ -107,7 +109,7 @@ class StructPlan(_StepPlan):
         for name, constant in self._constants.items():
             members[name] = constant.times(count)
         if len(members) != len(self._names):
-            raise WrongSlots(f"the members {self._names} are to be filled, {[*members]} are")
+            raise WrongSlots(f"the members {self._names} must be filled, but {[*members]} are")
         return structs(self._kind, [members[name] for name in self._names], count)
 
 
@@ -139,7 +141,7 @@ class _Planner:
         return StructPlan(steps, kind, constants)
 
     def _single(self, name: str, value: Value, kind: pa.DataType) -> Plan:
-        """The plan of one value: a tagged field or the element of an array."""
+        """The plan for a single value: a tagged field or the element of an array."""
         if isinstance(value, StructValue) and not value.nullable:
             return self._struct(value.layout, kind)
         if isinstance(value, FixedValue):
@@ -151,7 +153,7 @@ class _Planner:
             yield Fixed(_types(fields))
 
     def _steps(self, fixed: Sequence[tuple[str, Value]], name: str, value: Value, kind: pa.DataType) -> Iterator[Step]:
-        """The steps of fields of fixed width and of a `value` of another kind, called `name`, after them."""
+        """The steps for fields of fixed width and for the next field, `name`, whose `value` is of another kind."""
         if isinstance(value, SizedValue | ArrayValue):
             content = self._content(name, value, kind)
             if value.head == UVARINT:
@@ -162,7 +164,7 @@ class _Planner:
         elif isinstance(value, StructValue):
             yield from self._fixed(fixed)
             inner = self._struct(value.layout, kind)
-            # In a tag, an unsigned varint of 0 is null.
+            # In a tagged field, an unsigned varint of 0 means null.
             yield Nullable(name, inner, 0 if value.head == UVARINT else -1) if value.nullable else Nested(name, inner)
 
     def _content(self, name: str, value: SizedValue | ArrayValue, kind: pa.DataType) -> Content:
@@ -184,7 +186,7 @@ class _Planner:
         return Constant(kind, self._plain_default(field))
 
     def _plain_default(self, field: FieldSchema) -> Any:
-        """The default of a field as columns take it."""
+        """The default of a field, in the form that columns need."""
         if field.default is EMPTY_STRUCT:
             members = {each.name: self._plain_default(each) for each in self._message.struct(field.base).fields}
             return {**members, UNKNOWN_TAGS: []} if self._keeps_tags else members

@@ -1,7 +1,7 @@
-"""Records of a topic as columns: keys and values of many rows, of any mix of record types.
+"""Decodes the records of a topic as columns: keys and values of many rows, with any mix of record types.
 
-The rules are those of `kafka_records_runtime.record_reading.read_record`, with one difference that tables need: a
-record whose value cannot be decoded still gives its key.
+The rules are those of `kafka_records_runtime.record_reading.read_record`, with one difference that tables need: if only
+the value of a record cannot be decoded, its key is still returned.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from kafka_records_runtime.schema import RecordSchema
 
 @dataclass
 class RecordColumns:
-    """What was read of some records; vectors and arrays have an element per row.
+    """The decoded columns of some records; vectors and arrays have an element per row.
 
-    `record_type` counts only where `has_type` is true, `value_version` only where `has_version` is. `is_known` says
-    that the type has a schema. `records` has a column `struct<key, value>` for each type with a schema that any row
-    has; it is null in rows of other types and of keys that cannot be decoded. (Metadata records have `struct<value>`,
-    which is null if the value cannot be decoded.) `key_left` and `value_left` count the bytes after key and value. The
+    `record_type` is valid only if `has_type` is true, and `value_version` only if `has_version` is. `is_known` says
+    whether the type has a schema. `records` has a column `struct<key, value>` for each type with a schema that occurs.
+    It is null in rows of other types and if the key cannot be decoded. (Metadata records have `struct<value>`, which is
+    null if the value cannot be decoded.) `key_left` and `value_left` are the numbers of bytes after key and value. The
     other attributes are as in `Columns`.
     """
 
@@ -73,30 +73,30 @@ def decode_record_columns(
     *,
     unknown_tags: bool = False,
 ) -> RecordColumns:
-    """Decode keys and values, as leniently as Kafka reads.
+    """Decode keys and values, as leniently as Kafka does.
 
     Parameters
     ----------
     schemas
         The records by type: `RECORDS` of a generated `schemas.<folder>` module.
     keys, values
-        Arrays of the same length, of any layout that `decode_column` takes. A null value is a tombstone; in metadata
-        framing every key is null, and no value.
+        Arrays of the same length, of any layout that `decode_column` accepts. A null value is a tombstone. Metadata
+        records have null keys and no null values.
     is_record
-        Flags, in anything that numpy takes for an array: which rows are records. The others, such as control records,
-        are not looked at and say nothing in any column. By default all rows are records.
+        Flags for the rows that are records, in any form that numpy can turn into an array. Other rows, such as control
+        records, are ignored and have no content in any column. By default all rows are records.
     unknown_tags
         Keep tagged fields that the schemas do not define, as `unknown_tagged_fields`.
 
     Returns
     -------
     RecordColumns
-        Bytes that cannot be decoded do not raise: `errors` says by row what is wrong with them.
+        Bytes that cannot be decoded do not raise: `errors` says for each row what is wrong.
 
     Raises
     ------
     TooMuchForOneArray
-        The text or bytes of one field pass 2 GiB. Decode fewer rows at a time.
+        The text or bytes of one field exceed 2 GiB. Decode fewer rows at a time.
     TypeError, ValueError
         A column is not binary, or the columns differ in length.
     """
@@ -124,7 +124,7 @@ def decode_record_columns(
 
 
 def _whole(column: pa.Array) -> ColumnPiece | None:
-    """A column as one piece; None if it takes several."""
+    """A column as one piece; None if it needs several."""
     found = list(pieces(column))
     if not found:
         nothing = np.zeros(0, np.int64)
@@ -164,7 +164,7 @@ class _RecordReading:
         _put(out.record_type, rows, types)
         _put(out.has_type, rows, True)
         if len(types) and types.min() != types.max():
-            # Handle all of them at once, not type by type: hostile rows may have thousands of types.
+            # Handle all of them at once, not type by type: hostile rows may contain thousands of types.
             known = np.isin(types, list(self._schemas))
             rows, types = rows[known], types[known]
         for number, chosen in split(rows, types):
@@ -202,7 +202,7 @@ class _RecordReading:
 
 
 class _MetadataReading(_RecordReading):
-    """The records of metadata framing."""
+    """Reads records that have a metadata frame."""
 
     def run(self, looked_at: FLAGS) -> RecordColumns:
         out = self._out
@@ -232,7 +232,7 @@ class _MetadataReading(_RecordReading):
         return out
 
     def _refuse(self, row: int) -> None:
-        """Note why a record with a key, or without a value, cannot be read."""
+        """Note the error of a record that has a key, or no value, which metadata records may not."""
         valid = self._keys.valid
         key = self._keys.row(row) if valid is None or valid[row] else None
         try:
@@ -252,7 +252,7 @@ class _MetadataReading(_RecordReading):
 
 
 def _put(vector: NDArray[Any], rows: INT64, values: Any) -> None:
-    """`vector[rows] = values`, without looking at `rows` if they are all rows."""
+    """`vector[rows] = values`, but without indexing if `rows` are all rows."""
     if len(rows) == len(vector):
         vector[:] = values
     else:
@@ -260,7 +260,7 @@ def _put(vector: NDArray[Any], rows: INT64, values: Any) -> None:
 
 
 def _structs(kind: pa.StructType, messages: list[pa.StructArray], rows: INT64) -> pa.StructArray:
-    """A struct of key and value in `rows`, null in all others."""
+    """A struct of key and value in `rows`; null in all other rows."""
     count = len(messages[0])
     if len(rows) == count:
         return structs(kind, messages, count)

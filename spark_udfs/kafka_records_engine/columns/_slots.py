@@ -1,8 +1,9 @@
-"""Notes about array elements: written by the steps that find the elements, and read by later steps.
+"""Notes about array elements, which are written by the steps that find the elements, and read by later steps.
 
-Each step that has something to note owns *slots*, made with the step. `Step.scan` puts one vector into each slot of its
-own. `ElementVectors` gathers the vectors of all scans, slot by slot. `Step.build` takes each vector from the same slot
-of a `Scanned`. Two steps that share a slot, an unfilled slot, and a slot of another plan are refused at once.
+Each step that has something to note owns *slots*, which are created with the step. `Step.scan` puts one vector into
+each of its slots. `ElementVectors` collects the vectors of all scans by slot. `Step.build` gets each vector from the
+same slot of a `Scanned`. A slot that two steps share, a slot that is not filled and a slot of another plan are errors
+at once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from kafka_records_engine.numpy_types import INT64
 
 
 class Slot:
-    """One vector that a step notes: `name` says which, `kind` is its numpy type. A slot equals itself only."""
+    """The place for one vector of notes. `name` describes it, `kind` is its numpy type. A slot is only equal to
+    itself.
+    """
 
     __slots__ = ("kind", "name")
 
@@ -30,11 +33,11 @@ class Slot:
 
 
 class WrongSlots(LookupError):
-    """A step and its slots do not match: a bug in this package, never an error in its input."""
+    """A step and its slots do not match. This is a bug in this package, never an error in its input."""
 
 
 SlotVectors = dict[Slot, Vector]
-"""What one scan notes: a vector for each slot of the plan, with an entry for each element of the cursor."""
+"""The notes of one scan: a vector for each slot of the plan, with an entry for each element of the cursor."""
 
 
 def own_slots(owners: Iterable[Sequence[Slot]]) -> list[Slot]:
@@ -46,10 +49,11 @@ def own_slots(owners: Iterable[Sequence[Slot]]) -> list[Slot]:
 
 
 class ElementVectors:
-    """The notes of all elements of some arrays in the order of reading: first elements of all rows, then the second.
+    """The notes about all elements of some arrays in reading order: the first elements of all rows, then the second
+    ones.
 
-    Elements are numbered row by row: `first` has the number of the first element of each row and, at its end, the count
-    of all of them. `order` says for each element where in the vectors its notes are. It means nothing for elements that
+    Elements are numbered row by row: `first` is the number of the first element of each row and, at its end, the count
+    of all elements. `order` is the index of each element's notes in the vectors. It is meaningless for elements that
     the scan never reached; their rows have failed.
     """
 
@@ -61,21 +65,21 @@ class ElementVectors:
         self.order = np.zeros(total, np.int64)
 
     def add(self, owners: INT64, level: int | INT64, notes: SlotVectors) -> None:
-        """Add the notes of one element in each of the rows `owners`; `level` elements of its row come before it."""
+        """Add the notes about one element in each of the rows `owners`. `level` elements of its row come before it."""
         start, stop = self._count, self._count + len(owners)
         self.order[self._first[owners] + level] = np.arange(start, stop)
         if len(notes) != len(self.vectors):
-            raise WrongSlots(f"{[*self.vectors]} are to be filled, {[*notes]} are")
+            raise WrongSlots(f"the slots {[*self.vectors]} must be filled, but {[*notes]} are")
         for slot, vector in self.vectors.items():
             vector[start:stop] = _noted(slot, notes)
         self._count = stop
 
 
 class Scanned(ElementSet):
-    """The elements of arrays after their scan, with their notes: `counts` elements inside of each element of `outer`.
+    """The elements of arrays after their scan, with their notes: `counts` elements in each element of `outer`.
 
-    They have no positions and do not move. `order` says where in the vectors the notes of each element are; None: those
-    of element i are at i.
+    They have no positions and do not move. `order` is the index of each element's notes in the vectors; None means that
+    the notes of element i are at index i.
     """
 
     __slots__ = ("_counts", "_order", "_outer", "_owners", "_total", "_vectors")
@@ -101,7 +105,7 @@ class Scanned(ElementSet):
 
     @property
     def owners(self) -> INT64:
-        """The element of `outer` that contains each element; computed on demand, mostly for broken bytes."""
+        """For each element, the element of `outer` that contains it. Computed on demand, mostly for broken bytes."""
         if self._owners is None:
             self._owners = np.repeat(np.arange(len(self._counts)), self._counts)
         return self._owners
@@ -113,12 +117,12 @@ class Scanned(ElementSet):
         return self._outer.inside(pos, self.owners[index])
 
     def vector(self, slot: Slot) -> Vector:
-        """What was noted in a slot, in the order of the elements. Raises WrongSlots if nothing was."""
+        """The notes in a slot, in the order of the elements. Raises WrongSlots if there are none."""
         noted = _noted(slot, self._vectors)
         return noted if self._order is None else noted[self._order]
 
     def slices(self, starts: Slot, stops: Slot) -> Slices:
-        """Slices whose ends were noted in two slots, left in the order of reading: see `Slices.order`."""
+        """Slices whose starts and stops were noted in two slots. They stay in reading order; see `Slices.order`."""
         return Slices(_noted(starts, self._vectors), _noted(stops, self._vectors), self._order)
 
 
@@ -126,4 +130,4 @@ def _noted(slot: Slot, vectors: SlotVectors) -> Vector:
     try:
         return vectors[slot]
     except KeyError:
-        raise WrongSlots(f"{slot!r} is not filled, {[*vectors]} are") from None
+        raise WrongSlots(f"{slot!r} is not filled, only {[*vectors]} are") from None

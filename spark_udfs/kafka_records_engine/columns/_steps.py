@@ -1,4 +1,4 @@
-"""The steps of plans, but for arrays and tagged fields: fixed width, lengths, text and bytes, structs."""
+"""The steps of plans, except arrays and tagged fields: fixed width, lengths, text and bytes, structs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from kafka_records_runtime.wire import FIXED_SIZES, MAX_INT32, MAX_STRING
 
 
 def existing(cursor: Cursor, lengths: INT64, nullable: bool) -> tuple[INT64, FLAGS | None]:
-    """Lengths with negative ones set to zero, and which elements are not null (None: no element is null).
+    """Lengths with negative ones set to zero, and flags for the elements that are not null (None: no element is null).
 
-    Elements whose length is below zero and means no null die. If any length is below zero, the lengths of all dead
-    elements become zero too; otherwise they stay what was read for them.
+    An element becomes dead if its length is negative and does not mean null. If any length is negative, the lengths of
+    all dead elements become zero too; otherwise they keep the values that were read.
     """
     if np.minimum.reduce(lengths, initial=0) >= 0:
         return lengths, None
@@ -33,7 +33,7 @@ def existing(cursor: Cursor, lengths: INT64, nullable: bool) -> tuple[INT64, FLA
 
 
 def present(valid: FLAGS | None, count: int) -> FLAGS:
-    """`valid` of `existing` as a vector, for a slot."""
+    """The flags from `existing` as a vector, for a slot."""
     return np.ones(count, np.bool_) if valid is None else valid
 
 
@@ -43,7 +43,7 @@ _LENGTH: Final = "length after them"
 
 
 class Fixed:
-    """Adjacent fields of fixed width, read together, and the length after them if that is of fixed width too."""
+    """Adjacent fields of fixed width, read together with the length after them if that has a fixed width too."""
 
     def __init__(
         self, fields: Sequence[tuple[str, str]], length: str | None = None, content: Content | None = None
@@ -54,7 +54,7 @@ class Fixed:
         self._item = np.dtype([*widths, (_LENGTH, WIRE_WIDTHS[length])] if length else widths)
         self._content = content
         self._size = self._item.itemsize
-        # Items of several fields are gathered as plain bytes, which is faster, and split into fields afterwards.
+        # Items of several fields are copied as plain bytes, which is faster, and split into fields afterwards.
         self._kind = f"V{self._size}" if fields or length is None else WIRE_WIDTHS[length]
         code = "h" if length == "int16" else "i"
         self._unpack = Struct(f">{self._size - FIXED_SIZES[length]}x{code}").unpack_from if length else None
@@ -63,7 +63,7 @@ class Fixed:
 
     @property
     def packed(self) -> Packed | None:
-        """The fields as elements of an array; None with content after them."""
+        """The fields as elements of an array; None if content follows them."""
         return Packed(self._size, self._items) if self._content is None else None
 
     def _lengths(self, items: Vector) -> INT64:
@@ -115,7 +115,7 @@ class Fixed:
 
 
 class Compact:
-    """A compact length, which is an unsigned varint one above the length, and what follows it."""
+    """A compact length, which is an unsigned varint with the length plus one, and the content after it."""
 
     def __init__(self, content: Content) -> None:
         self._content = content
@@ -144,7 +144,7 @@ class Compact:
 
 
 def hop_uvarint(data: Any, pos: int, end: int) -> tuple[int, int]:
-    """The unsigned varint at a position, and where it ends."""
+    """The unsigned varint at a position, and the position after it."""
     value = shift = 0
     while pos < end and shift < 35:
         byte = data[pos]
@@ -160,7 +160,7 @@ def hop_uvarint(data: Any, pos: int, end: int) -> tuple[int, int]:
 
 
 class Variable:
-    """Text (of at most 32767 bytes of UTF-8) or bytes."""
+    """Text (at most 32767 bytes of UTF-8) or bytes."""
 
     def __init__(self, name: str, is_text: bool, nullable: bool) -> None:
         self._name = name
@@ -231,9 +231,10 @@ class Nested:
 
 
 class Nullable:
-    """A struct that may be null: a byte, 1 before a struct and `null` instead of one (-1, but 0 in a tag).
+    """A struct that may be null: its first byte is 1 before a struct, or `null` without one (-1, but 0 in a tagged
+    field).
 
-    Only the positions are noted: `build` reads the structs that are there as if they were rows.
+    Only the positions are noted: `build` reads the existing structs as if they were rows.
     """
 
     def __init__(self, name: str, plan: Plan, null: int) -> None:
@@ -245,7 +246,7 @@ class Nullable:
         self.slots = [self._positions, self._present]
 
     def _marks(self, cursor: Cursor) -> FLAGS:
-        """Move after the byte; which elements have a struct."""
+        """Move past the byte. Returns flags for the elements that have a struct."""
         marks = cursor.bytes()
         there = marks == 1
         cursor.fail_where(~there & (marks != self._null))
@@ -275,7 +276,7 @@ class Nullable:
 
     @staticmethod
     def _spread(values: pa.Array, index: INT64, count: int) -> pa.Array:
-        """`count` elements: `values` at `index`, null in between."""
+        """An array of `count` elements: `values` at `index`, null elsewhere."""
         places = np.full(count, -1)
         places[index] = np.arange(len(index))
         return at(values, places)

@@ -1,4 +1,4 @@
-"""The section of tagged fields at the end of a struct of a flexible version."""
+"""Reads the tagged fields at the end of a struct of a flexible version."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.wire import MAX_TAG
 
 _MOST_TAGS: Final = 64
-"""Tags of one struct. A row with more is left to the schema walker, since each tag would be a round of vectors."""
+"""The largest number of tags in one struct. A row with more is left to the schema walker, because each tag costs one
+step over the vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTag:
-    """A tagged field: its name, how its payload is read, and its value in structs without it."""
+    """A tagged field: its name, the plan that reads its payload, and its value in structs that do not have it."""
 
     name: str
     plan: Plan
@@ -35,7 +36,7 @@ class KnownTag:
 
 @dataclass(slots=True)
 class _Payloads:
-    """The payloads of a tag: the elements they belong to, where they start and stop, and their tags."""
+    """The payloads of a tag: the elements they belong to, their starts and stops, and their tags."""
 
     index: list[INT64] = field(default_factory=list)
     starts: list[INT64] = field(default_factory=list)
@@ -49,7 +50,7 @@ class _Payloads:
         self.tags.append(tags)
 
     def in_order(self) -> tuple[INT64, INT64, INT64, INT64]:
-        """Elements, starts, stops and tags of all payloads, by element and then by place in the section."""
+        """Elements, starts, stops and tags of all payloads, sorted by element and then by position."""
         vectors = [np.concatenate(each) for each in (self.index, self.starts, self.stops, self.tags)]
         order = np.argsort(vectors[0], kind="stable")
         index, starts, stops, tags = (vector[order] for vector in vectors)
@@ -58,21 +59,21 @@ class _Payloads:
 
 @dataclass(slots=True)
 class _Found:
-    """The payloads of known fields by tag, and those of all other tags."""
+    """The payloads of known fields by tag, and the payloads of all other tags."""
 
     known: dict[int, _Payloads] = field(default_factory=dict)
     unknown: _Payloads = field(default_factory=_Payloads)
 
 
 class TagSection:
-    """A count, then for each field its tag, the size of its payload, and the payload. Tags go up.
+    """The section of tagged fields: a count, then for each field its tag, the size of its payload, and the payload.
 
-    Only the position and the count are noted: `build` walks the sections with any tags again.
+    Tags are in ascending order. Only position and count are noted: `build` reads the sections that have tags again.
     """
 
     def __init__(self, known: Mapping[int, KnownTag], misplaced: Iterable[int], keeps_unknown: bool) -> None:
-        """`known` are the fields by tag, `misplaced` the tags that may not be here: their fields are not tagged in this
-        version. `keeps_unknown` makes a member of the tags that the schema does not define."""
+        """`known` are the fields by tag, `misplaced` the tags that may not occur here, because their fields are not
+        tagged in this version. With `keeps_unknown`, the tags that the schema does not define become a member."""
         self._known = known
         self._misplaced = np.array(sorted(misplaced), np.int64)
         self._keeps_unknown = keeps_unknown
@@ -125,9 +126,9 @@ class TagSection:
         return pos
 
     def _walk(self, cursor: Cursor, found: _Found | None, names: INT64 | None = None) -> INT64:
-        """Move after the section, add its payloads to `found`, and return how many each element has.
+        """Move past the section, add its payloads to `found`, and return the number of payloads per element.
 
-        `names` are the numbers of the elements in `found`, if these are not their numbers in the cursor.
+        `names` are the numbers of the elements in `found`, if these differ from their numbers in the cursor.
         """
         counts = cursor.uvarints()
         if not len(counts) or not counts.any():

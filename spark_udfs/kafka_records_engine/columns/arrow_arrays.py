@@ -12,11 +12,11 @@ from kafka_records_engine.numpy_types import FLAGS, INT64, INTEGERS
 from kafka_records_runtime.errors import KafkaRecordsError
 
 KEPT_ROWS: Final = 1 << 16
-"""Constant arrays and index vectors of at most this many rows are kept for the next batch."""
+"""Constant arrays and index vectors of at most this many rows are cached for the next batch."""
 
 
 class TooMuchForOneArray(KafkaRecordsError, ValueError):
-    """Decoded rows whose text or bytes pass the 2 GiB that one Arrow array can hold."""
+    """The text or bytes of decoded rows exceed the 2 GiB that one Arrow array can hold."""
 
     def __str__(self) -> str:
         return "the decoded rows hold more than 2 GiB of text or bytes in one field: decode fewer rows at a time"
@@ -44,20 +44,20 @@ def flags(array: pa.Array) -> FLAGS:
 
 
 def numbers(kind: pa.DataType, vector: INTEGERS, valid: FLAGS | None = None) -> pa.Array:
-    """Integer array of any width, null if `valid` is false."""
+    """An integer array of any width, null if `valid` is false."""
     content = pa.py_buffer(vector.astype(f"i{kind.bit_width // 8}"))
     bits = None if valid is None or valid.all() else bitmap(valid)
     return pa.Array.from_buffers(kind, len(vector), [bits, content])
 
 
 def lists(kind: pa.DataType, first: INT64, values: pa.Array, valid: FLAGS | None) -> pa.Array:
-    """List array whose element i holds `values[first[i]:first[i + 1]]`."""
+    """A list array whose element i is `values[first[i]:first[i + 1]]`."""
     places = pa.py_buffer(first.astype(np.int32))
     return pa.Array.from_buffers(kind, len(first) - 1, [validity(valid), places], children=[values])
 
 
 def structs(kind: pa.StructType, columns: list[pa.Array], count: int) -> pa.StructArray:
-    """Struct array without nulls."""
+    """A struct array without nulls."""
     return pa.Array.from_buffers(kind, count, [None], 0, children=columns)
 
 
@@ -65,10 +65,10 @@ def structs(kind: pa.StructType, columns: list[pa.Array], count: int) -> pa.Stru
 
 
 def joined(arrays: list[pa.Array]) -> pa.Array:
-    """Arrays one after the other. Raises TooMuchForOneArray."""
+    """The arrays concatenated. Raises TooMuchForOneArray."""
     try:
         return pa.concat_arrays(arrays)
-    except pa.ArrowInvalid:  # offsets of 32 bits
+    except pa.ArrowInvalid:  # the offsets have 32 bits
         raise TooMuchForOneArray from None
 
 
@@ -77,16 +77,16 @@ def at(array: pa.Array, places: INT64) -> pa.Array:
     missing = places < 0
     try:
         taken = array.take(pa.array(places, mask=missing if missing.any() else None))
-    except pa.ArrowInvalid:  # offsets of 32 bits
+    except pa.ArrowInvalid:  # the offsets have 32 bits
         raise TooMuchForOneArray from None
     return without_inner_nulls(taken)
 
 
 def without_inner_nulls(array: pa.Array) -> pa.Array:
-    """The same values, with no null in the members of a null struct that are declared not null.
+    """The same values, but without nulls in members of null structs that are declared not null.
 
-    Arrow puts a null into every member of a null struct. Writers of Parquet refuse that where a member is declared not
-    null. The bytes of such a member are zero and empty, so its bitmap is dropped; nothing is copied.
+    Arrow puts a null into every member of a null struct. Parquet writers reject that if a member is declared not null.
+    The bytes of such a member are zero or empty, so its bitmap can be dropped; nothing is copied.
     """
     return _rebuilt(array, array.type, nullable=True)
 
@@ -111,13 +111,13 @@ def _rebuilt(array: pa.Array, kind: pa.DataType, nullable: bool) -> pa.Array:
 
 
 class Constant:
-    """An array that repeats one value any number of times. It is kept for the next batch."""
+    """An array that repeats one value any number of times. It is cached for the next batch."""
 
     def __init__(self, kind: pa.DataType, value: Any) -> None:
         self._kept = without_inner_nulls(pa.array([value], kind))
 
     def times(self, count: int) -> pa.Array:
-        """`count` times the value."""
+        """An array with the value `count` times."""
         kept = self._kept  # read once, because another thread may replace it with a shorter array
         if count <= len(kept):
             return kept.slice(0, count)
@@ -128,7 +128,7 @@ class Constant:
 
 
 def sparse(usual: Constant, others: Mapping[int, Any], count: int) -> pa.Array:
-    """`usual` in all rows except those in `others`."""
+    """An array with `usual` in all rows except those in `others`."""
     if not others:
         return usual.times(count)
     one = usual.times(1)

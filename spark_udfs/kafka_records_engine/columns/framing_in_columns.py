@@ -29,11 +29,11 @@ from kafka_records_runtime.framing import (
 )
 
 PREFIX_BYTES: Final = PREFIX.size
-"""The bytes before each message."""
+"""The number of bytes before each message."""
 
 
 def prefixes(piece: ColumnPiece, rows: INT64) -> tuple[INT64, INT16, INT64]:
-    """For some rows: which have a prefix, the prefixes, and which are too short for one."""
+    """For some rows: those that have a prefix, the prefixes, and the rows that are too short for one."""
     starts, ends = piece.of(rows)
     long = ends - starts >= PREFIX_BYTES
     short = rows[:0]
@@ -43,7 +43,7 @@ def prefixes(piece: ColumnPiece, rows: INT64) -> tuple[INT64, INT16, INT64]:
 
 
 def prefix_column(column: pa.Array) -> tuple[INT16, FLAGS]:
-    """The prefix of each row of a binary column, and which rows have one. The others have 0."""
+    """The prefix of each row of a binary column, and flags for the rows that have one. The others have 0."""
     found = [_of_all_rows(piece) for piece in pieces(column)]
     if len(found) == 1:
         return found[0]
@@ -69,8 +69,10 @@ def _read(piece: ColumnPiece, starts: INT64) -> INT16:
 
 
 def prefix_bytes(column: pa.Array) -> pa.Array:
-    """Each row without its prefix. Rows without a prefix stay as they are, so that null and short ones can be told
-    apart."""
+    """The prefix of each row as bytes.
+
+    Rows that are too short, and null rows, stay unchanged, so that the two can be distinguished.
+    """
     return pc.binary_slice(column, 0, PREFIX_BYTES)
 
 
@@ -86,9 +88,9 @@ def messages(column: pa.Array) -> pa.Array:
 
 @dataclass
 class FrameNumbers:
-    """A number out of the frames of some rows: of `rows`, in order, `numbers` and where the next byte is (`ends`).
+    """A number from the frames of some rows: `rows`, in order, their `numbers`, and the position after each (`ends`).
 
-    `errors` says why the other rows that were asked for have none.
+    `errors` says why the other requested rows have no number.
     """
 
     rows: INT64
@@ -114,7 +116,7 @@ def frame_versions(piece: ColumnPiece, found: FrameNumbers) -> FrameNumbers:
 
 
 def _numbers(cursor: Cursor, rows: INT64, is_good: FLAGS, read: Callable[[int], tuple[int, int]]) -> FrameNumbers:
-    """The next number of each row; `read` says what is wrong with a row without one."""
+    """The next number of each row. `read` returns the error of a row without one."""
     numbers = cursor.uvarints()
     is_good = is_good & ~cursor.block.failed & (numbers <= MOST_IN_FRAME)
     if is_good.all():
@@ -129,14 +131,14 @@ def _numbers(cursor: Cursor, rows: INT64, is_good: FLAGS, read: Callable[[int], 
 
 
 def behind(piece: ColumnPiece, found: FrameNumbers) -> ColumnPiece:
-    """The piece with the rows in `found` beginning after their numbers."""
+    """The piece in which each row of `found` begins after its number."""
     starts = piece.starts.copy()
     starts[found.rows] = found.ends
     return replace(piece, starts=starts)
 
 
 def type_column(framing: Framing, keys: pa.Array, values: pa.Array) -> tuple[INT16, FLAGS]:
-    """The record type of each row, and which rows have one. The others have 0."""
+    """The record type of each row, and flags for the rows that have one. The others have 0."""
     if framing != METADATA:
         return prefix_column(keys)
     types = frame_numbers(keys, values)[0]
@@ -144,7 +146,7 @@ def type_column(framing: Framing, keys: pa.Array, values: pa.Array) -> tuple[INT
 
 
 def api_key_column(keys: pa.Array, values: pa.Array) -> INT16:
-    """The api key of each row, -1 if none can be read or if there is a key."""
+    """The api key of each row; -1 if it cannot be read or if the row has a key."""
     numbers = np.full(len(keys), -1, np.int16)
     first = 0
     for piece in pieces(values):
@@ -157,7 +159,7 @@ def api_key_column(keys: pa.Array, values: pa.Array) -> INT16:
 
 
 def frame_numbers(keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The api key and the version of each row, null if they cannot be read or if there is a key."""
+    """The api key and the version of each row; null if they cannot be read or if the row has a key."""
     count = len(keys)
     numbers, lacks = np.zeros((2, count), np.int16), np.ones((2, count), np.bool_)
     first = 0
@@ -173,7 +175,7 @@ def frame_numbers(keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]
 
 
 def begins_with(keys: pa.Array, texts: Iterable[bytes]) -> pa.BooleanArray:
-    """Whether the message of each key begins with one of these strings (`message_start`), for any record type."""
+    """Flags for keys whose message begins with one of these strings (`message_start`), for any record type."""
     starts = [start for start in map(message_start, texts) if start is not None]
     found = [pc.equal(pc.binary_slice(keys, PREFIX_BYTES, PREFIX_BYTES + len(start)), start) for start in starts]
     return pc.fill_null(reduce(pc.or_, found), False) if found else pa.array(np.zeros(len(keys), np.bool_))

@@ -1,4 +1,4 @@
-"""One walk over the fields of a schema, for every system of types that makes columns of them (Arrow, Spark)."""
+"""One walk over the fields of a schema, for every type system whose columns are built from it (Arrow, Spark)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class UnsupportedType(KafkaRecordsError, TypeError):
-    """A field (`path`, inside `message_name`) whose type has no column type, for the `detail` given."""
+    """The type of a field has no column type. `path` is the field in `message_name`; `detail` says why."""
 
     def __init__(self, message_name: str, path: str, detail: str) -> None:
         super().__init__(message_name, path, detail)
@@ -28,10 +28,10 @@ class UnsupportedType(KafkaRecordsError, TypeError):
 
 @dataclass(frozen=True)
 class TypeMapping(Generic[T]):
-    """What a system of types, or a conversion of values, makes of each part of a schema.
+    """How each part of a schema is mapped, to a type of some type system or to a conversion of values.
 
-    `primitive` gets a spec type, `array` what the elements became, and `struct` the members: name, whether they can be
-    null, and what they became. `tags` stands for unknown tagged fields; None leaves them out.
+    `primitive` is called with a spec type, `array` with the result for its elements, and `struct` with its members:
+    name, whether they can be null, and result. `tags` is the result for unknown tagged fields; None leaves them out.
     """
 
     primitive: Callable[[str], T]
@@ -41,14 +41,14 @@ class TypeMapping(Generic[T]):
 
 
 def mapped(message: MessageSchema, mapping: TypeMapping[T]) -> T:
-    """What `mapping` makes of `message`: every field of every version, in the order of the spec.
+    """The result of `mapping` for `message`: every field of every version, in the order of the spec.
 
     Raises UnsupportedType for a field that no column can hold.
     """
 
     def of_struct(struct: StructSchema, path: str, above: tuple[str, ...]) -> T:
         if struct.name in above:
-            raise UnsupportedType(message.name, path, f"holds {struct.name}, which holds itself")
+            raise UnsupportedType(message.name, path, f"contains the struct {struct.name}, which contains itself")
         inner = (*above, struct.name)
         prefix = f"{path}." if path else ""
         made = [(each.name, each.can_be_null, of_field(each, prefix + each.name, inner)) for each in struct.fields]

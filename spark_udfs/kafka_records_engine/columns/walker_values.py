@@ -10,7 +10,7 @@ from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import MessageSchema
 
 ToPlain = Callable[[Any], Any]
-"""A conversion of values; a mapping gives None for one that changes nothing."""
+"""A function that converts values. A mapping returns None if the values need no conversion."""
 
 
 def _plain_array(item: ToPlain | None) -> ToPlain | None:
@@ -51,10 +51,10 @@ _PLAIN_VALUES_WITH_TAGS: Final = _mapping(_plain_tags)
 
 
 def plain_values(message: MessageSchema, unknown_tags: bool = False) -> ToPlain:
-    """A function from a decoded value of `message` (a tree of dicts, `walker.decode`) to one that columns take.
+    """A function that converts a decoded value of `message` (a tree of dicts, `walker.decode`) for a column.
 
-    Uuids become text, and with `unknown_tags` the (tag, bytes) pairs become dicts. Values without either stay as they
-    are.
+    Uuids become text, and with `unknown_tags` the (tag, bytes) pairs become dicts. Values without either are returned
+    unchanged.
     """
     return mapped(message, _PLAIN_VALUES_WITH_TAGS if unknown_tags else _PLAIN_VALUES) or _unchanged
 

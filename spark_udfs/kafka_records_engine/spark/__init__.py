@@ -1,7 +1,7 @@
-"""Generic Spark functions: they are handed schemas and know no single record.
+"""Generic Spark functions, which work with any schemas that are passed to them.
 
-Workers need numpy and pyarrow, never msgspec. Functions take and give DataFrames and Columns: no RDD, no reach into the
-JVM, no hidden collect.
+Workers need numpy and pyarrow, but not msgspec. Functions accept and return DataFrames and Columns: they use no RDDs
+and no private JVM calls, and never collect rows.
 """
 
 try:

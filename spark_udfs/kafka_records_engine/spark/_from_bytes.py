@@ -1,4 +1,4 @@
-"""What the workers run for the `from_…` functions: Arrow arrays of bytes in, arrays of structs out."""
+"""The part of the `from_…` functions that runs in workers: turns Arrow arrays of bytes into arrays of structs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NEWEST: Final = np.iinfo(np.int16).max
 
 
 class MessagePrefix(Protocol):
-    """The bytes before a message and the source of its version.
+    """Handles the bytes before a message, and determines its version.
 
-    It decodes a column piece by piece. `versions` is a second column, None without one.
+    It decodes a column piece by piece. `versions` is a second column, or None.
     """
 
     def __call__(
@@ -32,7 +32,9 @@ class MessagePrefix(Protocol):
 
 @dataclass(frozen=True)
 class Decoder:
-    """Decodes a batch. With `fails_fast` the first row that cannot be decoded raises its error; else it is null."""
+    """Decodes a batch. With `fails_fast` the first row that cannot be decoded raises its error; otherwise it becomes
+    null.
+    """
 
     message: MessageSchema
     prefix: MessagePrefix
@@ -52,7 +54,7 @@ class Decoder:
 
 @dataclass(frozen=True)
 class Versioned:
-    """An int16 version is before each message."""
+    """Decodes messages that have an int16 version before them."""
 
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
@@ -62,7 +64,9 @@ class Versioned:
 
 @dataclass(frozen=True)
 class Bare:
-    """Nothing is before a message: all have the one `version` or, without it, each the version in its row."""
+    """Decodes messages with nothing before them: all in `version`, or, if it is None, each in the version of
+    its row.
+    """
 
     version: int | None
 
@@ -76,7 +80,9 @@ class Bare:
 
 @dataclass(frozen=True)
 class Capped:
-    """An int16 version is before each message; one above the highest known reads as that one."""
+    """Decodes messages that have an int16 version before them. Versions above the highest known one are read as that
+    one.
+    """
 
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
@@ -89,7 +95,7 @@ class Capped:
 
 @dataclass(frozen=True)
 class ReadAs:
-    """An int16 is before each message and is not looked at: all are read at `version`."""
+    """Decodes messages in the version `version`, and ignores the int16 before each."""
 
     version: int
 
@@ -104,7 +110,7 @@ class ReadAs:
 
 @dataclass(frozen=True)
 class Keys:
-    """An int16 record type is before each message; keys of other types are null, and no error."""
+    """Decodes keys, which have an int16 record type before them. Keys of other types become null without an error."""
 
     record_type: int
 
@@ -120,7 +126,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Framed:
-    """A metadata frame is before each message; records of other types are null, and no error."""
+    """Decodes messages that have a metadata frame before them. Records of other types become null without an error."""
 
     api_key: int
 

@@ -1,5 +1,5 @@
-"""Secrets in struct columns (`kafka_records_runtime.secrets`): what replaces them in decoding, and what encoding
-refuses."""
+"""Replaces secrets in decoded struct columns, and refuses to encode the replacement
+(`kafka_records_runtime.secrets`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
 
 REDACTED_BYTES: Final = REDACTED.encode()
-"""The text in place of bytes that are, or may be, a secret."""
+"""The bytes that replace bytes that are, or may be, a secret."""
 
 _VALUE: Final = "value"
 
@@ -31,8 +31,8 @@ def may_hold_secrets(message: MessageSchema) -> bool:
 
 
 def without_secrets(message: MessageSchema, values: pa.StructArray) -> pa.StructArray:
-    """The decoded values of a message with a text in place of each secret. A value with a secret loses its unknown
-    tagged fields."""
+    """The decoded values of a message with `(redacted)` in place of each secret. A value with a secret also loses its
+    unknown tagged fields."""
     if not may_hold_secrets(message) or values.null_count == len(values):
         return values
     names = [field.name for field in values.type]
@@ -59,18 +59,18 @@ def without_secrets(message: MessageSchema, values: pa.StructArray) -> pa.Struct
 
 
 def _are_secret(columns: Mapping[str, pa.Array]) -> FLAGS:
-    """Which configs are secrets."""
+    """Flags for configs that are secrets."""
     rows = zip(columns["resource_type"].to_pylist(), columns["name"].to_pylist(), strict=True)
     return np.array([kind is not None and secrets.is_secret_config(kind, name) for kind, name in rows], np.bool_)
 
 
 def hides_secrets(schemas: Mapping[int, RecordSchema], show_secrets: bool) -> bool:
-    """Whether decoding a topic with these records has secrets to hide."""
+    """Whether secrets may have to be hidden when a topic with these records is decoded."""
     return not show_secrets and any(may_hold_secrets(schema.value) for schema in schemas.values())
 
 
 def hide_secrets(schemas: Mapping[int, RecordSchema], found: RecordColumns) -> None:
-    """Put a text in place of the secrets in decoded records."""
+    """Replace the secrets in decoded records."""
     for number, records in found.records.items():
         message = schemas[number].value
         if may_hold_secrets(message):
@@ -85,7 +85,7 @@ def hide_secrets(schemas: Mapping[int, RecordSchema], found: RecordColumns) -> N
 def without_secret_bytes(
     schemas: Mapping[int, RecordSchema], found: RecordColumns, values: pa.BinaryArray
 ) -> pa.BinaryArray:
-    """The bytes of values that are shown, with a text in place of values that may hold a secret, as values of unknown
+    """The bytes of values, with `(redacted)` in place of values that may contain a secret. Values of unknown
     type may."""
     secret = [number for number, schema in schemas.items() if may_hold_secrets(schema.value)]
     may_be = ~found.is_known | np.isin(found.record_type, secret)
@@ -94,7 +94,7 @@ def without_secret_bytes(
 
 
 def refuse_redacted(message: MessageSchema, version: int, value: Mapping[str, Any]) -> None:
-    """Raise RedactedValue for a value in which a text is in place of a secret."""
+    """Raise RedactedValue if the value has `(redacted)` in place of a secret."""
     always = secrets.secret_columns(message.name)
     for name in always or {_VALUE}:
         if value.get(name) in (REDACTED, REDACTED_BYTES) and (always or _is_secret(value)):

@@ -1,6 +1,6 @@
-"""Struct columns to be encoded as messages: checks that they fit, and converts their values to the walker's form.
+"""Checks that struct columns can be encoded as messages, and converts their values for the schema walker.
 
-Such a column comes from a `from_…` function or from a query of the user's own, so anything may be in it.
+Such a column comes from a `from_…` function or from any query of the user, so it may contain anything.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ _FITS: Final[Mapping[str, Fits]] = {
     "StringType": _is_text,
     "BinaryType": _is_binary,
 }
-"""Spark type of a field → which columns it is written from. A number that is too large is an error of its row."""
+"""For each Spark type of a field, the column types it can be written from. A number that is too large is an error of
+its row."""
 
 
 # -- whether a column fits ------------------------------------------------------------------------
@@ -61,8 +62,8 @@ _FITS: Final[Mapping[str, Fits]] = {
 def check_fields(message: MessageSchema, type: pa.DataType, version: int) -> None:
     """Raise the first EncodeError that explains why a column of `type` cannot be encoded as this version of `message`.
 
-    It is MissingField for a field that is not there (fields which the version lacks and tagged ones may be left out),
-    UnknownField for one too many, WrongType for a column of another type; elements of arrays are `[]` in its path.
+    The error is MissingField for a missing field (fields that the version lacks, and tagged ones, may be missing),
+    UnknownField for a superfluous one, WrongType for a column of another type. Elements of arrays are `[]` in its path.
     """
     for error in _Check(message, version).struct(message.root, type, ""):
         raise error
@@ -130,11 +131,11 @@ class _Check:
 
 
 def walker_values(message: MessageSchema, type: pa.DataType) -> Convert:
-    """A function from a value of a column of `type`, as `to_pylist` gives it, to one that `walker.encode` takes.
+    """A function that converts a value of a column of `type`, as returned by `to_pylist`, for `walker.encode`.
 
-    It changes structs in place. Texts become uuids where `message` wants some, unknown tagged fields pairs, null
-    standing for none. Raises a WriteFailure for text that is not a uuid. What does not fit the message is left as it
-    is.
+    It changes structs in place. Texts become uuids if `message` has a uuid there, and unknown tagged fields become
+    pairs (null means no such fields). Raises a WriteFailure for text that is not a uuid. Values that do not fit the
+    message are left unchanged.
     """
     return _of_struct(message, message.root, type) or _unchanged
 

@@ -1,7 +1,7 @@
-"""What the workers run for the `to_…` functions: Arrow arrays of structs in, arrays of bytes out.
+"""The part of the `to_…` functions that runs in workers: turns Arrow arrays of structs into arrays of bytes.
 
 The schema walker writes the messages one by one. Fields and types of a struct column are checked once per batch and
-version, so that a mistake in the query is named as such, in every mode, and not taken for one in a row.
+version, so that a mistake in the query raises an error in every mode, and does not count as an error of each row.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from kafka_records_runtime.schema import MessageSchema
 
 @dataclass(frozen=True)
 class Encoder:
-    """Encodes a batch of structs at `version` or, when that is None, each at the version in its row.
+    """Encodes a batch of structs in `version` or, if that is None, each in the version of its row.
 
-    Before a message is its `record_type`, if there is one, else with `version_prefix` its version; a metadata frame
-    (`framing`) has both. With `fails_fast` the first value that cannot be written raises its error; else it is null.
+    A message follows its `record_type`, if there is one, or else with `version_prefix` its version; a metadata frame
+    (`framing`) contains both. With `fails_fast` the first value that cannot be written raises its error; otherwise it
+    becomes null.
     """
 
     message: MessageSchema

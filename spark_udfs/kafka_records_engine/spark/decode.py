@@ -1,4 +1,4 @@
-"""`decode_records`: raw rows in, typed columns out."""
+"""`decode_records`: turns raw rows into typed columns."""
 
 from __future__ import annotations
 
@@ -48,21 +48,22 @@ _ERROR: Final = pa.struct(
         ("message", pa.string()),
     ]
 )
-"""Why a record could not be decoded.
+"""The type of the column `error`: why a record could not be decoded.
 
-`reason` is the name of an error of `kafka_records_runtime.errors`, or WrongTopic, `message` its text; `path` and
-`byte_offset` (counted from after the int16 that the key or value starts with, or from after the frame) are null when
-the record is not even framed. `byte_offset` of a broken frame counts from the start of the value.
+`reason` is the name of an error class in `kafka_records_runtime.errors`, or WrongTopic; `message` is the text of the
+error. `path` and `byte_offset` are null if the error is in the framing of the record. `byte_offset` is counted from
+after the int16 that the key or value starts with, or from after the frame; for a broken frame it is counted from the
+start of the value.
 """
 
 COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "value"))
 """The raw columns that a decoded row keeps."""
 
 _IS_OTHER: Final = "is_of_other_topic"
-"""The column, in addition to those of raw rows, that marks rows not to be decoded."""
+"""An additional column of raw rows that marks rows which must not be decoded."""
 
 _IN_ONE: Final = "decoded"
-"""The struct that a function in the JVM makes of key and value."""
+"""The struct with key and value that a function in the JVM returns."""
 
 _IN_LOG: Final = ("topic", "partition", "offset")
 
@@ -83,17 +84,19 @@ _DECODED: Final = pa.schema(
 )
 
 DECODED_SCHEMA: Final = spark_schema(_DECODED)
-"""What every decoded row starts with; one struct column per record follows.
+"""The first columns of every decoded row; one struct column per record follows.
 
 `record_type` is null for control records and for keys without one, `value_version` for tombstones and unknown record
-types. `key_bytes_left` and `value_bytes_left` count the bytes after key and value, which Kafka ignores,
-`has_unknown_tags` says that there are tagged fields which this build does not know, and `leniencies` names what was
+types. `key_bytes_left` and `value_bytes_left` count the bytes after key and value, which Kafka ignores.
+`has_unknown_tags` says whether there are tagged fields that this build does not know, and `leniencies` names what was
 accepted only because Kafka accepts it (`invalid_utf8`, for instance). They are 0, 0, false and empty for nearly every
-record. `raw_key` and `raw_value` are the bytes of a record whose columns may not give them back: one that was not
-decoded (its `error` says why; there is no `error` if this build does not know its type), that was read as leniently as
-Kafka reads, or whose unknown tagged fields were not kept. Two kinds of bytes leave no trace here, because a strict
-reader accepts them as well, although Kafka never writes them: a varint that is longer than necessary, and a tagged
-field that is written although it has its default.
+record.
+
+`raw_key` and `raw_value` are the bytes of a record that may differ from what its columns would be encoded to: one that
+was not decoded (its `error` says why; there is no `error` if this build does not know its type), that was accepted only
+because Kafka is lenient, or whose unknown tagged fields were not kept. Two kinds of bytes are not recorded here,
+because a strict reader accepts them as well, although Kafka never writes them: a varint that is longer than necessary,
+and a tagged field that is written although it has its default.
 """
 
 
@@ -102,7 +105,7 @@ _NO_ERROR: Final = Constant(_ERROR, None)
 
 
 Abouts = Mapping[str, Mapping[str, str]]
-"""What the specs say about the fields of messages, by message and path."""
+"""Descriptions of the fields of messages from the specs, by message and path."""
 
 
 def decoded_schema(
@@ -111,7 +114,7 @@ def decoded_schema(
     coordinates: Sequence[str] = COORDINATES,
     abouts: Abouts | None = None,
 ) -> StructType:
-    """The schema of `decode_records` over `records`. Raises ColumnClash when two columns would share a name."""
+    """The schema of `decode_records` for `records`. Raises ColumnClash if two columns would have the same name."""
     own = [each for each in DECODED_SCHEMA.fields if each.name not in COORDINATES]
     fields = [*(DECODED_SCHEMA[name] for name in coordinates), *own]
     for record in records:
@@ -127,7 +130,7 @@ def decoded_schema(
 def chosen_records(
     schemas: Mapping[int, RecordSchema], records: Iterable[str] | None = None
 ) -> dict[int, RecordSchema]:
-    """The schemas of the records called `records`, or all. Raises UnknownRecord for a name that is not among them."""
+    """The schemas of the named records, or of all. Raises UnknownRecord for a name that is not among them."""
     if records is None:
         return dict(schemas)
     numbers = {schema.name: number for number, schema in schemas.items()}
@@ -140,14 +143,14 @@ def chosen_records(
 
 
 def chosen_coordinates(coordinates: Iterable[str] | None = None) -> tuple[str, ...]:
-    """The raw columns that are called `coordinates`, in the order of the names, or all. Raises ValueError for another
-    name, and for one that is there twice."""
+    """The raw columns named in `coordinates`, in that order, or all. Raises ValueError for an unknown name, and for a
+    name that occurs twice."""
     if coordinates is None:
         return COORDINATES
     chosen = arguments.names("coordinates", coordinates)
     for number, name in enumerate(chosen):
         if name not in COORDINATES:
-            raise ValueError(f"no coordinate is called {name!r}; the coordinates are {', '.join(COORDINATES)}")
+            raise ValueError(f"there is no coordinate {name!r}; the coordinates are {', '.join(COORDINATES)}")
         if name in chosen[:number]:
             raise ValueError(f"the coordinate {name} is named twice")
     return tuple(chosen)
@@ -175,77 +178,78 @@ def decode_records(
     Parameters
     ----------
     df
-        Raw rows (`kafka_records_engine.spark.raw.RAW_SCHEMA`) of one topic: record types are numbered per topic, so
-        rows of other topics have to be left out before. Rows that `topic` or `own_topic` tells to be of another one
-        cannot be decoded: they have the error `WrongTopic` and their bytes, and FAILFAST ends at the first.
+        Raw rows (`kafka_records_engine.spark.raw.RAW_SCHEMA`) of one topic. Record types are numbered per topic, so
+        leave out rows of other topics before. If `topic` or `own_topic` shows that a row belongs to another topic, it
+        is not decoded: it has the error `WrongTopic` and its bytes, and FAILFAST ends the query there.
     schemas
         The records by type: `RECORDS` of a generated `schemas.<folder>` module.
     records
-        Names of records (`"OffsetCommit"`). Rows of other types are left out before they reach Python, control records
-        too. By default every row stays, and there is a column for every record in `schemas`.
+        Names of records (`"OffsetCommit"`). Rows of other types, and control records, are left out before they reach
+        Python. By default every row stays, and there is a column for every record in `schemas`.
     mode
         `PERMISSIVE` keeps rows that cannot be decoded, with their bytes and `error`; `FAILFAST` ends the query at the
         first; `DROPMALFORMED` leaves them out, and needs an `observation` to count them.
     observation
-        A `pyspark.sql.Observation`, or a name under which a streaming query reports (a batch query tells the counts of
-        a name to nobody), that gets the counts of COUNTS. Rows that Spark reads twice count twice before
-        PySpark 4.3, and to sort them it reads them twice. In a Declarative Pipeline it has to be a name, because an
-        Observation asks whether the query is a stream.
+        Receives the counts described by COUNTS: a `pyspark.sql.Observation`, or the name under which a streaming query
+        reports them (the counts of a name are lost in a batch query). Rows that Spark reads twice count twice before
+        PySpark 4.3, and a query that sorts reads them twice. In a Declarative Pipeline it must be a name, because an
+        Observation needs to know whether the query is a stream.
     unknown_tags
         Keep tagged fields that the schemas do not define: every struct of a message that can have some ends in
         `unknown_tagged_fields`, an array of `struct<tag int, data binary>`. Otherwise `has_unknown_tags` says that
-        there were some, and `raw_key` and `raw_value` hold them.
+        there were some, and `raw_key` and `raw_value` contain them.
     coordinates
-        Names of the raw columns to keep (COORDINATES), in the order wanted; all by default. Every one of them crosses
-        from the JVM to Python and back, which costs more than decoding does: name those you need.
+        Names of the raw columns to keep (COORDINATES), in the order of the result; all by default. Each one is sent
+        from the JVM to Python and back, which costs more than decoding does, so name only those you need.
     abouts
-        Comments for the fields of the columns, by message and path; generated functions give what the specs say. (What
-        `from_message` and its like return has none: Spark takes a struct with comments for another type there.)
+        Comments for the fields of the columns, by message and path; generated functions pass the texts of the specs.
+        (The results of `from_message` and similar functions have no comments, because Spark treats a struct with
+        comments as another type there.)
     show_secrets
         Show keys of SCRAM credentials, ids of delegation tokens and values of configs that are, or may be, secrets.
-        Otherwise `(redacted)` is in their place, and in `raw_value` in place of bytes that may hold one: those of such
+        Otherwise they are replaced by `(redacted)`, and so are bytes in `raw_value` that may contain one: those of such
         records, and of records whose type has no column or cannot be read.
     topic
-        The topic of the records. A row that names another one is not decoded; one that names none is.
+        The topic of the records. Rows with another topic are not decoded; rows without a topic are.
     own_topic
-        Kafka's own topic (`__consumer_offsets`) that has these records; for callers who give no `topic`. A row that
-        names another topic of Kafka's own (`__transaction_state`) is not decoded. Other names may be those of copies.
+        Kafka's own topic with these records (`__consumer_offsets`), for callers who pass no `topic`. A row of another
+        topic of Kafka's own (`__transaction_state`) is not decoded. Any other name may be that of a copy.
     engine
-        `jvm` decodes by functions in the JVM, which rows never leave, and adds them to the session where it has none;
-        `python` decodes by Python workers. By default it is the JVM where the session has the functions
-        (`kafka_records_tables.spark.register`), and Python otherwise. Rows and errors are the same.
+        `jvm` decodes with functions in the JVM, without sending rows to Python, and adds the functions to the session
+        if they are missing. `python` decodes in Python workers. By default the JVM is used if the session has the
+        functions (`kafka_records_tables.spark.register`), and Python otherwise. Rows and errors are the same.
     package, folder
-        The generated package whose schemas these are, and the folder of specs; generated functions give them. Without
-        them rows are decoded in Python.
+        The generated package of these schemas, and the folder of specs; generated functions pass them. Without them,
+        rows are decoded in Python.
 
     Returns
     -------
     DataFrame
-        `DECODED_SCHEMA` (without the coordinates that were not asked for) and one column `struct<key, value>` per
-        record, named as the record in snake case. It is null in rows of other types. When only the value could not be
-        decoded, the key is there.
+        `DECODED_SCHEMA` (without the coordinates that were not requested) and one column `struct<key, value>` per
+        record, named as the record in snake case. It is null in rows of other types. If only the value could not be
+        decoded, the key is still there.
 
     Raises
     ------
     UnknownRecord, ColumnClash, UnsupportedType, ValueError, TypeError
-        At once, for arguments that do not fit.
+        Immediately, for invalid arguments.
     MissingColumn
-        At once (under Spark Connect a message of Spark's when the query runs), for rows that are not raw rows:
-        `as_raw_rows` makes some of them.
+        Immediately (under Spark Connect as an error of Spark when the query runs), for rows that are not raw rows;
+        `as_raw_rows` converts them.
     WorkerPython
-        At once, when local workers would run a Python without this package.
+        Immediately, if local workers would run a Python without this package.
     NoJvmFunctions
-        At once, where `engine="jvm"` cannot be had.
+        Immediately, if `engine="jvm"` is not possible.
     UndecodableRecord
-        In a worker, under FAILFAST; its text names topic, partition, offset, field path and byte. In the JVM it is an
-        `IllegalArgumentException` of Java with the same text.
+        In a worker, under FAILFAST; its text names topic, partition, offset, field path and byte. In the JVM it is a
+        Java `IllegalArgumentException` with the same text.
 
     Notes
     -----
-    Read as leniently as Kafka itself reads (`CoordinatorRecordSerde`): bytes after a message are left alone. A value
-    version this build does not know is an error, `UnsupportedVersion`; an unknown record type is not. In metadata
-    framing it is one, `UnknownApiKey`, and so are bytes after a message, because Kafka refuses both. The columns of
-    such records are `struct<value>`: they have no keys.
+    Records are read as leniently as by Kafka itself (`CoordinatorRecordSerde`): bytes after a message are ignored. An
+    unknown value version is an error, `UnsupportedVersion`; an unknown record type is not. In metadata framing an
+    unknown type is an error, `UnknownApiKey`, and so are bytes after a message, because Kafka rejects both. The columns
+    of metadata records are `struct<value>`, because they have no keys.
 
     Examples
     --------
@@ -300,7 +304,7 @@ def decode_records(
         }
         function = function_name(catalog, f"decode_{folder.replace('/', '_')}", options)
         decoded = _in_jvm(rows, function, known, kept, is_other)
-        if is_filtered and framing_of(chosen) == METADATA:  # records of other types have no row
+        if is_filtered and framing_of(chosen) == METADATA:  # rows of other record types are null here
             decoded = decoded.where(F.col(_IN_ONE).isNotNull())
         decoded = decoded.select(*kept, f"{_IN_ONE}.*")
     if observation is not None:
@@ -309,7 +313,7 @@ def decode_records(
 
 
 def _is_other(topic: str | None, own_topic: str | None) -> Column:
-    """Whether a raw row is of another topic."""
+    """A condition: the raw row belongs to another topic."""
     if topic is None and own_topic is None:
         return F.lit(False)
     is_other = F.col("topic") != (own_topic if topic is None else topic)
@@ -319,8 +323,8 @@ def _is_other(topic: str | None, own_topic: str | None) -> Column:
 
 
 def _may_be_chosen(schemas: Mapping[int, RecordSchema], chosen: Mapping[int, RecordSchema]) -> Column:
-    """Whether a raw row has one of the types that were chosen, or none. Some metadata records of other types pass, and
-    have to be left out when they have been read."""
+    """A condition: the raw row has one of the chosen types, or no type. Some metadata records of other types also
+    match, and must be left out after they have been read."""
     if framing_of(chosen) == METADATA:
         return may_be_of_other_types_than(schemas.keys() - chosen.keys())
     return has_record_type(chosen) | is_unframed()
@@ -358,20 +362,20 @@ def _in_python(
 
 
 COUNTS: Final = {
-    "rows": "all rows, those that DROPMALFORMED leaves out among them",
+    "rows": "all rows, including those that DROPMALFORMED leaves out",
     "decoded": "records that were decoded",
     "tombstone": "decoded records without a value",
-    "control": "control records, which hold nothing to decode",
+    "control": "control records, which have nothing to decode",
     "unknown_type": "records of a type without a column here",
     "unknown_version": "records whose value has an unknown version",
-    "corrupt": "records that cannot be read for any other reason, also those that are of another topic",
-    "with_bytes_left": "decoded records with bytes behind key or value",
-    "bytes_left": "those bytes",
-    "lenient": "decoded records with leniencies",
+    "corrupt": "records that cannot be read for any other reason, including those of another topic",
+    "with_bytes_left": "decoded records with bytes after key or value",
+    "bytes_left": "the number of those bytes",
+    "lenient": "decoded records that a strict reader would reject",
     "unknown_tags": "decoded records with tagged fields that this build does not know",
 }
 """What an observation of `decode_records` counts. `rows` is the sum of `decoded`, `control`, `unknown_type`,
-`unknown_version` and `corrupt`. Where `records` are named, rows of other types and control records are left out before
+`unknown_version` and `corrupt`. If `records` are named, rows of other types and control records are left out before
 anything is counted."""
 
 
@@ -400,7 +404,7 @@ def _counts(schemas: Iterable[int]) -> list[Column]:
 
 
 class BatchDecoder:
-    """What a worker runs: Arrow batches of raw rows in, of decoded rows out."""
+    """The part that runs in workers: turns Arrow batches of raw rows into batches of decoded rows."""
 
     def __init__(
         self,
@@ -413,8 +417,8 @@ class BatchDecoder:
         drops_others: bool = False,
         hides: bool = False,
     ) -> None:
-        """`drops_others` leaves out metadata records of other types; those of a coordinator's topic are left out before
-        rows come here. `hides`: some record of the topic may hold secrets, and they are not to be shown."""
+        """`drops_others` leaves out metadata records of other types. (Those of a coordinator's topic were left out
+        before.) `hides` means that some record of the topic may contain secrets, which must not be shown."""
         self.hides = hides
         self.drops_others = drops_others and framing_of(schemas) == METADATA
         self.topic = topic
@@ -478,7 +482,7 @@ class BatchDecoder:
         ]
 
     def _needs_bytes(self, found: RecordColumns, is_record: FLAGS) -> FLAGS:
-        """The rows whose columns may not give their bytes back."""
+        """Flags for the rows whose columns may not encode to the same bytes again."""
         needed: FLAGS = is_record & (~found.is_known | (found.key_bytes_left != 0) | (found.value_bytes_left != 0))
         if not self.unknown_tags:
             needed |= found.has_unknown_tags

@@ -11,7 +11,7 @@ from kafka_records_runtime.errors import EncodeError, KafkaRecordsError
 
 
 class UnknownRecord(KafkaRecordsError, ValueError):
-    """A record asked for by a `name` that is not among the `known` ones."""
+    """A requested record has a `name` that is not among the `known` ones."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = tuple(sorted(known))
@@ -26,7 +26,7 @@ class UnknownRecord(KafkaRecordsError, ValueError):
 
 
 class ColumnClash(KafkaRecordsError, ValueError):
-    """Two columns of one decoded row that would have the same `name`."""
+    """Two columns of a decoded row would have the same `name`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -37,7 +37,7 @@ class ColumnClash(KafkaRecordsError, ValueError):
 
 
 class MissingColumn(KafkaRecordsError, ValueError):
-    """A DataFrame without the column `name`, which nothing can are in for."""
+    """A DataFrame has no column `name`, which is required."""
 
     def __init__(self, name: str, remedy: str) -> None:
         super().__init__(name, remedy)
@@ -49,7 +49,9 @@ class MissingColumn(KafkaRecordsError, ValueError):
 
 
 class WrongColumnType(KafkaRecordsError, TypeError):
-    """A DataFrame whose column `name` has the type `found`, where raw rows have `wanted` (both as Spark's DDL)."""
+    """The column `name` of a DataFrame has the type `found` instead of `wanted`, its type in raw rows (both in Spark's
+    DDL).
+    """
 
     def __init__(self, name: str, found: str, wanted: str) -> None:
         super().__init__(name, found, wanted)
@@ -59,13 +61,13 @@ class WrongColumnType(KafkaRecordsError, TypeError):
 
     def __str__(self) -> str:
         return (
-            f"the column {self.name!r} is {self.found}, that of raw rows {self.wanted}; "
-            "kafka_records_engine.spark.raw.as_raw_rows makes raw rows"
+            f"the column {self.name!r} has the type {self.found}, but raw rows have {self.wanted}: convert them with "
+            "kafka_records_engine.spark.raw.as_raw_rows"
         )
 
 
 class UndecodableRecord(KafkaRecordsError, ValueError):
-    """The record that ended a query under FAILFAST: where it is, and the text of the error it met (`detail`)."""
+    """The record that ended a query under FAILFAST: its place, and the text of the error (`detail`)."""
 
     def __init__(self, topic: str | None, partition: int | None, offset: int | None, detail: str) -> None:
         super().__init__(topic, partition, offset, detail)
@@ -79,7 +81,7 @@ class UndecodableRecord(KafkaRecordsError, ValueError):
 
 
 class WrongTopic(KafkaRecordsError, ValueError):
-    """A row that names another topic than the one whose records are decoded (`expected`)."""
+    """A row belongs to another topic than `expected`, the one whose records are decoded."""
 
     def __init__(self, expected: str) -> None:
         super().__init__(expected)
@@ -93,7 +95,7 @@ class WrongTopic(KafkaRecordsError, ValueError):
 
 
 class WorkerPython(KafkaRecordsError, RuntimeError):
-    """Workers would run an interpreter (`python`) that does not find this package."""
+    """Workers would run an interpreter (`python`) that cannot import this package."""
 
     def __init__(self, python: str) -> None:
         super().__init__(python)
@@ -107,8 +109,7 @@ class WorkerPython(KafkaRecordsError, RuntimeError):
 
 
 class UnsupportedSpark(KafkaRecordsError, RuntimeError):
-    """A `function` that the installed PySpark (`version`) has no means to run, as those from `since` on have; `instead`
-    says what to do."""
+    """The installed PySpark (`version`) is older than `since` and cannot run `function`; `instead` says what to do."""
 
     def __init__(self, function: str, version: str, instead: str | None = None, since: str = "4.1") -> None:
         super().__init__(function, version, instead, since)
@@ -123,7 +124,7 @@ class UnsupportedSpark(KafkaRecordsError, RuntimeError):
 
 
 class NoJvmFunctions(KafkaRecordsError, RuntimeError):
-    """Functions in the JVM were asked for where a session cannot have them (`why`)."""
+    """Functions in the JVM were requested, but this session cannot have them (`why`)."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -134,7 +135,7 @@ class NoJvmFunctions(KafkaRecordsError, RuntimeError):
 
 
 class MissingField(EncodeError):
-    """A struct column that lacks the `field` of the struct at `path`, which the version writes for every value."""
+    """A struct column lacks a `field` of the struct at `path` that is part of every value of this version."""
 
     def __init__(self, message_name: str, version: int | None, path: str, field: str) -> None:
         super().__init__(message_name, version, path, field)
@@ -146,7 +147,7 @@ class MissingField(EncodeError):
 
 
 class InvalidUuid(EncodeError):
-    """A `text` that is not a uuid as Kafka prints it."""
+    """A `text` is not a uuid in Kafka's form."""
 
     def __init__(self, message_name: str, version: int | None, path: str, text: str) -> None:
         super().__init__(message_name, version, path, text)
@@ -158,7 +159,7 @@ class InvalidUuid(EncodeError):
 
 
 class RedactedValue(EncodeError):
-    """A secret of which a text is in its place: decoding has hidden it."""
+    """The value to encode is the replacement for a secret that was hidden in decoding."""
 
     @property
     def detail(self) -> str:

@@ -1,8 +1,8 @@
-"""Column functions, in the manner of `from_avro` and `to_avro`: the column first, the options last.
+"""Column functions in the style of `from_avro` and `to_avro`: the column first, the options last.
 
-Where the session has the functions in the JVM (`kafka_records_engine.spark.jvm`), these are calls of them. Otherwise
-they need `pyspark.sql.functions.arrow_udf`, which came with PySpark 4.1. `decode_records` does without it, and decodes
-whole topics, where a value alone does not say what it is.
+If the session has the functions in the JVM (`kafka_records_engine.spark.jvm`), these call them. Otherwise they need
+`pyspark.sql.functions.arrow_udf`, which PySpark has since 4.1. `decode_records` does not need it, and decodes whole
+topics, in which a value alone does not say its type.
 """
 
 from __future__ import annotations
@@ -56,66 +56,67 @@ def from_message(
     package: str | None = None,
     engine: Engine | None = None,
 ) -> Column:
-    """Decode a binary column that holds `message`.
+    """Decode a binary column that contains `message`.
 
     Parameters
     ----------
     col
-        Binary column, or its name. Null gives null.
+        Binary column, or its name. The result for null is null.
     message
         Schema of the message, from a generated `schemas.<folder>` module.
     version
-        The version: one for all rows, or a column with one for each row. The bytes then hold the message and nothing
-        before it. A null version gives null. Without `version` an int16 version is before each message, as in the
+        The version: one for all rows, or a column with one for each row. The bytes must then be only the message. The
+        result for a null version is null. Without `version` an int16 version is before each message, as in the
         subscriptions and assignments of the consumer protocol.
     mode
-        `PERMISSIVE` gives null for bytes that cannot be decoded, `FAILFAST` ends the query with the error of
+        `PERMISSIVE` returns null for bytes that cannot be decoded, `FAILFAST` ends the query with an error of
         `kafka_records_runtime.errors`, which names the field path and the byte.
     parse_as
-        Read every message at this version and ignore the version in the int16 before it. `parse_as=0` is how Kafka's
+        Read every message in this version and ignore the version in the int16 before it. With `parse_as=0` Kafka's
         group coordinator reads the subscriptions of classic groups, of which it needs only the topics (KIP-496,
         `ClassicGroup.computeSubscribedTopics`).
     newer_as_highest
-        Read an int16 version above the highest that `message` has as that one. So do Kafka's readers of the consumer
-        protocol and of control records, where newer versions add fields at the end only
-        (`ConsumerProtocol.deserializeSubscription`). Otherwise such bytes cannot be decoded. The generated functions of
-        those messages do so by default.
+        If the int16 version is above the highest version of `message`, read the bytes as that one. Kafka's readers of
+        the consumer protocol and of control records do the same, because newer versions add fields only at the end
+        there (`ConsumerProtocol.deserializeSubscription`). Otherwise such bytes cannot be decoded. It is the default of
+        the generated functions for those messages.
     unknown_tags
         Add `unknown_tagged_fields`, an array of `struct<tag int, data binary>`, to every struct of a message that has
         flexible versions.
     show_secrets
-        Show keys of SCRAM credentials, ids of delegation tokens and values of configs that are, or may be, secrets;
-        otherwise `(redacted)` is in their place, which `to_message` refuses.
+        Show keys of SCRAM credentials, ids of delegation tokens and values of configs that are, or may be, secrets.
+        Otherwise they are replaced by `(redacted)`, which `to_message` rejects.
     name
-        What errors and Spark call this function.
+        The name of this function in errors and in Spark.
     package
-        The generated package that the message belongs to, in whose catalog the JVM has a function `name`; generated
-        functions give it. Without it bytes are decoded in Python.
+        The generated package of the message. The JVM function `name` is in the catalog of that package. Generated
+        functions pass it; without it, bytes are decoded in Python.
     engine
-        `jvm`, `python`, or None for the JVM where the session has the functions: as `decode_records` has it.
+        `jvm`, `python`, or None for the JVM if the session has the functions; the same as in `decode_records`.
 
     Returns
     -------
     Column
-        `struct` with the fields of `message` (`kafka_records_engine.spark.spark_types.spark_type`), those which the
-        version lacks at their defaults.
+        `struct` with the fields of `message` (`kafka_records_engine.spark.spark_types.spark_type`). Fields that the
+        version lacks have their defaults.
 
     Raises
     ------
     ValueError
-        For another mode, since a column function cannot leave rows out, and for both `version` and `parse_as`.
+        For another mode, because a column function cannot leave rows out, and for both `version` and `parse_as`.
     UnsupportedVersion
-        At once, for a `version` or `parse_as` that `message` does not have.
+        Immediately, for a `version` or `parse_as` that `message` does not have.
     UnsupportedType
         For a message that no column can hold.
     UnsupportedSpark
-        Before PySpark 4.1, where Python is to do the work.
+        Before PySpark 4.1, if the bytes must be decoded in Python.
 
     Notes
     -----
-    Reads as leniently as Kafka does; bytes after a message are left alone. Spark evaluates the function for all rows
-    that reach it, those too which `when` or `coalesce` have no use for: under FAILFAST leave rows out by `where`. It
-    runs no Python inside `transform` and its like: `explode` the members of a group to decode what they hold.
+    Bytes are read as leniently as by Kafka; bytes after a message are ignored. Spark evaluates the function for all
+    rows that reach it, even those whose result `when` or `coalesce` does not use: under FAILFAST leave rows out with
+    `where`. It cannot run Python inside `transform` and similar functions: to decode data in the members of a group,
+    `explode` the members.
 
     Examples
     --------
@@ -158,10 +159,10 @@ def from_key(
     package: str | None = None,
     engine: Engine | None = None,
 ) -> Column:
-    """Decode a binary column of record keys: int16 record type, then the key.
+    """Decode a binary column of record keys: an int16 record type, then the key.
 
-    Keys of other record types give null in every mode, so that the column may hold a whole topic. Everything else is as
-    in `from_message`.
+    Keys of other record types become null in every mode, so that the column may contain a whole topic. Everything else
+    is as in `from_message`.
 
     Examples
     --------
@@ -186,13 +187,15 @@ def from_value(
     package: str | None = None,
     engine: Engine | None = None,
 ) -> Column:
-    """Decode a binary column of record values of one type: int16 version, then the value.
+    """Decode a binary column of record values of one type: an int16 version, then the value.
 
-    A value does not say its record type: leave out the others by their keys before (`record_type`). Null (a tombstone)
-    gives null. Everything else is as in `from_message`; a version the record does not have counts as undecodable.
+    A value does not contain its record type: first leave out other records by their keys (`record_type`). Null (a
+    tombstone) becomes null. Everything else is as in `from_message`; a version that the record does not have counts as
+    undecodable.
 
-    The value of a metadata record does say its type, in the frame before the message: values of other types give null
-    in every mode, so that the column may hold a whole topic. A value with bytes after its message cannot be decoded.
+    The value of a metadata record does contain its type, in the frame before the message: values of other types become
+    null in every mode, so that the column may contain a whole topic. A value with bytes after its message cannot be
+    decoded.
 
     Examples
     --------
@@ -243,40 +246,40 @@ def to_message(
     Parameters
     ----------
     col
-        Struct column, or its name, with the fields of `from_message`; null gives null. It may leave out fields that the
-        version written does not have, and tagged ones, which stay at their defaults. Numbers may be of any integer
-        type. Unknown tagged fields are written where the structs have `unknown_tagged_fields`.
+        Struct column, or its name, with the fields of `from_message`. The result for null is null. Fields that the
+        written version does not have, and tagged fields, may be missing; missing ones get their defaults. Numbers may
+        be of any integer type. Unknown tagged fields are written if the structs have `unknown_tagged_fields`.
     message
         Schema of the message, from a generated `schemas.<folder>` module.
     version
-        Version to write, for all rows or, as a column, for each; the highest by default. A field that the version
-        lacks has to be at its default, unless the spec calls it ignorable (it is dropped then, as Kafka does).
+        Version to write, one for all rows or a column with one for each; the highest by default. A field that the
+        version lacks must have its default, unless the spec declares it ignorable (then it is dropped, as in Kafka).
     mode
-        `FAILFAST` ends the query with an error that names the field which cannot be written. `PERMISSIVE` gives null
-        for such a row; beware that a null value is a tombstone, which deletes its key where it is written to a topic.
+        `FAILFAST` ends the query with an error that names the field which cannot be written. `PERMISSIVE` returns null
+        for such a row. Caution: a null value is a tombstone, which deletes its key if it is written to a topic.
     version_prefix
-        Write the version as int16 before the message, as `from_message` reads it when it is given no `version`.
+        Write the version as an int16 before the message, where `from_message` without `version` expects it.
     name
-        What errors and Spark call this function.
+        The name of this function in errors and in Spark.
 
     Returns
     -------
     Column
-        `binary`. `to_message(from_message(col, unknown_tags=True), value_version(col))` gives the bytes of `col` again
-        where they hold nothing that only a lenient reader accepts, no varint longer than it need be, and no tagged
-        field written out at its default. Kafka writes none of these.
+        `binary`. `to_message(from_message(col, unknown_tags=True), value_version(col))` returns the same bytes as `col`
+        if these contain nothing that only a lenient reader accepts, no varint that is longer than necessary, and no
+        tagged field with its default. Kafka writes none of these.
 
     Raises
     ------
     ValueError
         For another mode.
     UnsupportedVersion
-        At once, for a `version` that `message` does not have; for one in a column when the query runs, as for any
+        Immediately, for a `version` that `message` does not have; for one in a column when the query runs, as for any
         other value that cannot be written.
     UnsupportedSpark
-        Before PySpark 4.1, where Python is to do the work.
+        Before PySpark 4.1, if the values must be encoded in Python.
     MissingField, UnknownField, WrongType
-        When the query runs, in every mode: the structs are not of this message.
+        When the query runs, in every mode: the structs do not fit this message.
 
     Examples
     --------
@@ -299,7 +302,7 @@ def to_key(
     package: str | None = None,
     engine: Engine | None = None,
 ) -> Column:
-    """Encode a struct column as record keys: int16 record type, then the key. Everything else is as in `to_message`.
+    """Encode a struct column as record keys: an int16 record type, then the key. Everything else is as in `to_message`.
 
     Examples
     --------
@@ -322,7 +325,7 @@ def to_value(
     package: str | None = None,
     engine: Engine | None = None,
 ) -> Column:
-    """Encode a struct column as record values: int16 version, then the value. Everything else is as in `to_message`.
+    """Encode a struct column as record values: an int16 version, then the value. Everything else is as in `to_message`.
 
     The value of a metadata record has a frame before the message.
 
@@ -344,7 +347,7 @@ def to_value(
 
 @dataclass(frozen=True)
 class Jvm:
-    """What of a function in the JVM is wanted: of which package, whether at all, with which options."""
+    """A possible call of a function in the JVM: its package, the requested engine, and its options."""
 
     package: str | None
     engine: Engine | None
@@ -353,7 +356,7 @@ class Jvm:
     def call(
         self, name: str, mode: str, usual: str, options: Mapping[str, object], cols: Sequence[ColumnOrName]
     ) -> Any:
-        """A call of it, None if Python is to do the work."""
+        """The call of the JVM function; None if the work must be done in Python."""
         if _MADE.get() is not None:  # a Python function is being registered for SQL
             return None
         spark = SparkSession.getActiveSession()
@@ -364,7 +367,7 @@ class Jvm:
         return F.call_function(function_name(catalog, name, given), *map(_column, cols))
 
     def remedies(self, *others: str) -> str | None:
-        """What to do where Python cannot run it."""
+        """What the user can do if Python cannot run the function."""
         in_jvm = () if self.package is None or self.engine == "python" else ('pass engine="jvm"',)
         return ", or ".join([*in_jvm, *others]) or None
 
@@ -446,21 +449,21 @@ _MADE: Final[ContextVar[list[tuple[Callable[..., pa.Array], DataType]] | None]] 
 
 
 class _ByArguments:
-    """One function for SQL out of those with one, two … arguments."""
+    """Combines functions with one, two, … arguments into one function for SQL."""
 
     def __init__(self, functions: Sequence[Callable[..., pa.Array]]) -> None:
         self._functions = functions
 
     def __call__(self, *columns: pa.Array) -> pa.Array:
         if not 0 < len(columns) <= len(self._functions):
-            raise TypeError(f"{len(columns)} arguments: this takes 1 to {len(self._functions)}")
+            raise TypeError(f"the function takes 1 to {len(self._functions)} arguments, not {len(columns)}")
         # In SQL, a version may have any integer type.
         return self._functions[len(columns) - 1](columns[0], *(each.cast(pa.int32()) for each in columns[1:]))
 
 
 def function_for_sql(name: str, function: Callable[..., Column]) -> Any:
-    """What `spark.udf.register` takes, of a generated column function: it gets the data, and after them a version where
-    the column function has one.
+    """The argument of `spark.udf.register` for a generated column function. The SQL function takes the data, and then a
+    version if the column function has one.
 
     Raises UnsupportedSpark before PySpark 4.1.
     """

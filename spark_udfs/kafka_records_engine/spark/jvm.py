@@ -1,8 +1,9 @@
 """Spark's functions in the JVM: the jar of this package, and whether a session can use it.
 
-Rows that Python decodes cross from the JVM to a worker and back, which takes longer than decoding. The functions in the
-jar (`java/` in the repository) are a catalog of Spark's: Catalyst calls them from generated code, and no row leaves the
-JVM. One setting makes them known, `spark.sql.catalog.<package>`, and `register` or `engine="jvm"` sets it.
+Rows that are decoded in Python are sent from the JVM to a worker and back, which takes longer than decoding. The
+functions in the jar (`java/` in the repository) form a catalog of Spark: Catalyst calls them from generated code, and
+no row leaves the JVM. They are enabled by one setting, `spark.sql.catalog.<package>`, which `register` or
+`engine="jvm"` sets.
 """
 
 from __future__ import annotations
@@ -28,51 +29,57 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Engine = Literal["jvm", "python"]
-"""Where rows are decoded. `None` in its place takes the JVM where a session has the functions, and Python otherwise."""
+"""The engine that decodes rows. None means the JVM if the session has the functions, and Python otherwise."""
 
 ENGINES: Final = ("jvm", "python")
 
 JAR: Final = Path(__file__).with_name("kafka-records.jar")
-"""The functions, for every release of Spark from 3.5 on. A wheel has it; in a clone `make jar` builds it."""
+"""The jar with the functions, for every release of Spark since 3.5. It is part of a wheel; in a clone `make jar` builds
+it."""
 
 FORMAT: Final = 3
-"""Raised with every change of what functions take or give; `Stamp.java` has the same number."""
+"""The format number, which is increased with every change of what functions accept or return; `Stamp.java` has the same
+number."""
 
 _CLASS: Final = "kafkarecords.Catalog"
 _IN_THE_JAR: Final = "kafka_records"
-"""The package whose schemas are in the jar. Others bring theirs in a setting."""
+"""The package whose schemas are in the jar. The schemas of other packages are passed in a setting."""
 
 _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """What a catalog answers: its `problem`, an empty text for none, and whether the session may lack the jar."""
+    """The answer of a catalog: its `problem` (an empty text for none), and whether the jar may be missing in the
+    session.
+    """
 
     problem: str = ""
     may_lack_jar: bool = False
 
 
 _answers: Final[WeakKeyDictionary[Any, dict[str, _Answer]]] = WeakKeyDictionary()
-"""Answers of catalogs by session and name."""
+"""The answers of catalogs by session and name."""
 _on_servers: Final[WeakKeyDictionary[Any, dict[str, bool]]] = WeakKeyDictionary()
-"""Whether the session of a Connect client has the setting of a catalog, by its name."""
+"""Whether the session of a Connect client has the setting of a catalog, by the catalog's name."""
 
 
 def catalog_name(package: str) -> str:
-    """What the catalog of a generated package is called in SQL."""
+    """The name in SQL of the catalog of a generated package."""
     return package.replace(".", "_")
 
 
 def checked_engine(engine: str | None) -> Engine | None:
-    """`engine`, if it is one. Raises ValueError for another text."""
+    """`engine`, if it is valid. Raises ValueError for another text."""
     if engine is not None and engine not in ENGINES:
         raise ValueError(f"engine must be 'jvm', 'python' or None, not {engine!r}")
     return cast("Engine | None", engine)
 
 
 def schemas_text(package: str) -> str:
-    """The schemas of a generated package as the functions in the JVM read them. Raises NoJvmFunctions without them."""
+    """The schemas of a generated package in the form that the JVM functions read. Raises NoJvmFunctions if it
+    has none.
+    """
     try:
         return (files(f"{package}.spark") / "jvm_schemas.txt").read_text(encoding="utf-8")
     except (FileNotFoundError, ModuleNotFoundError):
@@ -87,7 +94,7 @@ def stamp(package: str) -> str:
 
 
 def settings(package: str = "kafka_records") -> Mapping[str, str]:
-    """The settings of a session that make the functions of `package` known, where its class path has the jar."""
+    """The settings that enable the functions of `package` in a session which has the jar on its class path."""
     setting = f"spark.sql.catalog.{catalog_name(package)}"
     if package == _IN_THE_JAR:
         return {setting: _CLASS}
@@ -95,11 +102,11 @@ def settings(package: str = "kafka_records") -> Mapping[str, str]:
 
 
 def add_functions(spark: SparkSession, package: str = "kafka_records") -> str:
-    """Make the functions of `package` known to a session; returns the name of their catalog.
+    """Enable the functions of `package` in a session. Returns the name of their catalog.
 
-    Sets `settings(package)` and adds the jar of this package, as far as the session lacks either. Raises NoJvmFunctions
-    if there is no jar, where it is that of another version, and in the definitions of a Declarative Pipeline whose
-    configuration does not have the settings.
+    Sets `settings(package)` and adds the jar of this package, unless the session has them already. Raises
+    NoJvmFunctions if there is no jar, if the session has the jar of another version, and in the definitions of a
+    Declarative Pipeline whose configuration does not have the settings.
     """
     catalog = catalog_name(package)
     if not _is_set(spark, catalog):
@@ -123,7 +130,7 @@ def add_functions(spark: SparkSession, package: str = "kafka_records") -> str:
 
 
 def _is_set(spark: SparkSession, catalog: str) -> bool:
-    """Whether a session has the setting of a catalog. A server is asked only once, however many columns there are."""
+    """Whether a session has the setting of a catalog. A server is asked only once, for any number of columns."""
     known = _on_servers.setdefault(spark, {}) if is_connect(spark) else {}
     if catalog not in known:
         known[catalog] = spark.conf.get(f"spark.sql.catalog.{catalog}", None) is not None
@@ -151,14 +158,14 @@ def _add_jar(spark: SparkSession) -> None:
 
 
 def catalog_for(spark: SparkSession | None, package: str | None, engine: Engine | None) -> str | None:
-    """The catalog whose functions decode, None if Python does. A line in the log says why it is Python.
+    """The catalog whose functions decode; None if Python decodes, and then a line in the log says why.
 
-    Raises NoJvmFunctions for `engine="jvm"` where they cannot be had.
+    Raises NoJvmFunctions for `engine="jvm"` if they are not available.
     """
     if engine == "python":
         return None
     if package is None or spark is None:
-        why = "schemas were given and no generated package" if package is None else "there is no session yet"
+        why = "schemas were passed without a generated package" if package is None else "there is no session yet"
         if engine == "jvm":
             raise NoJvmFunctions(why)
         _log.info("decoding in Python: %s", why)
@@ -181,7 +188,7 @@ def catalog_for(spark: SparkSession | None, package: str | None, engine: Engine 
 
 
 def _answer(spark: SparkSession, package: str) -> _Answer:
-    """What the catalog of a session answers; asked once."""
+    """The answer of the catalog in a session, which is asked only once."""
     known = _answers.setdefault(spark, {})
     catalog = catalog_name(package)
     if catalog not in known:
@@ -196,22 +203,22 @@ def _asked(spark: SparkSession, package: str, catalog: str) -> _Answer:
         text = str(error).strip() or type(error).__name__
         if "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION" in text:
             return _Answer(may_lack_jar=True)  # the definition of a Declarative Pipeline cannot run queries
-        problem = f"the catalog {catalog} does not answer: {text.splitlines()[0]}"
+        problem = f"the catalog {catalog} is not usable: {text.splitlines()[0]}"
         return _Answer(problem, may_lack_jar=_CLASS in text)
     found = None if row is None else row[0]
     if found != stamp(package):
         return _Answer(
-            f"the catalog {catalog} is that of another version of {package}: "
+            f"the catalog {catalog} belongs to another version of {package}: "
             "use the jar and the Python package of one wheel, or build the jar again with make jar"
         )
     return _Answer()
 
 
 def function_name(catalog: str, function: str, options: Mapping[str, object]) -> str:
-    """The name by which `call_function` and SQL call a function with options; those that are None are left out.
+    """The name under which `call_function` and SQL call a function with options. Options that are None are left out.
 
-    Spark tells a function in the JVM what types its arguments have, and not what is in them, so options are a part of
-    its name: ``kafka_records.`from_offset_commit_value?mode=FAILFAST` ``.
+    Spark tells a JVM function the types of its arguments, but not their values, so options are part of the function's
+    name: ``kafka_records.`from_offset_commit_value?mode=FAILFAST` ``.
     """
     written = "&".join(f"{name}={_option(value)}" for name, value in options.items() if value is not None)
     return f"{catalog}.{function}" if not written else f"{catalog}.`{function}?{written}`"
@@ -222,7 +229,7 @@ def _option(value: object) -> str:
 
 
 def functions_in(catalog: str, package: str) -> tuple[str, ...]:
-    """What SQL can call in the catalog of a package, by qualified names."""
+    """The qualified names of the functions in the catalog of a package."""
     names, folder = set(), ""
     for line in schemas_text(package).splitlines():
         keyword, *values = line.split("\t")

@@ -1,9 +1,9 @@
-"""Spark's own Kafka source, with its two traps set right, as raw rows.
+"""Spark's own Kafka source as raw rows, with its two traps avoided.
 
-For internal topics that source returns no row, and does not say so: its planning by an admin client leaves them out.
-With `spark.sql.streaming.kafka.useDeprecatedOffsetFetching` it asks a consumer instead and finds them. `subscribe`
-would have that consumer join a group, which writes records into the very topic that is read; `assign` leaves no trace,
-and wants every partition by its number. (Tried with PySpark 4.2.0 and 4.3.0.)
+For internal topics that source silently returns no row, because it plans with an admin client, which leaves them out.
+With `spark.sql.streaming.kafka.useDeprecatedOffsetFetching` it plans with a consumer, which finds them. With
+`subscribe` that consumer would join a group, which writes records into the very topic that is read. `assign` leaves no
+trace, but needs the number of every partition. (Tried with PySpark 4.2.0 and 4.3.0.)
 """
 
 from __future__ import annotations
@@ -37,43 +37,44 @@ def read_kafka(
     partitions: Sequence[int] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """A topic through Spark's own Kafka source, as raw rows. Needs its connector among the jars of the session.
+    """Read a topic through Spark's own Kafka source, as raw rows. The session needs that source's jars.
 
     Parameters
     ----------
     spark
-        The session. Its setting `spark.sql.streaming.kafka.useDeprecatedOffsetFetching` becomes true and stays so,
-        since Spark looks at it when the query runs; other reads of Kafka in this session are planned by a consumer too.
+        The session. Its setting `spark.sql.streaming.kafka.useDeprecatedOffsetFetching` becomes true and stays true,
+        because Spark reads it when the query runs. Other reads of Kafka in this session are then planned with a
+        consumer too.
     bootstrap
         Some brokers, `HOST:PORT[,HOST:PORT…]`.
     topic
         The topic, an internal one or another.
     isolation_level
-        What this source makes of transactions, which it does not show: `read_uncommitted` gives the records of aborted
-        and open ones among the others, `read_committed` leaves out the aborted and ends each partition where the first
-        open one begins.
+        How the source treats transactions, which its rows do not show: `read_uncommitted` returns the records of
+        aborted and open transactions too, `read_committed` leaves out aborted ones and ends each partition at the first
+        open one.
     stream
         Whether to read a stream.
     partitions
-        The partitions; by default the brokers are asked which there are, by a connection of this package. A stream does
-        not see partitions that are added later.
+        The partitions; by default this package asks the brokers for them, over its own connection. A stream does not
+        see partitions that are added later.
     options
-        Options of that source: `startingOffsets` (`earliest` where it is not among them), `maxOffsetsPerTrigger`,
+        Options of the source: `startingOffsets` (default: `earliest`), `maxOffsetsPerTrigger`,
         `kafka.security.protocol` and other properties of clients.
 
     Returns
     -------
     DataFrame
-        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`. The source gives no control records, and tells neither
-        transactions nor producers: tables whose rows depend on them refuse these rows, unless `assume` says what they
-        count as. For that `read_committed` is the better choice, although it may end early.
+        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`. The source returns no control records and reports neither
+        transactions nor producers, so tables that depend on them reject these rows unless `assume` says how they count.
+        `read_committed` is then the better choice, although it may end early.
 
     Raises
     ------
     ValueError, TypeError
-        For an unknown isolation level, for options that are set here, and for arguments of a wrong kind.
+        For an unknown isolation level, for options that this function sets itself, and for arguments of a wrong type.
     LogSourceError
-        When no broker tells which partitions there are.
+        If no broker returns the partitions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`mapInArrow` for DataFrames whose columns are known beforehand."""
+"""`mapInArrow` for DataFrames whose columns are known in advance."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def map_batches(df: DataFrame, columns: StructType, function: BatchFunction, returned: StructType) -> DataFrame:
-    """Run `function` over the `columns` of `df`, in that order; it gives rows of `returned`.
+    """Run `function` over the `columns` of `df`, in that order; it returns rows of `returned`.
 
-    Under Spark Connect `mapInArrow` asks the server what columns there are, which costs a round trip and which a
-    Declarative Pipeline refuses (ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION). So the client is told: where Connect
-    keeps what the server said, because no public call does it without asking. `DataFrame.to` has the server look at
-    the input instead, and fails over a table of the same pipeline.
+    Under Spark Connect `mapInArrow` asks the server for the columns, which costs a round trip and which a Declarative
+    Pipeline rejects (ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION). So the columns are stored where Connect caches the
+    server's answer, because no public call avoids the question. `DataFrame.to` would make the server check the input
+    instead, and fails for a table of the same pipeline.
     """
     chosen = df.select(*columns.names)
     if is_connect(df.sparkSession):

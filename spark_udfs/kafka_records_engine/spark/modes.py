@@ -1,4 +1,4 @@
-"""What happens to rows that cannot be decoded, in the words of Spark's own readers."""
+"""How rows that cannot be decoded are treated, with the names of Spark's own readers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Final, Literal, cast
 Mode = Literal["PERMISSIVE", "FAILFAST", "DROPMALFORMED"]
 
 PERMISSIVE: Final = "PERMISSIVE"
-"""Bad rows stay, with what is wrong with them."""
+"""Bad rows are kept, with a description of the error."""
 
 FAILFAST: Final = "FAILFAST"
-"""The first bad row ends the query and is named in the error."""
+"""The first bad row ends the query, and the error names it."""
 
 DROPMALFORMED: Final = "DROPMALFORMED"
-"""Bad rows are left out, and counted."""
+"""Bad rows are left out and counted."""
 
 MODES: Final = (PERMISSIVE, FAILFAST, DROPMALFORMED)
 
 
 def checked_mode(mode: str, allowed: tuple[str, ...] = MODES) -> Mode:
-    """`mode` in upper case. Raises ValueError for a mode that is not `allowed`, TypeError for what is not a text."""
+    """`mode` in upper case. Raises ValueError for a mode that is not `allowed`, and TypeError if it is not a string."""
     if not isinstance(mode, str):
         raise TypeError(f"mode must be one of {', '.join(allowed)}, not {mode!r}")
     known = mode.upper()

@@ -1,4 +1,4 @@
-"""Raw rows: the one schema that every function works on, wherever the records came from."""
+"""Raw rows: the one schema that every function works on, for records from any source."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from kafka_records_engine.spark.workers import is_connect
 RAW_SCHEMA: Final = spark_schema(_ARROW_SCHEMA)
 """One record of a log, not decoded.
 
-What the message format of a record lacks is -1, as Kafka reports it: `timestamp_ms` in format 0, epochs and producers
+A field that the message format of a record lacks is -1, as in Kafka: `timestamp_ms` in format 0, epochs and producers
 in formats 0 and 1. Values that a source does not report are null. `timestamp_type` is `create`, `log_append` or null.
-`transaction` says what became of the record's transaction: `none` (it had none), `committed`, `aborted`, `open`, or
-`unknown` when bytes that cannot be read may hide the marker that ended it. `control` is `commit` or `abort` for markers
-and null for everything else.
+`transaction` is the outcome of the record's transaction: `none` (it had none), `committed`, `aborted`, `open`, or
+`unknown` if unreadable bytes may hide the marker that ended it. `control` is `commit` or `abort` for markers and null
+for everything else.
 """
 
 RAW_COLUMNS: Final[tuple[str, ...]] = tuple(field.name for field in RAW_SCHEMA.fields)
 
 _TIMESTAMP_TYPES: Final = {0: "create", 1: "log_append"}
-"""Numbers in the `timestampType` column of Spark's Kafka source."""
+"""The meaning of the numbers in the `timestampType` column of Spark's Kafka source."""
 
 
 def raw_rows(df: DataFrame) -> DataFrame:
-    """The columns of `RAW_SCHEMA` of `df`, as every function that takes raw rows begins.
+    """The columns of `RAW_SCHEMA` from `df`. Every function that takes raw rows begins with this.
 
-    Raises MissingColumn and WrongColumnType for rows of another shape; under Spark Connect the query fails with Spark's
-    own message instead, because looking at the columns first would cost a round trip.
+    Raises MissingColumn and WrongColumnType for other rows. Under Spark Connect the query fails with Spark's own
+    message instead, because checking the columns first would cost a round trip.
     """
     if not is_connect(df.sparkSession):
         found = {field.name.lower(): field.dataType for field in df.schema.fields}
@@ -52,43 +52,43 @@ def raw_rows(df: DataFrame) -> DataFrame:
 
 
 _ABSENT: Final = "kafka-records.absent"
-"""The mark, in the metadata of a column, that `as_raw_rows` made it of nothing. Spark keeps it wherever the column goes
-as it is, and drops it where the column becomes another one."""
+"""A mark in the metadata of a column: `as_raw_rows` created the column, because its input did not have it. Spark keeps
+the mark as long as the column is not changed."""
 
 
 def absent_columns(df: DataFrame) -> set[str]:
-    """The columns of raw rows that hold only nulls, for what they were made of did not have them. Under Spark Connect
-    this would cost a round trip."""
+    """The columns of raw rows that contain only nulls, because the input of `as_raw_rows` did not have them. Under
+    Spark Connect this would cost a round trip."""
     return {field.name for field in df.schema.fields if _ABSENT in field.metadata}
 
 
 def as_raw_rows(df: DataFrame, topic: str | None = None, columns: Collection[str] | None = None) -> DataFrame:
-    """Bring records from elsewhere into the one raw schema: a saved topic, or what Spark's Kafka source reads.
+    """Convert records from elsewhere to raw rows: a saved topic, or rows of Spark's Kafka source.
 
     Parameters
     ----------
     df
-        Has `key` and `value` (binary, or text, taken as UTF-8), and as many of these as there are: the columns of
+        Has `key` and `value` (binary, or text, which is encoded as UTF-8), and any of these: the columns of
         `RAW_SCHEMA`, and those of Spark's Kafka source, `timestamp` (TIMESTAMP) and `timestampType` (0 or 1). Numbers
-        may be of another width. A `timestamp_ms` is milliseconds; where columns are read from `df`, a TIMESTAMP too.
+        may have another width. `timestamp_ms` is in milliseconds; it may be a TIMESTAMP unless `columns` is passed.
     topic
-        The topic of every row; needed when `df` has no `topic` column, and wins over one.
+        The topic of every row. Required if `df` has no `topic` column; otherwise it overrides that column.
     columns
-        The names of the columns of `df`. They are read from `df` when not given, which a Declarative Pipeline forbids
-        and which costs a round trip under Spark Connect.
+        The names of the columns of `df`. By default they are read from `df`, which a Declarative Pipeline forbids and
+        which costs a round trip under Spark Connect.
 
     Returns
     -------
     DataFrame
-        Rows of `RAW_SCHEMA`. What `df` lacks is null, `transaction` too: a table whose rows depend on transactions
-        refuses such a record, unless `producer_id` tells that it was outside of one (-1) or the caller says what it
-        counts as (`assume`). Tables need `partition` and `offset`; rows without them can be decoded, but not ordered,
-        and a table over them fails.
+        Rows of `RAW_SCHEMA`. Columns that `df` lacks are null, including `transaction`: a table that depends on
+        transactions rejects such a record, unless its `producer_id` shows that it was not in one (-1) or the caller
+        says how it counts (`assume`). Tables need `partition` and `offset`. Rows without them can be decoded but not
+        ordered, so a table over them fails.
 
     Raises
     ------
     MissingColumn
-        There is no `key`, no `value`, or no `topic` and none was given.
+        There is no `key`, no `value`, or neither a `topic` column nor a `topic` argument.
 
     Examples
     --------
@@ -105,9 +105,9 @@ def as_raw_rows(df: DataFrame, topic: str | None = None, columns: Collection[str
     names = set(types if columns is None else columns)
     for required in ("key", "value"):
         if required not in names:
-            raise MissingColumn(required, "raw records are made of keys and values")
+            raise MissingColumn(required, "rows without it cannot become raw rows")
     if topic is None and "topic" not in names:
-        raise MissingColumn("topic", "name the topic the records came from")
+        raise MissingColumn("topic", "name the topic of the records with topic=…")
     if isinstance(types.get("timestamp_ms"), TimestampType):
         df = df.withColumn("timestamp_ms", F.unix_millis(F.col("timestamp_ms")))
     raw: list[Column | str] = []
@@ -119,7 +119,7 @@ def as_raw_rows(df: DataFrame, topic: str | None = None, columns: Collection[str
 
 
 def _raw_column(field: StructField, names: set[str], topic: str | None) -> Column | None:
-    """The column; None for one that nothing can be made of."""
+    """The column of raw rows for `field`; None if the input has no column for it."""
     name = field.name
     if name == "topic" and topic is not None:
         return F.lit(topic)

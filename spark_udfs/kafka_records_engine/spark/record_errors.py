@@ -1,4 +1,4 @@
-"""What is wrong with a record, as the `error` struct of its row."""
+"""Describes the error of a record as the `error` struct of its row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kafka_records_runtime.errors import DecodeError, FramingError, KafkaRecords
 
 
 def fields_of_error(error: KafkaRecordsError, record_type: int | None) -> dict[str, Any]:
-    """The `error` struct for what is wrong with a record."""
+    """The fields of the `error` struct for an error of a record."""
     where = isinstance(error, DecodeError | FramingError)
     return {
         "reason": type(error).__name__,

@@ -1,7 +1,7 @@
-"""`read_records`: saved rows that the workers read and decode themselves, so that they cross to the JVM once.
+"""`read_records`: the workers read and decode saved rows themselves, so that only decoded rows are sent to the JVM.
 
 `spark.read.parquet` and `decode_records` send every row to Python and back. Here a task gets the name of a part of a
-file, reads its columns in Python, and only decoded rows go to the JVM.
+file, reads its columns in Python, and sends only decoded rows to the JVM.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ _log: Final = logging.getLogger(__name__)
 _NUMBERS: Final = StructType([StructField("id", LongType(), False)])
 _MOST_OF_A_TASK: Final = 128 * 1024 * 1024
 _LEAST_OF_A_TASK: Final = 4 * 1024 * 1024
-"""Bytes of files: as Spark cuts its own (spark.sql.files.maxPartitionBytes, openCostInBytes)."""
+"""The smallest number of file bytes for a task, as in Spark's own readers (spark.sql.files.maxPartitionBytes,
+openCostInBytes)."""
 _USUAL_CORES: Final = 16
-"""Used if the number cannot be queried."""
+"""The assumed number of cores if it cannot be queried."""
 _PLACE: Final = ("topic", "partition", "offset")
 
 
@@ -63,37 +64,37 @@ def read_records(
     topic: str,
     show_secrets: bool = False,
 ) -> DataFrame:
-    """Decode saved records of one topic, read by the workers, in no particular order.
+    """Decode saved records of one topic in the workers. Rows are in no particular order.
 
-    The same rows as `decode_records(as_raw_rows(spark.read.parquet(…)), schemas, …)`, without the way of raw rows from
-    the JVM to Python. Rows are not filtered before they are read, except by their topic.
+    Returns the same rows as `decode_records(as_raw_rows(spark.read.parquet(…)), schemas, …)`, without sending raw rows
+    from the JVM to Python. Rows are not filtered before they are read, except by their topic.
 
     Parameters
     ----------
     spark
         The session.
     paths
-        Files or folders on a file system that driver and workers share, as `SavedRows` takes them; or a `SavedRows`,
-        which says what columns are called and how texts hold bytes.
+        Files or folders on a file system that driver and workers share, as for `SavedRows`; or a `SavedRows`, which
+        says how columns are named and how texts encode bytes.
     schemas, records, mode, unknown_tags, coordinates, abouts, show_secrets
-        As `decode_records` has them; modes are PERMISSIVE and FAILFAST.
+        As in `decode_records`, but the mode must be PERMISSIVE or FAILFAST.
     topic
-        The topic; rows of others are left out, and rows that name none are taken for its.
+        The topic. Rows of other topics are left out; rows without a topic are assumed to belong to it.
 
     Returns
     -------
     DataFrame
-        The result of `decode_records`. The driver looks at the files now, and every query reads them again.
+        The result of `decode_records`. The driver inspects the files immediately, and every query reads them again.
 
     Raises
     ------
     LogSourceError
-        At once, for paths that are not there, hold no rows or lack a column; in a worker, for rows that cannot be read.
+        Immediately, for paths that do not exist, contain no rows or lack a column; in a worker, for unreadable rows.
     UnknownRecord, ColumnClash, UnsupportedType, ValueError, TypeError, WorkerPython
-        At once, as `decode_records` does.
+        Immediately, as in `decode_records`.
     UndecodableRecord, DamagedLog
-        In a worker, under FAILFAST: for a record, and for a text that holds no bytes. PERMISSIVE leaves such a row out
-        with a line in the log of the task; `kafka_records_tables.read_table` says which.
+        In a worker, under FAILFAST: for a record, and for a text that is not valid encoded bytes. PERMISSIVE leaves
+        such a row out with a line in the log of the task; `kafka_records_tables.read_table` says which row.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def read_records(
 
 
 def packed(parts: Sequence[FilePart], cores: int) -> tuple[tuple[FilePart, ...], ...]:
-    """Parts of files, grouped by the task that reads them: few enough tasks to start quickly, and enough to keep all
+    """Parts of files, grouped by the task that reads them: few enough tasks to start quickly, but enough to keep all
     cores busy."""
     total = sum(part.size for part in parts)
     most = min(_MOST_OF_A_TASK, max(_LEAST_OF_A_TASK, total // max(cores, 1)))
@@ -130,11 +131,11 @@ def packed(parts: Sequence[FilePart], cores: int) -> tuple[tuple[FilePart, ...],
 
 @dataclass(frozen=True)
 class RecordReader:
-    """Reads parts of files, and decodes their rows."""
+    """Reads parts of files and decodes their rows."""
 
     schemas: Mapping[int, RecordSchema]
     names: tuple[str, ...] | None
-    """The records that were asked for by name; None for all, with control records and those of other types."""
+    """The requested records by name; None for all, including control records and records of other types."""
     mode: Mode
     unknown_tags: bool
     coordinates: tuple[str, ...]
@@ -153,14 +154,14 @@ class RecordReader:
         topic: str,
         show_secrets: bool = False,
     ) -> RecordReader:
-        """Raises what `decode_records` raises for arguments that do not fit."""
+        """A reader for these arguments. Raises the errors of `decode_records` for invalid ones."""
         chosen = chosen_records(schemas, records)
         names = None if records is None else tuple(schema.name for schema in chosen.values())
         hides = hides_secrets(schemas, show_secrets)
         return cls(chosen, names, mode, unknown_tags, chosen_coordinates(coordinates), topic, hides)
 
     def schema(self, abouts: Abouts | None = None) -> StructType:
-        """The columns of the rows. Raises ColumnClash."""
+        """The columns of the result. Raises ColumnClash."""
         return decoded_schema(self.schemas.values(), self.unknown_tags, self.coordinates, abouts)
 
     def of_part(self, part: FilePart) -> Iterator[pa.RecordBatch]:
@@ -182,7 +183,7 @@ class RecordReader:
                 yield rows
 
     def _wanted(self, rows: pa.RecordBatch, types: INT16) -> pa.BooleanArray:
-        """Records of these types, and those that hold no type; no control records."""
+        """Flags for records of these types and records without a type. Control records are not flagged."""
         numbers, has_type = type_column(framing_of(self.schemas), rows.column("key"), rows.column("value"))
         return pc.and_(pa.array(np.isin(numbers, types) | ~has_type), rows.column("control").is_null())
 
@@ -194,7 +195,7 @@ class RecordReader:
 
 @dataclass(frozen=True)
 class RecordTasks:
-    """What a worker runs: the number of a task in, decoded rows out."""
+    """The part that runs in workers: takes the number of a task and returns its decoded rows."""
 
     reader: RecordReader
     tasks: Sequence[Sequence[FilePart]]

@@ -1,8 +1,8 @@
-"""Log segment files as DataFrames, read by the workers.
+"""Reads log segment files as DataFrames; the workers read the files.
 
-The driver finds the log partitions, and nothing else: one row for each goes to the workers, which have to see the same
-paths. A log partition is read by one task, because the marker that ends a transaction may be in a later file. Which
-files it has is looked up by that task: a live broker replaces them between the driver's look and the task's.
+The driver only finds the log partitions and sends one row for each to the workers, which must have the same paths. A
+log partition is read by one task, because the marker that ends a transaction may be in a later file. The task lists the
+files itself, because a live broker may replace them after the driver has listed them.
 """
 
 from __future__ import annotations
@@ -78,19 +78,20 @@ _REPORT: Final = pa.schema(
 
 
 REPORT_SCHEMA: Final = spark_schema(_REPORT)
-"""One row per file. `findings` has an element per finding; `severity` is `damage` or `note`, `message` the one line to
-print, which names file, byte position and batch offset; `damaged` is whether there is any damage."""
+"""The schema of `segment_report`: one row per file. `findings` has an element per finding; its `severity` is `damage`
+or `note`, and its `message` is one line that names file, byte position and batch offset. `damaged` says whether there
+is any damage."""
 
 
 class DamagedLog(KafkaRecordsError, ValueError):
-    """What ended a query under FAILFAST: the first damage met in a segment file (`finding`), and how to read on."""
+    """A query ended under FAILFAST at the first damage in a segment file (`finding`); the text says how to continue."""
 
     def __init__(self, finding: str) -> None:
         super().__init__(finding)
         self.finding = finding
 
     def __str__(self) -> str:
-        return f'{self.finding}; mode="PERMISSIVE" reads on, and segment_report lists all that is damaged'
+        return f'{self.finding}; mode="PERMISSIVE" continues after damage, and segment_report lists all of it'
 
 
 def read_segments(
@@ -108,15 +109,15 @@ def read_segments(
         The session.
     paths
         Data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, one or several, on a
-        file system that driver and workers share; or the log partitions that
-        `log.reading.segment_files.find_logs` found. Which files they have is looked up whenever they are read.
+        file system that driver and workers share; or log partitions that `log.reading.segment_files.find_logs`
+        returned. Their files are listed each time they are read.
     topic
         Leaves out other topics.
     mode
         `FAILFAST` ends the query at the first damage (a wrong CRC, a batch cut short, an unknown codec, a file that is
-        not a log segment), naming file, byte position and batch offset. `PERMISSIVE` reads on with the next batch or
-        file; what is lost is in `segment_report`. Zeros of a pre-allocated file and an append that a crash cut short at
-        the end of a log are no damage.
+        not a log segment), naming file, byte position and batch offset. `PERMISSIVE` continues with the next batch or
+        file; `segment_report` lists what is lost. Zeros of a pre-allocated file, and an append that a crash cut short
+        at the end of a log, are not damage.
     below_log_start
         Also read records below the raised start of a log (the broker's `log-start-offset-checkpoint`), which a broker
         no longer serves.
@@ -124,17 +125,17 @@ def read_segments(
     Returns
     -------
     DataFrame
-        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, control records included. The files are read again whenever
-        it is used: persist it when it is used often.
+        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, including control records. The files are read again each
+        time it is used, so persist it if it is used often.
 
     Raises
     ------
     LogSourceError
-        At once, for paths that are not there or hold no log.
+        Immediately, for paths that do not exist or contain no log.
     TypeError
-        At once, for anything that is not a path, and for other arguments of a wrong kind.
+        Immediately, for anything that is not a path, and for other arguments of a wrong type.
     WorkerPython
-        At once, when local workers would run a Python without this package.
+        Immediately, if local workers would run a Python without this package.
     DamagedLog
         In a worker, under FAILFAST.
 
@@ -149,10 +150,10 @@ def read_segments(
 
 
 def segment_report(spark: SparkSession, paths: PathOrLog | Sequence[PathOrLog], topic: str | None = None) -> DataFrame:
-    """What is in log segment files, and what is wrong with them: one row of `REPORT_SCHEMA` per file.
+    """The contents of log segment files and their problems: one row of `REPORT_SCHEMA` per file.
 
-    Takes `spark`, `paths` and `topic` as `read_segments` does, and reads every file to its end. Damage never raises
-    here: it is what the report is for.
+    `spark`, `paths` and `topic` are as in `read_segments`. Every file is read to its end. Damage never raises here,
+    because the report lists it.
     """
     return map_batches(_listing(spark, paths, topic), _LISTING, report_batches, REPORT_SCHEMA)
 
@@ -170,7 +171,7 @@ def _listing(spark: SparkSession, paths: PathOrLog | Sequence[PathOrLog], topic:
 def _found(paths: PathOrLog | Sequence[PathOrLog], topic: str | None) -> list[FoundLog]:
     sources = [paths] if isinstance(paths, str | PathLike | FoundLog) else paths
     if not isinstance(sources, Iterable):
-        raise TypeError(f"paths is {paths!r}: give one path or several")
+        raise TypeError(f"paths must be one path or several, not {paths!r}")
     found: list[FoundLog] = []
     places: list[str] = []
     for source in sources:
@@ -179,7 +180,7 @@ def _found(paths: PathOrLog | Sequence[PathOrLog], topic: str | None) -> list[Fo
         elif isinstance(source, str | PathLike):
             places.append(str(source))
         else:
-            raise TypeError(f"paths holds {source!r}, which is not a path")
+            raise TypeError(f"paths contains {source!r}, which is not a path")
     if places or not found:
         found += find_logs(places, topic)
     return [log for log in found if topic in (None, log.topic)]
@@ -193,7 +194,7 @@ def _logs(batches: Iterator[pa.RecordBatch]) -> Iterator[FoundLog]:
 
 @dataclass(frozen=True)
 class SegmentReader:
-    """What a worker runs for `read_segments`: log partitions in, raw rows out."""
+    """The part of `read_segments` that runs in workers: takes log partitions and returns raw rows."""
 
     mode: Mode
     below_log_start: bool
@@ -212,7 +213,7 @@ class SegmentReader:
 
 
 def report_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What a worker runs for `segment_report`."""
+    """The part of `segment_report` that runs in workers."""
     for log in _logs(batches):
         rows = [_report_row(log, stats) for stats in scan(log)]
         yield pa.RecordBatch.from_pylist(rows, schema=_REPORT)

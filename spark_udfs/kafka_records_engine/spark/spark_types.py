@@ -1,4 +1,4 @@
-"""From schemas to Spark's column types: what `kafka_records_engine.columns.arrow_type` is for Arrow."""
+"""Turns schemas into Spark's column types, as `kafka_records_engine.columns.arrow_type` does for Arrow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_ARROW_TYPE: Final[dict[pa.DataType, spark.DataType]] = {
 
 
 def spark_schema(schema: pa.Schema) -> spark.StructType:
-    """The Spark side of an Arrow schema made of the types in ARROW_TYPES, instants in UTC, structs, lists and maps.
+    """The Spark schema for an Arrow schema of the types in ARROW_TYPES, instants in UTC, structs, lists and maps.
 
     The `comment` in the metadata of a field becomes the comment of the column, which DESCRIBE shows.
     """
@@ -75,7 +75,9 @@ def spark_type(message: MessageSchema, unknown_tags: bool = False) -> spark.Stru
 
 
 def commented(kind: spark.StructType, abouts: Mapping[str, str], path: str = "") -> spark.StructType:
-    """The same struct, its fields with a `comment` each that `abouts` has for its path (`members.member_id`)."""
+    """The same struct, in which each field has the comment that `abouts` contains for its path
+    (`members.member_id`).
+    """
     return spark.StructType([_commented(field, abouts, f"{path}{field.name}") for field in kind.fields])
 
 
@@ -92,8 +94,10 @@ def _commented(field: spark.StructField, abouts: Mapping[str, str], path: str) -
 def record_spark_type(
     record: RecordSchema, unknown_tags: bool = False, abouts: Mapping[str, Mapping[str, str]] | None = None
 ) -> spark.StructType:
-    """The column of a record: `struct<key: …, value: …>`, of a metadata record `struct<value: …>`. `abouts` has the
-    comments of fields, by message and path."""
+    """The type of the column for a record: `struct<key: …, value: …>`, or `struct<value: …>` for a metadata record.
+
+    `abouts` contains the comments of fields, by message and path.
+    """
     fields = []
     for name, message in (("key", record.key_or_none), ("value", record.value)):
         if message is None:

@@ -1,8 +1,8 @@
-"""Whether the Python that local workers run can import what they need.
+"""Checks whether the Python of local workers can import what they need.
 
-PySpark starts workers with PYSPARK_PYTHON, or with the first `python3` on PATH when that is not set: a script that runs
+PySpark starts workers with PYSPARK_PYTHON, or with the first `python3` on PATH if that is not set. A script that runs
 as `.venv/bin/python script.py` gets another interpreter in its workers, where the first row fails with a
-ModuleNotFoundError and a page of traces. On a cluster the code travels, which docs/cluster.md shows.
+ModuleNotFoundError and a page of stack traces. docs/cluster.md shows how code gets to the workers of a cluster.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 _VARIABLE: Final = "PYSPARK_PYTHON"
 _PROBE: Final = "import kafka_records_engine, numpy, pyarrow"
 _ON_THIS_MACHINE: Final = re.compile(r"local(\[.*\])?")
-"""Masters whose workers are started here as they would be on a shell; `local-cluster[…]` has executors of its own."""
+"""Masters that start workers on this machine, as a shell would; `local-cluster[…]` has its own executors."""
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Whether `spark` is the client of a Spark Connect server. (Its class needs gRPC, which may not be there.)"""
+    """Whether `spark` is the client of a Spark Connect server. (Its class is not imported, because that needs gRPC.)"""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Raise WorkerPython when `spark` runs on this machine and its workers cannot import this package.
+    """Raise WorkerPython if `spark` runs on this machine and its workers cannot import this package.
 
-    An interpreter beside the one that runs this is taken to be fine; another one is asked, once per process, with the
-    archives that `--py-files` and `addPyFile` brought. What workers on other machines run cannot be seen from here, nor
-    what those of a Spark Connect server run, wherever it is.
+    An interpreter in the same folder as the current one is assumed to be fine. Another one is tried, once per process,
+    with the archives from `--py-files` and `addPyFile`. The interpreters of workers on other machines, and of any Spark
+    Connect server, cannot be checked from here.
     """
     if is_connect(spark):
         return
@@ -51,7 +51,7 @@ def check_workers(spark: SparkSession) -> None:
 
 
 def _archives() -> tuple[str, ...]:
-    """The archives on this process's path that Spark gives to its workers too, which goes by the ends of their names.
+    """The archives on this process's path that Spark also sends to its workers, recognized by their suffixes.
 
     A wheel that was not renamed is only on the driver's path.
     """

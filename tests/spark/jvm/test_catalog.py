@@ -177,7 +177,7 @@ class TestEngines:
     ) -> None:
         session = spark.newSession()
         monkeypatch.setattr(jvm, "FORMAT", jvm.FORMAT + 1)
-        with pytest.raises(NoJvmFunctions, match="is that of another version of kafka_records"):
+        with pytest.raises(NoJvmFunctions, match="belongs to another version of kafka_records"):
             add_functions(session)
         assert catalog_for(session, "kafka_records", None) is None
         assert "is that of another version" in caplog.text

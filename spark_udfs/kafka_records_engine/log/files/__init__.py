@@ -1,1 +1,1 @@
-"""Files of a log: their location, on any file system or in archives, and their content when they were opened."""
+"""Files of a log: how they are found on any file system or in archives, and their content at the moment of opening."""

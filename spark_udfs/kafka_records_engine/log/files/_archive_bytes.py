@@ -1,6 +1,6 @@
-"""The source of the bytes of an archive's members: ranges of the archive, or unpacked bytes.
+"""Reads the bytes of an archive's members, from a range of the archive or from an unpacked copy.
 
-The sizes in an archive are not trusted: they are compared with the largest segment file, and with the free space.
+The sizes in an archive are not trusted: they are compared with the largest segment file, and with the free disk space.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from kafka_records_engine.log.files._byte_ranges import RangeFile
 from kafka_records_engine.log.files.opened import LogFile
 
 LARGEST_MEMBER: Final = 1 << 31
-"""The size limit of a segment file: positions in it are int32."""
+"""The largest size of a segment file: positions in it are int32."""
 
 MOST_UNPACKED: Final = 64 << 30
-"""At most N bytes of one archive are unpacked."""
+"""The largest number of bytes of one archive that are unpacked."""
 
 _LATEST: Final = 253402300800
 """The year 10000, in seconds since 1970."""
@@ -34,7 +34,7 @@ BUFFER: Final = 64 * 1024
 
 
 class ArchiveBytes(io.RawIOBase):
-    """The bytes of a file as Python's own modules want them."""
+    """A file object of the `io` module, for Python's own archive modules."""
 
     def __init__(self, read_at: Callable[[int, int], bytes], size: int) -> None:
         self._read_at = read_at
@@ -62,7 +62,7 @@ class ArchiveBytes(io.RawIOBase):
 
 
 class SharedFile:
-    """An open archive that many members are read from. It is closed when none of them is left."""
+    """An open archive that many members are read from. It is closed when the last of them is gone."""
 
     def __init__(self, file: LogFile) -> None:
         self._file = file
@@ -83,8 +83,10 @@ def member_at(
     start: int | Callable[[], int],
     written: float | None = None,
 ) -> ArchiveMember:
-    """A member whose bytes are side by side from `start` on, `written` in seconds since 1970. (A zip tells hours and
-    minutes of a time zone that it does not tell.)"""
+    """A member whose bytes are contiguous in the archive from `start` on, `written` in seconds since 1970.
+
+    A zip has no usable time: it contains local time without a time zone.
+    """
 
     def part_at(position: int, wanted: int) -> bytes:
         return read_at((start if isinstance(start, int) else start()) + position, min(wanted, size - position))
@@ -95,7 +97,7 @@ def member_at(
 
 
 class UnpackedFile:
-    """A temporary file without a name that bytes are unpacked into."""
+    """A temporary file without a name that holds unpacked bytes."""
 
     def __init__(self, contents: Contents) -> None:
         self._file = tempfile.TemporaryFile(prefix="kafka-records-")  # noqa: SIM115 (it is closed when nobody reads it)
@@ -104,7 +106,7 @@ class UnpackedFile:
         self._contents = contents
 
     def taken(self, stream: Any, size: int) -> int:
-        """Unpack `size` bytes of a stream; returns where they start."""
+        """Unpack the next `size` bytes of a stream. Returns the position of the first one in the temporary file."""
         check_size(size)
         self._contents.unpacked += size
         if self._contents.unpacked > MOST_UNPACKED:
@@ -124,7 +126,7 @@ class UnpackedFile:
         return start
 
     def close(self) -> None:
-        """Give the room back."""
+        """Close the file, which frees its disk space."""
         self._file.close()
         self._contents.unpacked -= self._end
 
@@ -142,4 +144,4 @@ def check_size(size: int) -> None:
 
 
 def no_room() -> str:
-    return f"there is no room to unpack it in {tempfile.gettempdir()} (TMPDIR names another folder)"
+    return f"there is no space to unpack it in {tempfile.gettempdir()} (set TMPDIR to another folder)"

@@ -1,4 +1,4 @@
-"""What an archive holds: its members and folders by their paths, which are labels and never names of files."""
+"""The members and folders of an archive by their paths, which are labels and never become names of files."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _KEPT_NAMES: Final = (".log", ".log.swap", ".log.cleaned", "-checkpoint", "parti
 _SAVED_NAMES: Final = re.compile(
     r".*\.(parquet|pq|parq|arrows?|feather|ipc|avro|((json|jsonl|ndjson|csv|tsv)(\.(gz|gzip|zst|zstd|bz2|lz4))?))", re.I
 )
-"""Names of files that are read: those of logs, and those of saved rows. Others are not unpacked."""
+"""Files with these names are read: those of logs, and those of saved rows. Others are not unpacked."""
 
 CUT_SHORT: Final = (tarfile.TarError, zipfile.BadZipFile, EOFError, lzma.LZMAError, zlib.error, struct.error)
 
 
 class TooMuch(Exception):
-    """An archive that claims or contains more than this package reads."""
+    """An archive that contains more than this package reads, or says that it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,32 +39,32 @@ class ArchiveMember:
     size: int
     version: Hashable
     open: Callable[[], LogFile] | None
-    """None for anything but a regular file."""
+    """Opens the file; None for anything that is not a regular file."""
     written_ms: int | None = None
 
     @property
     def kind(self) -> PlaceKind:
-        """Whether a path is a file."""
+        """`file` for a regular file, otherwise `other`."""
         return "other" if self.open is None else "file"
 
 
 @dataclass(slots=True)
 class Contents:
-    """The content of an archive, as it was when it was opened. Members keep it alive, and its open files."""
+    """The content of an archive when it was opened. Its members keep it and its open files alive."""
 
     folders: dict[str, dict[str, ArchiveMember | ListedEntry]] = field(default_factory=lambda: {"": {}})
     unpacked: int = 0
     is_unpacked: bool = False
-    """Whether it was unpacked to be read, so that another reader has to unpack it again."""
+    """Whether the archive was unpacked for reading. Another reader would have to unpack it again."""
 
     def add(self, path: str, member: ArchiveMember) -> None:
-        """Add a file. If two have the same name, the later one counts, as when an archive is unpacked."""
+        """Add a file. If two files have the same path, the later one counts, as when an archive is unpacked."""
         folder = posixpath.dirname(path)
         self.add_folder(folder)
         self.folders[folder][member.name] = member
 
     def add_folder(self, path: str) -> None:
-        """Add a folder, and those it is in."""
+        """Add a folder and its parent folders."""
         if path not in self.folders:
             self.folders[path] = {}
             above = posixpath.dirname(path)
@@ -74,7 +74,7 @@ class Contents:
 
 
 def label(name: str) -> str:
-    """The path in an archive that a name stands for: never absolute, and never above the archive."""
+    """The path inside an archive for a member's name: never absolute, and never above the archive."""
     return posixpath.normpath(f"/{name}").lstrip("/")
 
 

@@ -1,12 +1,12 @@
-"""Archives of a data directory, read in place: tar, also compressed, and zip.
+"""Reads archives of a data directory in place: tar, also compressed, and zip.
 
-Members of a plain tar and stored members of a zip are ranges of the archive, and are read as such. Compressed bytes
-cannot be read from the middle. So a compressed tar is read once, as a stream, and its files of logs are kept in a
-temporary file without a name; a compressed member of a zip is unpacked into one when it is read. Such a temporary file
-is gone when nobody reads it any more, regardless of what becomes of the process.
+Members of a plain tar and stored members of a zip are read as ranges of the archive. Compressed bytes cannot be read
+from the middle, so a compressed tar is read once, as a stream, and its log files are kept in a temporary file without a
+name. A compressed member of a zip is unpacked into such a file when it is read. The temporary file disappears when
+nobody reads it any more, even if the process crashes.
 
-Names in an archive are labels and never names of files: nothing is extracted. What an archive claims is not believed:
-sizes are compared with what a segment file may have, and against the room there is.
+Names in an archive are labels and never names of files, because nothing is extracted. Sizes in an archive are not
+trusted: they are compared with the largest size of a segment file, and with the free disk space.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ from kafka_records_engine.log.files.opened import LogFile, NoRegularFile
 from kafka_records_engine.log.files.places import ListedEntry, LogSourceError, Place, PlaceKind
 
 _KEPT: Final = 4
-"""At most N archives stay unpacked, for the next partition that is read from them."""
+"""The number of archives that stay unpacked, for the next partition that is read from them."""
 
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 class ArchiveFiles:
-    """The files in an archive; see `places.Files`. It is read when something in it is asked for the first time, and is
-    what it was then; a pickled one is read again."""
+    """The files in an archive; see `places.Files`.
+
+    The archive is read when something in it is needed for the first time, and its content at that time is kept. A
+    pickled object reads it again.
+    """
 
     def __init__(self, archive: Place) -> None:
         self._archive = archive
@@ -56,17 +59,17 @@ class ArchiveFiles:
 
     @property
     def is_local(self) -> bool:
-        """Never."""
+        """Always False."""
         return False
 
     @property
     def is_archive(self) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
     @property
     def stays_here(self) -> bool:
-        """Whether another process would have to unpack it again."""
+        """Whether another process would have to unpack the archive again."""
         return self._archive.files.stays_here or self._read().is_unpacked
 
     def kind(self, path: str) -> PlaceKind | None:
@@ -111,15 +114,15 @@ class ArchiveFiles:
         return posixpath.dirname(path)
 
     def resolved(self, path: str) -> str:
-        """The path itself."""
+        """The path, unchanged."""
         return path
 
     def for_arrow(self, path: str) -> NoReturn:
-        """Raises LogSourceError."""
+        """Always raises LogSourceError: pyarrow cannot read inside an archive."""
         raise LogSourceError(self.shown(path), "this is read from folders only: unpack the archive")
 
     def shown(self, path: str) -> str:
-        """The archive, `!/` and the path in it."""
+        """The path of the archive, `!/` and the path inside it."""
         return f"{self._archive}!/{path}"
 
     def _read(self) -> Contents:
@@ -144,7 +147,9 @@ _known: OrderedDict[Place, tuple[Hashable, Contents]] = OrderedDict()
 
 
 def _contents_of(archive: Place) -> Contents:
-    """What the archive holds now. The last few archives are remembered, since each log partition comes for itself."""
+    """The current content of the archive. The last few archives are cached, because each log partition asks
+    separately.
+    """
     with _lock:
         version = archive.files.version(archive.path)
         known = _known.pop(archive.resolved(), None)
@@ -175,19 +180,19 @@ def _read_archive(archive: Place, version: Hashable) -> Contents:
 
 @contextmanager
 def _named(archive: Place) -> Iterator[None]:
-    """Turns what goes wrong in reading an archive into a LogSourceError that says what to do."""
+    """Turns errors in reading an archive into a LogSourceError that says what to do."""
     try:
         yield
     except LogSourceError:
         raise
     except TooMuch as error:
-        raise LogSourceError(str(archive), f"{error}: unpack it, and give the folder") from None
+        raise LogSourceError(str(archive), f"{error}: unpack it and name the folder") from None
     except CUT_SHORT as error:
         said = " ".join(str(error).split()).rstrip(".") or "it ends too early"
         raise LogSourceError(str(archive), _damaged(said)) from None
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise LogSourceError(str(archive), f"{no_room()}: unpack it, and give the folder") from None
+            raise LogSourceError(str(archive), f"{no_room()}: unpack it and name the folder") from None
         if error.errno is None or isinstance(error, pa.ArrowException):
             said = " ".join(str(error).split())
             raise LogSourceError(str(archive), _damaged(said)) from None
@@ -197,5 +202,5 @@ def _named(archive: Place) -> Iterator[None]:
 def _damaged(said: str) -> str:
     return (
         f"this archive is cut short or damaged ({said}), and nothing in it is read: get it again, or unpack what is "
-        "left of it and give the folder"
+        "left of it and name the folder"
     )

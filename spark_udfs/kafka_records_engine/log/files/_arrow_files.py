@@ -1,8 +1,8 @@
-"""Files of the file systems that pyarrow has, and of those that are handed over as an object.
+"""Files of the file systems in pyarrow, and of file systems that are passed as an object.
 
-Object stores keep no file open: every range is a request of its own, and gets what the name stands for at that time. So
-after each range the object is looked at again. If it is another one by now, the range is thrown away and reading ends
-with an error: bytes of two objects are never mixed.
+Object stores have no open files: every range is a separate request, which reads the object that has the name at that
+time. So the object is checked again after each range. If it has been replaced, the range is thrown away and reading
+ends with an error, so that bytes of two objects are never mixed.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 _WHOLE_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/?]*))?([^?]*)(?:\?(.*))?", re.DOTALL)
 _IN_PATHS: Final = "/%!:@+,;=~"
-"""These characters stay as they are in the path of a URL, and so does what is already percent-encoded. The rest is
-encoded before pyarrow sees it."""
+"""These characters stay unchanged in the path of a URL, and so do percent-encoded ones. All others are encoded before
+pyarrow gets the URL."""
 
 _USERS_ARE_KEYS: Final = ("s3", "gs", "gcs")
-"""Schemes whose user is an access key: messages show neither."""
+"""URL schemes in which the user is an access key. Messages show neither user nor password."""
 
 _PUBLIC: Final = ("region", "scheme", "endpoint_override", "anonymous", "allow_bucket_creation", "retry_limit_seconds")
-"""Settings in URLs that are not secrets; all others may be."""
+"""Settings in URLs that are not secrets. Any other setting may be one."""
 
 _BUCKETS: Final = ("s3", "gcs", "abfs")
 _MOST_SAID: Final = 300
@@ -53,12 +53,12 @@ class ArrowFiles:
 
     @property
     def is_local(self) -> bool:
-        """Never."""
+        """Always False."""
         return False
 
     @property
     def is_archive(self) -> bool:
-        """Never."""
+        """Always False."""
         return False
 
     def kind(self, path: str) -> PlaceKind | None:
@@ -95,7 +95,7 @@ class ArrowFiles:
         return None if when is None else int(when) // 1_000_000
 
     def opened(self, path: str, version: Hashable = None) -> LogFile:
-        """See `places.Files.opened`. With a version nothing is asked for before the first byte is."""
+        """See `places.Files.opened`. With a version, no request is sent before the first byte is read."""
         if version is None:
             info = self._there(path)
             if info.type != arrow.FileType.File:
@@ -113,7 +113,7 @@ class ArrowFiles:
         return path.rstrip("/").rpartition("/")[0]
 
     def resolved(self, path: str) -> str:
-        """The path itself."""
+        """The path, unchanged."""
         return path
 
     def for_arrow(self, path: str) -> tuple[arrow.FileSystem, str]:
@@ -136,7 +136,7 @@ class ArrowFiles:
         return info
 
     def _asked(self, ask: Callable[[], T]) -> T:
-        """The result of `ask`; every error becomes an OSError whose text contains no secret."""
+        """The result of `ask`. Every error becomes an OSError whose text contains no secret."""
         try:
             return ask()
         except FileNotFoundError:
@@ -146,7 +146,7 @@ class ArrowFiles:
 
 
 class _Ranges:
-    """Ranges of one object, as long as it is the one that was found."""
+    """Reads ranges of one object, as long as it is not replaced."""
 
     def __init__(self, files: ArrowFiles, path: str, version: Hashable) -> None:
         self._files = files
@@ -167,7 +167,9 @@ class _Ranges:
         return data
 
     def _looked_up(self) -> tuple[Any, object]:
-        """The object as its name stands for it now, and what tells it from any other. Raises ReplacedFile."""
+        """The object that has this name now, and a value that identifies it. Raises ReplacedFile if it is not the one
+        that was found.
+        """
 
         def look() -> tuple[Any, arrow.FileInfo, dict[str, bytes]]:
             file = self._files.filesystem.open_input_file(self._path)
@@ -206,7 +208,7 @@ def _version(info: arrow.FileInfo) -> tuple[int, int | None]:
 
 
 def place_in(given: Any, path: str) -> Place:
-    """A path in a file system that was handed over as an object. Raises TypeError for any other object."""
+    """A path in a file system that was passed as an object. Raises TypeError for any other object."""
     filesystem = _file_system(given)
     base, inner = filesystem, path
     while isinstance(base, arrow.SubTreeFileSystem):
@@ -228,7 +230,7 @@ def _file_system(given: Any) -> arrow.FileSystem:
 
 
 def _stays_here(filesystem: arrow.FileSystem) -> bool:
-    """Whether only this process sees the files: those in its memory, and those of objects that cannot be sent."""
+    """Whether only this process can read the files, because they are in its memory or the object cannot be pickled."""
     if "memory" in filesystem.type_name or filesystem.type_name == "mock":
         return True
     try:
@@ -246,14 +248,14 @@ def place_at(url: str) -> Place:
         raise LogSourceError(shown, "this is not a URL")
     scheme, authority, path, query = match[1].lower(), match[2] or "", match[3], match[4]
     if scheme == "file":
-        # A local name may contain any character except NUL, and is written after `file:`, as Spark writes it.
+        # A local name may contain any character except NUL. It follows `file:` unencoded, as Spark writes it.
         name = unquote(path + (f"?{query}" if query is not None else ""))
         if authority not in ("", "localhost"):
             raise LogSourceError(shown, "a file URL names this machine: write file:///path")
         return Place(LOCAL, LOCAL.normal(name))
     secrets = _secrets_in(url)
     settings = dict(parse_qsl(query or "", keep_blank_values=True))
-    # Arrow's URL parser does not understand patterns.
+    # Arrow's URL parser rejects wildcard patterns.
     fixed = path.partition("*")[0].partition("[")[0].rpartition("/")[0] if re.search(r"[*\[]", path) else path
     try:
         if scheme == "s3" and _is_yes(settings.pop("anonymous", "false")):
@@ -278,7 +280,7 @@ def _is_yes(text: str) -> bool:
 
 
 def _anonymous_s3(authority: str, path: str, settings: dict[str, str]) -> tuple[arrow.FileSystem, str]:
-    """pyarrow has this option, but not in URLs."""
+    """An S3 file system without credentials, and the path in it. pyarrow has this option, but not in URLs."""
     known = {name: settings.pop(name) for name in ("region", "scheme", "endpoint_override") if name in settings}
     if settings:
         raise ValueError(f"Unexpected query parameter in S3 URI: {next(iter(settings))!r} beside anonymous")
@@ -289,7 +291,7 @@ def _anonymous_s3(authority: str, path: str, settings: dict[str, str]) -> tuple[
 
 
 def shown_url(url: str) -> str:
-    """A URL without password, access key and settings."""
+    """The URL without password, access key and settings."""
     match = _WHOLE_URL.fullmatch(url)
     if match is None:
         return "a URL"
@@ -312,7 +314,7 @@ def has_secret(url: str) -> bool:
 
 
 def _secrets_in(url: str) -> tuple[str, ...]:
-    """What must not be shown: as it is in the URL, and decoded."""
+    """The parts of the URL that must not be shown, both as written and percent-decoded."""
     found = _private_parts(url)
     return tuple({text for each in found for text in (each, unquote(each)) if len(text) > 3} | {url})
 
@@ -337,7 +339,7 @@ _SENTENCES: Final = (
     (
         r"INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|InvalidAccessKeyId|SignatureDoesNotMatch|"
         r"UNRECOGNIZED_CLIENT|InvalidToken|EXPIRED_TOKEN|ExpiredToken",
-        "the store refuses the credentials: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN or "
+        "the store rejects the credentials: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN or "
         "AWS_PROFILE",
     ),
     (
@@ -348,16 +350,19 @@ _SENTENCES: Final = (
     ),
     (
         r"curlCode: (?:6|7|28)\b|NETWORK_CONNECTION|Couldn't resolve host|REQUEST_TIMEOUT",
-        "there is no connection to the store: check the network, and endpoint_override, scheme and region in the URL "
+        "cannot connect to the store: check the network, and endpoint_override, scheme and region in the URL "
         "or AWS_ENDPOINT_URL and AWS_REGION",
     ),
-    (r"HTTP status 301|PERMANENT_REDIRECT|HTTP response code 301", "the bucket is in another region: say ?region=…"),
-    (r"SLOW_DOWN|SlowDown|THROTTLING|HTTP status 503", "the store wants a pause: try again later"),
+    (
+        r"HTTP status 301|PERMANENT_REDIRECT|HTTP response code 301",
+        "the bucket is in another region: add ?region=… to the URL",
+    ),
+    (r"SLOW_DOWN|SlowDown|THROTTLING|HTTP status 503", "the store limits requests: try again later"),
 )
 
 
 def said_of(error: BaseException, secrets: Sequence[str] = ()) -> str:
-    """An error of a file system as one sentence without secrets."""
+    """The message of a file system's error as one sentence without secrets."""
     text = str(error)
     for pattern, sentence in _SENTENCES:
         if re.search(pattern, text):
@@ -369,7 +374,7 @@ def said_of(error: BaseException, secrets: Sequence[str] = ()) -> str:
 
 
 def _why_not(scheme: str, error: BaseException, secrets: Sequence[str]) -> str:
-    """Why a URL gives no file system, and what to do."""
+    """The reason why a URL cannot be used, and what to do."""
     text = str(error)
     if "Unrecognized filesystem type" in text:
         return (

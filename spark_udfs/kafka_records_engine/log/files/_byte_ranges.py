@@ -9,9 +9,10 @@ _LEAST: Final = 256 * 1024
 
 
 class RangeFile:
-    """A file of `size` bytes, of which `read_at(position, size)` gives the bytes that are there.
+    """A file of `size` bytes that is read by `read_at(position, size)`, which returns the bytes that exist.
 
-    Reading one small thing after the other asks for `least` bytes at a time; one block is kept."""
+    Small reads are combined: at least `least` bytes are requested at a time, and one block is cached.
+    """
 
     def __init__(
         self,
@@ -22,7 +23,7 @@ class RangeFile:
     ) -> None:
         self.size = size
         self.furthest = 0
-        """The file was read up to this byte so far."""
+        """The file has been read up to this byte."""
         self._read_at = read_at
         self._least = least
         self._on_close = on_close
@@ -30,14 +31,14 @@ class RangeFile:
         self._block = (0, b"")
 
     def seek(self, position: int, whence: int = 0, /) -> int:
-        """As for any file."""
+        """Move to a position, as in any file object."""
         if whence:
             position += self._position if whence == 1 else self.size
         self._position = max(position, 0)
         return self._position
 
     def tell(self) -> int:
-        """Where the next byte is read."""
+        """The position of the next byte that is read."""
         return self._position
 
     def read(self, size: int | None = -1, /) -> bytes:

@@ -1,4 +1,4 @@
-"""Tar archives: members of a plain one are ranges of it, members of a compressed one are unpacked in their order.
+"""Reads tar archives: members of a plain one are ranges of it, members of a compressed one are unpacked in order.
 
 A compressed tar is read once, as a stream.
 """
@@ -37,13 +37,13 @@ from kafka_records_engine.log.files.opened import LogFile
 from kafka_records_runtime.errors import plural
 
 _MOST_AT_ONCE: Final = 64 << 20
-"""The maximum size of a header in an archive."""
+"""The largest size of a header in an archive."""
 
 
 @contextmanager
 def _opened(stream: Any) -> Iterator[Any]:
-    """The tar, whose first head `tarfile` reads at once."""
-    with _named_errors("the first head"):
+    """The open tar archive. `tarfile` reads its first header immediately."""
+    with _named_errors("the first header"):
         opened = tarfile.open(fileobj=stream, mode="r:")  # noqa: SIM115
     with opened:
         yield opened
@@ -51,8 +51,8 @@ def _opened(stream: Any) -> Iterator[Any]:
 
 @contextmanager
 def _named_errors(what: str) -> Iterator[None]:
-    """Turns errors that `tarfile` does not catch into those that it raises: numbers in a head that are not numbers, and
-    very many heads of one member."""
+    """Turns errors that `tarfile` does not catch into its own: invalid numbers in a header, and too many headers of one
+    member."""
     try:
         yield
     except (ValueError, ArithmeticError, LookupError, RecursionError) as error:
@@ -60,23 +60,23 @@ def _named_errors(what: str) -> Iterator[None]:
 
 
 def _members(opened: Any) -> Iterator[tarfile.TarInfo]:
-    """The members of a tar that are read, and links to them, each as soon as its head was read."""
+    """The members of a tar that are read, and links to them, each as soon as its header has been read."""
     heads = iter(opened)
     for number in count(1):
-        with _named_errors(f"the head of member {number}"):
+        with _named_errors(f"the header of member {number}"):
             member = next(heads, None)
         opened.members.clear()
         if member is None:
             return
         if number > MOST_MEMBERS:
-            raise TooMuch(f"it has more than {plural(MOST_MEMBERS, 'member')}")
+            raise TooMuch(f"the archive has more than {plural(MOST_MEMBERS, 'member')}")
         if member.size < 0:
             raise tarfile.ReadError(f"member {number} claims {member.size} bytes")
         yield member
 
 
 def read_tar(file: LogFile, version: Hashable) -> Contents:
-    """Where each member is in an uncompressed tar archive."""
+    """The members of an uncompressed tar archive, with their positions."""
     contents = Contents()
     read_at = SharedFile(file).read_at
     stream: Any = _Limited(io.BufferedReader(ArchiveBytes(read_at, file.size), BUFFER), file.size)
@@ -97,7 +97,7 @@ def read_tar(file: LogFile, version: Hashable) -> Contents:
 
 
 def read_compressed_tar(file: LogFile, codec: str, version: Hashable) -> Contents:
-    """A compressed tar: what is read of it is unpacked, in the order of the stream."""
+    """The members of a compressed tar; those that are read are unpacked, in the order of the stream."""
     contents = Contents(is_unpacked=True)
     spool = UnpackedFile(contents)
     file.seek(0)
@@ -116,7 +116,7 @@ def read_compressed_tar(file: LogFile, codec: str, version: Hashable) -> Content
 
 
 def _check_end(opened: tarfile.TarFile, stream: Any) -> None:
-    """Raise ReadError unless the end of the archive was met: `tarfile` takes a head that it cannot read for the end."""
+    """Raise ReadError unless the archive ends here: `tarfile` mistakes a header that it cannot read for the end."""
     at = opened.offset
     stream.seek(at)
     if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
@@ -124,7 +124,7 @@ def _check_end(opened: tarfile.TarFile, stream: Any) -> None:
 
 
 def _add_other(contents: Contents, path: str, member: tarfile.TarInfo, version: Hashable) -> bool:
-    """Add a member that is not a file of its own; returns False if it is a file."""
+    """Add a member that is not a regular file. Returns False if it is a regular file."""
     if member.isdir():
         contents.add_folder(path)
         return True
@@ -144,7 +144,7 @@ def _add_other(contents: Contents, path: str, member: tarfile.TarInfo, version: 
 
 
 def _check_head(size: int) -> None:
-    """Refuse to read a head of absurd size."""
+    """Refuse to read a header that is too large."""
     if size > _MOST_AT_ONCE:
         raise TooMuch(f"one of its headers claims {size} bytes")
     if size < 0:
@@ -152,7 +152,7 @@ def _check_head(size: int) -> None:
 
 
 class _Limited:
-    """A file for `tarfile` that refuses heads of absurd size, and positions outside of it."""
+    """A file for `tarfile` that refuses headers that are too large, and positions outside the file."""
 
     def __init__(self, file: Any, size: int) -> None:
         self._file = file
@@ -165,7 +165,7 @@ class _Limited:
 
     def seek(self, position: int, whence: int = 0) -> int:
         if not 0 <= position <= self._size:
-            raise tarfile.ReadError("unexpected end of data" if position > 0 else f"it has no byte {position}")
+            raise tarfile.ReadError("unexpected end of data" if position > 0 else f"the archive has no byte {position}")
         at: int = self._file.seek(position, whence)
         return at
 
@@ -175,7 +175,7 @@ class _Limited:
 
 
 class _Forward:
-    """A stream for `tarfile`, which seeks forward, and back by no more than a block."""
+    """A stream for `tarfile` that can seek forward, and back by no more than a block."""
 
     _BACK: Final = 512
 
@@ -202,7 +202,7 @@ class _Forward:
         if position < self._at:
             back = self._at - position
             if back > len(self._tail):
-                raise tarfile.ReadError("its members overlap")
+                raise tarfile.ReadError("members of the archive overlap")
             self._again = self._tail[-back:] + self._again
             self._tail, self._at = self._tail[:-back], position
         while self._at < position and self.read(min(position - self._at, PIECE)):
@@ -213,12 +213,12 @@ class _Forward:
         return self._at
 
     def drain(self) -> None:
-        """Read to the end, where a compressed stream tells whether it is whole."""
+        """Read to the end, because a compressed stream shows only there whether it is complete."""
         total = 0
         while data := self.read(PIECE):
             total += len(data)
             if total > MOST_UNPACKED:
-                raise TooMuch(f"more than {MOST_UNPACKED >> 30} GiB follow its last member")
+                raise TooMuch(f"more than {MOST_UNPACKED >> 30} GiB follow the last member")
 
 
 def _decompressed(file: LogFile, codec: str) -> Any:

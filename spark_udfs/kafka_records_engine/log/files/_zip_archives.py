@@ -1,4 +1,4 @@
-"""Zip archives: stored members are ranges of the archive, compressed ones are unpacked when they are read."""
+"""Reads zip archives: stored members are ranges of the archive, compressed ones are unpacked when they are read."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read_zip(archive: Place, file: LogFile, version: Hashable) -> Contents:
     except ValueError as error:  # names that claim to be UTF-8 and are not
         raise zipfile.BadZipFile(str(error)) from None
     if len(opened.filelist) > MOST_MEMBERS:
-        raise TooMuch(f"it has more than {plural(MOST_MEMBERS, 'member')}")
+        raise TooMuch(f"the archive has more than {plural(MOST_MEMBERS, 'member')}")
     lock = threading.Lock()
     for info in opened.infolist():
         path = label(info.filename)
@@ -60,7 +60,7 @@ def read_zip(archive: Place, file: LogFile, version: Hashable) -> Contents:
             continue
         if info.flag_bits & _ENCRYPTED:
             raise LogSourceError(
-                str(archive), "its files are encrypted: unpack it with its password, and give the folder"
+                str(archive), "its files are encrypted: unpack it with its password and name the folder"
             )
         where = version, info.header_offset
         if info.compress_type == zipfile.ZIP_STORED:
@@ -73,7 +73,7 @@ def read_zip(archive: Place, file: LogFile, version: Hashable) -> Contents:
 
 
 def _start_of(read_at: Callable[[int, int], bytes], info: zipfile.ZipInfo) -> Callable[[], int]:
-    """Where the bytes of a stored member start: its own head tells, which is looked at once."""
+    """A function that returns where the bytes of a stored member start, which only the member's own header says."""
 
     @cache
     def start() -> int:
@@ -87,7 +87,7 @@ def _start_of(read_at: Callable[[int, int], bytes], info: zipfile.ZipInfo) -> Ca
 
 
 def _unknown_way(error: Exception, archive: str) -> str:
-    return f"it is packed in a way that Python does not know ({error}): unpack {archive}, and give the folder"
+    return f"it is compressed in a way that Python does not support ({error}): unpack {archive} and name the folder"
 
 
 def _unpacked(contents: Contents, opened: zipfile.ZipFile, info: zipfile.ZipInfo, lock: threading.Lock) -> RangeFile:
@@ -96,7 +96,7 @@ def _unpacked(contents: Contents, opened: zipfile.ZipFile, info: zipfile.ZipInfo
 
 
 class _Unpacked:
-    """A compressed member of a zip, unpacked when its first byte is asked for."""
+    """A compressed member of a zip, which is unpacked when its first byte is read."""
 
     def __init__(
         self, contents: Contents, opened: zipfile.ZipFile, info: zipfile.ZipInfo, lock: threading.Lock
@@ -130,5 +130,5 @@ class _Unpacked:
         except (*CUT_SHORT, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:
                 raise OSError(errno.ENOSPC, no_room()) from None
-            raise OSError(errno.EIO, f"it cannot be unpacked: {error}") from None
+            raise OSError(errno.EIO, f"the member cannot be unpacked: {error}") from None
         return spool

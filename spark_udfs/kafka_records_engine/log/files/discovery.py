@@ -1,9 +1,9 @@
-"""Where logs are: data directories, partition folders and single files, on any file system and in archives.
+"""Finds logs: data directories, partition folders and single files, on any file system and in archives.
 
-A broker's data directory holds one folder `<topic>-<partition>` per log partition. Its `.log` files are named for the
-offset they start at. All other files (indexes, snapshots, checkpoints, files that were deleted or cleaned) are not part
-of the log, with one exception: a `.log.swap` file is the complete replacement of older files that the cleaner has not
-put in place (`org.apache.kafka.storage.internals.log.LogLoader`).
+A broker's data directory contains one folder `<topic>-<partition>` per log partition. Its `.log` files are named for
+the offset they start at. All other files (indexes, snapshots, checkpoints, files that were deleted or cleaned) are not
+part of the log, with one exception: a `.log.swap` file is the complete replacement of older files, which the cleaner
+has not renamed yet (`org.apache.kafka.storage.internals.log.LogLoader`).
 
 Discovery only determines which logs exist. The files of a log are listed when it is opened (`_opening`), because a live
 broker replaces them all the time.
@@ -30,51 +30,51 @@ from kafka_records_runtime.wire import MAX_INT32
 __all__ = ["SUFFIXES", "FoundLog", "LogSourceError", "find_logs"]
 
 SUFFIXES: Final = (".log", ".log.swap")
-"""Files that hold records have names with these ends."""
+"""Suffixes of the names of files that contain records."""
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 """The topic of the metadata log, whose only partition is 0."""
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
-"""The suffix of checkpoints of a metadata log, which also contain records, with offsets of their own. They are read as
-rows only if the caller names one.
+"""The suffix of checkpoints of a metadata log. Checkpoints also contain records, with their own offsets, and are read
+only if the caller names one.
 """
 
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
 _PUT_AWAY: Final = re.compile(r".*-(?:delete|future|stray)")
-"""Folders of replicas that are deleted, moved here from another disk, or no longer this broker's."""
+"""Folders of replicas that are deleted, moved here from another disk, or no longer assigned to this broker."""
 _SEGMENT: Final = re.compile(r"[0-9]{20}\.log(\.swap)?")
 _MOST_DIGITS: Final = 20
 _AT_ONCE: Final = 16
-"""At most N folders of an object store are listed side by side."""
+"""The number of folders of an object store that are listed in parallel."""
 
 _LEVELS: Final = 2
-"""How far below a folder without logs one with logs is looked for."""
+"""How many levels below a folder without logs the search for one with logs goes."""
 _MOST_FOLDERS: Final = 300
 
 _Asked = str | PathLike[str] | Place
 _Folders = list[tuple[Place, list[str] | None]]
-"""Partition folders, each with the names of the files that were asked for (None: all of them)."""
+"""Partition folders, each with the names of the requested files (None: all files)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLog:
-    """The log of one partition, found and not opened. Small, picklable, read by `read_partition`."""
+    """The log of one partition, found but not opened. It is small, can be pickled, and is read by `read_partition`."""
 
     topic: str
     partition: int
     folder: str
-    """The path of the folder with its files."""
+    """The path of the folder that contains its files."""
     files: tuple[str, ...] | None = None
-    """The names of the files that were asked for; None for all files that the log has when it is read."""
+    """The names of the requested files; None for all files that the log has when it is read."""
     size: int = field(default=0, compare=False)
-    """Bytes of these files when the log was found."""
+    """Total size of these files in bytes when the log was found."""
     system: Files = LOCAL
     """The file system that the folder belongs to."""
 
     @property
     def place(self) -> Place:
-        """The folder with its files."""
+        """The folder that contains its files."""
         return Place(self.system, self.folder)
 
 
@@ -83,16 +83,16 @@ def find_logs(
 ) -> list[FoundLog]:
     """The log partitions in `sources`, sorted by topic and partition.
 
-    A source is a data directory, a partition folder, or a `.log` file; an archive of them; or a pattern (`paths`), of
-    whose matches those that hold no log are left out. `topic` leaves out every other topic. Where the folder of a file
-    is not called `<topic>-<partition>`, the file belongs to `unnamed` (or else `topic`), partition 0. `filesystem` is
-    the file system that the paths belong to, of `pyarrow.fs` or fsspec; without, each says it.
+    A source is a data directory, a partition folder or a `.log` file; an archive of these; or a pattern (see `paths`).
+    Matches of a pattern that contain no log are ignored. `topic` leaves out every other topic. If the folder of a file
+    is not named `<topic>-<partition>`, the file belongs to partition 0 of `unnamed` (or else `topic`). `filesystem`, of
+    `pyarrow.fs` or fsspec, is the file system of all paths; without it, each path says its own.
 
     The name of a partition folder follows Kafka's rule (`LocalLog.parseTopicPartitionName`): the topic, the last `-`,
     and an int32. So folders of deleted, stray and future replicas are not read.
 
-    A partition folder that cannot be listed is found here, and reported when it is read. Raises
-    LogSourceError for a source that is not there or holds no log, and for a partition found in two places.
+    A partition folder that cannot be listed is returned, and reported when it is read. Raises LogSourceError for a
+    source that does not exist or contains no log, and for a partition that is in two places.
     """
     looks = _Looks(topic)
     asked: dict[Place, tuple[Place, list[str] | None]] = {}
@@ -191,21 +191,21 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
     what = "there is no segment file in this directory, nor in a folder <topic>-<partition> below it"
     deeper = [str(folder) for folder in folders_with_logs(source)]
     if deeper:
-        what += f"; name what holds logs: {some_names(deeper)}"
+        what += f"; name the folder that contains logs: {some_names(deeper)}"
     raise _HoldsNoLog(str(source), what)
 
 
 def _are_other_logs(folder: Place, looks: _Looks) -> bool:
-    """Whether no file of a folder has the name of a segment, as where a program writes its `broker.log`. Raises
+    """Whether no file of a folder has the name of a segment, as if a program writes its own `broker.log` there. Raises
     OSError."""
     return not any(_SEGMENT.fullmatch(entry.name) for entry in looks.files(folder))
 
 
 def folders_with_logs(above: Place) -> list[Place]:
-    """Folders one or more levels below this one that contain partition folders with logs, to suggest instead.
+    """Folders one or more levels below this one that contain partition folders with logs, to suggest to the user.
 
-    Looks at no more than a few hundred folders on this machine. It does not search object stores, where each look is
-    a request.
+    At most a few hundred folders on this machine are checked. Object stores are not searched, because each check is a
+    request.
     """
     found: list[Place] = []
     level, left = [above], _MOST_FOLDERS
@@ -224,7 +224,7 @@ def folders_with_logs(above: Place) -> list[Place]:
 
 
 def _holds_partitions(folder: Place) -> bool:
-    """Whether a folder has a partition folder with a file of a log."""
+    """Whether a folder has a partition folder that contains a file of a log."""
     try:
         names = (entry.name for entry in folder.listed() if place_of(entry.name) and entry.kind == "folder")
         return any(inner.name.endswith(SUFFIXES) for name in names for inner in folder.child(name).listed())
@@ -233,7 +233,7 @@ def _holds_partitions(folder: Place) -> bool:
 
 
 def _below(source: Place, folders: Sequence[Place], looks: _Looks) -> _Folders:
-    """What is found in some folders of an archive."""
+    """The partition folders in some folders of an archive. Raises LogSourceError if there are none."""
     found: _Folders = []
     for folder in folders:
         with suppress(_HoldsNoLog):
@@ -245,22 +245,25 @@ def _below(source: Place, folders: Sequence[Place], looks: _Looks) -> _Folders:
 
 
 class _Looks:
-    """Looks into folders for files of logs. On an object store each look is a request: it is sent only once, many are
-    sent in parallel, and folders of other topics are judged by their names."""
+    """Lists folders to find files of logs.
+
+    On an object store each listing is a request: it is sent only once, many are sent in parallel, and folders of other
+    topics are recognized by their names alone.
+    """
 
     def __init__(self, topic: str | None) -> None:
         self._topic = topic
         self._seen: dict[Place, Sequence[Entry] | OSError] = {}
 
     def look(self, folders: Sequence[Place]) -> None:
-        """Look into folders that will be queried later."""
+        """List folders in advance that `files` and `has_files` will need."""
         wanted = [each for each in folders if not each.files.is_local and each not in self._seen and self._counts(each)]
         if len(wanted) > 1:
             with ThreadPoolExecutor(min(_AT_ONCE, len(wanted))) as pool:
                 self._seen.update(zip(wanted, pool.map(_look_into, wanted), strict=True))
 
     def files(self, folder: Place) -> Sequence[Entry]:
-        """The files of a log. Raises OSError for a folder that cannot be listed."""
+        """The files of a log in a folder. Raises OSError if the folder cannot be listed."""
         found = self._seen.get(folder)
         if found is None:
             found = _look_into(folder)
@@ -271,7 +274,7 @@ class _Looks:
         return found
 
     def has_files(self, folder: Place) -> bool:
-        """Whether a folder holds a log: no if the folder is gone, yes if it may not be listed."""
+        """Whether a folder contains a log: no if the folder is gone, yes if it may not be listed."""
         if not self._counts(folder):
             return True
         try:
@@ -294,7 +297,7 @@ def _look_into(folder: Place) -> Sequence[Entry] | OSError:
 
 
 def place_of(name: str) -> tuple[str, int] | None:
-    """Topic and partition of a folder with this name, if it is that of a partition."""
+    """Topic and partition of a folder with this name; None if it is not the name of a partition folder."""
     match = _FOLDER.fullmatch(name)
     if not match or len(match[2]) > _MOST_DIGITS or int(match[2]) > MAX_INT32:
         return None
@@ -302,8 +305,10 @@ def place_of(name: str) -> tuple[str, int] | None:
 
 
 def _told_of(folder: Place, files: list[str] | None, topic: str | None) -> tuple[str, int]:
-    """Topic and partition of files in a folder. Raises LogSourceError for a checkpoint beside other files, as its
-    offsets are its own."""
+    """Topic and partition of files in a folder.
+
+    Raises LogSourceError if a checkpoint is read together with other files, because it has its own offsets.
+    """
     if not any(name.endswith(CHECKPOINT_SUFFIX) for name in files or ()):
         return _told(folder, topic)
     if len(set(files or ())) > 1:

@@ -1,4 +1,4 @@
-"""Local files. Nothing is cached between calls, and only what the caller needs is looked up."""
+"""Local files. Nothing is cached between calls, and only the properties that the caller needs are looked up."""
 
 from __future__ import annotations
 
@@ -35,36 +35,36 @@ class LocalEntry:
 
     @property
     def size(self) -> int:
-        """In bytes, looked up now."""
+        """Size in bytes, looked up at each call."""
         return self._entry.stat().st_size
 
     @cached_property
     def version(self) -> int:
-        """The inode: an open file of this machine stays the same file when its name is given to another one later."""
+        """The inode number. An open local file stays the same file when its name is later given to another one."""
         return self._entry.inode()
 
 
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
-    """The files of this machine; see `places.Files`."""
+    """The file system of this machine; see `places.Files`."""
 
     @property
     def is_local(self) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
     @property
     def is_archive(self) -> bool:
-        """Never."""
+        """Always False."""
         return False
 
     @property
     def stays_here(self) -> bool:
-        """Never."""
+        """Always False."""
         return False
 
     def normal(self, path: str) -> str:
-        """A path as `pathlib` spells it."""
+        """The path as `pathlib` writes it."""
         return str(Path(path))
 
     def kind(self, path: str) -> PlaceKind | None:
@@ -99,7 +99,7 @@ class LocalFiles:
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def opened(self, path: str, version: Hashable = None) -> FrozenFile:
-        """See `places.Files.opened`. Raises NoRegularFile for what is not a file."""
+        """See `places.Files.opened`. Raises NoRegularFile for anything that is not a regular file."""
         file = FrozenFile(path)
         if version is not None and _version(os.fstat(file.fileno())) != version:
             file.close()
@@ -125,7 +125,7 @@ class LocalFiles:
         return LocalFileSystem(), os.path.abspath(path)
 
     def shown(self, path: str) -> str:
-        """The path."""
+        """The path, unchanged."""
         return path
 
 

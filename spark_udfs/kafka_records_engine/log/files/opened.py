@@ -1,7 +1,7 @@
-"""Files of a log as they were at one moment: opened once, read up to the size they had then.
+"""Files of a log at one moment: each is opened once and read up to the size it had then.
 
-An open file stays readable when the broker deletes it, renames it or puts another in its place. Bytes that are appended
-later are not read, so that reading twice gives the same bytes twice.
+An open file can be read even after the broker deletes, renames or replaces it. Bytes that are appended later are not
+read, so reading twice returns the same bytes.
 """
 
 from __future__ import annotations
@@ -42,32 +42,32 @@ class ReplacedFile(OSError):
 
 
 class Readable(Protocol):
-    """Bytes to read from a position on."""
+    """A file object that supports `seek` and `read`."""
 
     def seek(self, position: int, whence: int = 0, /) -> int:
-        """As for any file; `whence` 2 counts from the end."""
+        """Move to a position, as in any file object; with `whence` 2 it counts from the end."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read as many bytes as requested, fewer only at the end. Raises OSError."""
 
 
 class LogFile(Readable, Protocol):
-    """An open file of a log, wherever it is: it ends where it ended when it was opened."""
+    """An open file of a log on any file system. Its end is the end it had when it was opened."""
 
     size: int
     furthest: int
-    """The file was read up to this byte so far."""
+    """The file has been read up to this byte."""
 
     def close(self) -> None:
-        """Close it. A second call does nothing."""
+        """Close the file. A second call does nothing."""
 
 
 class FrozenFile(FileIO):
-    """A regular file, read up to the size it had when it was opened; it ends earlier if it was truncated."""
+    """A regular file, read up to the size it had when it was opened, or less if it is truncated."""
 
     def __init__(self, path: str) -> None:
-        """Open the file; a symbolic link is followed. Raises OSError, and NoRegularFile at once: no pipe is waited
-        for."""
+        """Open the file, following symbolic links. Raises OSError, and NoRegularFile immediately, without waiting for a
+        named pipe."""
         _check_kind(os.stat(path).st_mode)
         # The path may refer to another file by now. O_NONBLOCK opens a named pipe without blocking; it is rejected
         # afterwards.
@@ -81,10 +81,10 @@ class FrozenFile(FileIO):
         super().__init__(descriptor, "rb")
         self.size = status.st_size
         self.furthest = 0
-        """The file was read up to this byte so far."""
+        """The file has been read up to this byte."""
 
     def seek(self, position: int, whence: int = 0, /) -> int:
-        """As for any file, with an end that is not after `size`."""
+        """Move to a position, as in any file object. The end is never after `size`."""
         if whence == 2:
             position, whence = position + min(self.size, os.fstat(self.fileno()).st_size), 0
         return super().seek(position, whence)
@@ -107,7 +107,7 @@ def _descriptor(path: str) -> int:
 
 
 def with_descriptors(opens: Callable[[], T]) -> T:
-    """The result of `opens`. If the process has too many files open, its limit is raised and `opens` is called
+    """The result of `opens`. If the process has too many open files, its limit is raised and `opens` is called
     again."""
     try:
         return opens()
@@ -135,56 +135,56 @@ def _allow_more_descriptors() -> bool:
 
 def _check_kind(mode: int) -> None:
     if not stat.S_ISREG(mode):
-        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "no regular file")
+        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "not a regular file")
         raise NoRegularFile(errno.EINVAL, f"this is {kind}, but only regular files are read")
 
 
 @dataclass(eq=False, slots=True)
 class SegmentFile:
-    """One `.log` file of an open log. `base_offset` comes from its name; None when the name is not an offset."""
+    """One `.log` file of an open log. `base_offset` comes from its name; None if the name is not an offset."""
 
     path: str
-    """In printable characters (`printable`)."""
+    """The path, with unprintable characters replaced (`printable`)."""
     base_offset: int | None
     file: LogFile | None = None
-    """None if it could not be opened; `trouble` says why."""
+    """The open file. None if it could not be opened; `trouble` says why."""
     trouble: str = ""
     size: int = 0
-    """Bytes of the file at the moment of opening."""
+    """Size of the file in bytes when it was opened."""
     hole_before: bool = False
-    """Whether files between this one and the one before it were not asked for, or are gone."""
+    """Whether files between this one and the previous one are missing or were not requested."""
 
 
 @dataclass(eq=False, slots=True)
 class OpenLog:
-    """The log of one partition at the moment of opening: a context that closes its files."""
+    """The log of one partition at the moment of opening. As a context manager it closes its files."""
 
     topic: str
     partition: int
     segments: tuple[SegmentFile, ...]
-    """In the order of their offsets."""
+    """The files in the order of their offsets."""
     log_start: int = 0
     """Records below this offset were deleted although files may still hold them (log-start-offset-checkpoint)."""
     ends_early: bool = False
-    """Whether the log continues after these files: later ones were not requested, or are gone."""
+    """Whether the log continues after these files: later ones are missing or were not requested."""
     findings: tuple[Finding, ...] = ()
-    """What was found while the files were opened."""
+    """Problems that were found while the files were opened."""
     is_part: bool = False
-    """Whether only some of the files of the log were asked for."""
+    """Whether only some files of the log were requested."""
     end: int | None = None
     """The offset after the last record, if it is known from another source than the files."""
     only: OffsetRange | None = None
-    """The requested offsets, if not all: files and batches without them are not read."""
+    """The requested offsets; None for all. Files and batches without such offsets are not read."""
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Total size of all files in bytes."""
         return sum(segment.size for segment in self.segments)
 
     @property
     def bytes_read(self) -> int:
-        """How many bytes were read so far, for a display of progress. If markers are collected first, it is all of
-        them."""
+        """The number of bytes read so far, for a progress display. If transaction markers are collected first, it is
+        already the size of all files."""
         return sum(segment.file.furthest for segment in self.segments if segment.file)
 
     def close(self) -> None:

@@ -1,17 +1,17 @@
-"""From paths, URLs, patterns and names of archives to places.
+"""Turns paths, URLs, patterns and names of archives into places.
 
     for place in places_of("s3://bucket/backup/*/__consumer_offsets-*"):
         for entry in place.listed():
             ...
 
-What may be written where a path is asked for:
+Every argument that is a path may be:
 
-- a path of this machine;
+- a path on this machine;
 - the URL of a file system that `pyarrow.fs` has: `s3://bucket/key`, `gs://bucket/key`, `abfs://container@account…`,
   `hdfs://host:port/path`, `file:///path`, with its settings after a `?`;
-- a pattern: `*`, `?` and `[…]` match characters of one name, `**` matches any number of folders. A name that exists as
-  it is written is not a pattern;
-- an archive, or a place inside of one after `!/`: `backup.tar.gz!/data/__consumer_offsets-0`.
+- a pattern: `*`, `?` and `[…]` match characters of one name, `**` matches any number of folders. A name that exists
+  literally is not a pattern;
+- an archive, or a path inside one after `!/`: `backup.tar.gz!/data/__consumer_offsets-0`.
 """
 
 from __future__ import annotations
@@ -30,32 +30,34 @@ ARCHIVES: Final = (
     *(".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst"),
     ".zip",
 )
-"""Files whose names end like this are archives."""
+"""Files whose names end with one of these suffixes are archives."""
 
-_NO_ARCHIVE: Final = f"what is before !/ is an archive, also in a pattern, and ends with one of {', '.join(ARCHIVES)}"
+_NO_ARCHIVE: Final = (
+    f"the name before !/ must be that of an archive, also in a pattern, and end with one of {', '.join(ARCHIVES)}"
+)
 
 INSIDE: Final = "!/"
-"""The separator between an archive and a path inside it."""
+"""The separator between the path of an archive and a path inside it."""
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
 _MAGIC: Final = re.compile(r"[*?]|\[[^\]]+\]")
 
 
 def places_of(given: str | PathLike[str] | Place, filesystem: Any = None) -> list[Place]:
-    """The places that `given` stands for: one, or those that match a pattern, by name.
+    """The places that `given` refers to: a single one, or those that match a pattern, sorted by name.
 
     Parameters
     ----------
     given
-        See above. A Place is given back as it is.
+        A path, URL, pattern or archive, as described for this module. A Place is returned unchanged.
     filesystem
-        The file system that the path belongs to: one of `pyarrow.fs`, or one of fsspec. Without, the text says it.
+        The file system that the path belongs to, from `pyarrow.fs` or fsspec. If it is None, the path says it.
 
     Raises
     ------
     LogSourceError
-        For a URL that cannot be used, for a pattern that nothing matches, and for a file system that cannot be reached
-        to look for matches. A single path need not be there.
+        For a URL that cannot be used, for a pattern without matches, and for a file system that cannot be reached
+        to look for matches. A single path need not exist.
     """
     return expanded(given, filesystem)[0]
 
@@ -108,12 +110,12 @@ def located(text: str, filesystem: Any = None) -> Place:
 
 
 def is_url(text: str) -> bool:
-    """Whether a text is the URL of a file system, and no path of this machine."""
+    """Whether a text is the URL of a file system, and not a path on this machine."""
     return _URL.match(text) is not None
 
 
 def without_secrets(text: str) -> str:
-    """A path or URL as messages may show it: without passwords, keys and settings."""
+    """A path or URL in the form that messages may show: without passwords, keys and settings."""
     if not is_url(text):
         return text
     from kafka_records_engine.log.files._arrow_files import shown_url
@@ -122,7 +124,7 @@ def without_secrets(text: str) -> str:
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a text is a URL with a key, a password or a setting that may be one."""
+    """Whether a text is a URL with a password, a key, or a setting that may be secret."""
     if not is_url(text):
         return False
     from kafka_records_engine.log.files._arrow_files import has_secret
@@ -131,31 +133,31 @@ def holds_secret(text: str) -> bool:
 
 
 def on_this_machine(text: str) -> str:
-    """The path that a URL `file:…` names, as Spark writes them; any other text as it is."""
+    """The path in a `file:` URL, as Spark writes it; any other text is returned unchanged."""
     return located(text).path if text[:5].lower() == "file:" and is_url(text) else text
 
 
 def is_archive(place: Place) -> bool:
-    """Whether a place is an archive, by its name, although a folder may have such a name."""
+    """Whether a place is a file with the name of an archive. (A folder may have such a name too.)"""
     return place.path.lower().endswith(ARCHIVES) and place.kind == "file"
 
 
 def inside_of(archive: Place, inner: str = "") -> Place:
-    """A place inside of an archive."""
+    """The place at path `inner` inside an archive."""
     from kafka_records_engine.log.files._archives import ArchiveFiles
 
     return Place(ArchiveFiles(archive), inner.strip("/"))
 
 
 def _exists(place: Place) -> bool:
-    """Whether a place is there as it is written. A file system that cannot say so is asked again when it is read."""
+    """Whether a place exists under its literal name. If the file system cannot answer, it is asked again on reading."""
     if not _MAGIC.search(place.path) and INSIDE not in place.path:
         return True
     return place.kind is not None
 
 
 def _archive_and_inner(place: Place) -> tuple[Place | None, str]:
-    """The archive that is before `!/`, and what is after it; None if there is none."""
+    """The archive before `!/`, and the path after it; None for the archive if the path has no `!/`."""
     at = place.path.find(INSIDE)
     while at >= 0:
         if place.path[:at].lower().endswith(ARCHIVES):
@@ -165,7 +167,7 @@ def _archive_and_inner(place: Place) -> tuple[Place | None, str]:
 
 
 def _matching(place: Place) -> tuple[list[Place], bool]:
-    """The places whose paths match that of `place`, sorted, and whether it is a pattern."""
+    """The places whose paths match that of `place`, sorted, and whether `place` is a pattern."""
     if not _MAGIC.search(place.path) or (INSIDE not in place.path and place.kind is not None):
         return [place], False
     parts = place.path.split("/")

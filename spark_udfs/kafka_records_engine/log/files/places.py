@@ -1,7 +1,7 @@
-"""Places: files and folders wherever the bytes are, on this machine, in an object store or in an archive.
+"""Places: files and folders on this machine, in an object store or in an archive.
 
-A place is a path and the file system it belongs to; it is small and can be pickled. What is between the reader of logs
-and the operating system is `Files`: to list, to open, and to say whether something is still the same.
+A place is a path and the file system it belongs to; it is small and can be pickled. `Files` is the interface between
+the reader of logs and a file system: it lists folders, opens files, and detects whether a file has changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PlaceKind = Literal["file", "folder", "other"]
 
 
 class LogSourceError(KafkaRecordsError, ValueError):
-    """A source in which no log can be found; `detail` says why, `path` is the source as it was given."""
+    """No log can be found in a source. `detail` says why, `path` is the source as the user wrote it."""
 
     def __init__(self, path: str, detail: str) -> None:
         super().__init__(path, detail)
@@ -44,7 +44,7 @@ class NotReadable(LogSourceError):
 
 
 class Entry(Protocol):
-    """An entry of a folder. Local files are looked up when a property is read, which may raise OSError."""
+    """An entry of a folder. Reading a property of a local entry accesses the disk and may raise OSError."""
 
     @property
     def name(self) -> str: ...
@@ -54,16 +54,18 @@ class Entry(Protocol):
 
     @property
     def size(self) -> int:
-        """In bytes; 0 if unknown."""
+        """Size in bytes; 0 if unknown."""
 
     @property
     def version(self) -> Hashable:
-        """Changes when the name stands for another file; where files are replaced as a whole, with their content."""
+        """A value that changes if the name refers to another file. On file systems that replace files as a whole, it
+        also changes with the content.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class ListedEntry:
-    """An entry that is completely known once it is listed."""
+    """An entry whose properties are all known from the listing."""
 
     name: str
     kind: PlaceKind
@@ -72,12 +74,14 @@ class ListedEntry:
 
 
 class Files(Protocol):
-    """A file system as the reader of logs uses it: hashable, small, picklable. Every method may raise OSError, whose
-    `strerror` is a sentence without secrets."""
+    """A file system as the reader of logs uses it: hashable, small, can be pickled.
+
+    Every method may raise OSError, whose `strerror` is a sentence without secrets.
+    """
 
     @property
     def is_local(self) -> bool:
-        """Whether these are files of this machine, which stay open when they are deleted."""
+        """Whether these are files of this machine, which stay readable after they are deleted while open."""
 
     @property
     def is_archive(self) -> bool:
@@ -85,26 +89,28 @@ class Files(Protocol):
 
     @property
     def stays_here(self) -> bool:
-        """Whether other processes cannot see these files, or only by doing costly work a second time."""
+        """Whether other processes cannot read these files, or only by repeating expensive work."""
 
     def kind(self, path: str) -> PlaceKind | None:
-        """The kind of file at `path`, `other` for a link that leads nowhere; None for nothing."""
+        """The kind of file at `path`; `other` for a broken link, None if nothing exists there."""
 
     def listed(self, path: str) -> Sequence[Entry]:
         """The entries of a folder, in any order."""
 
     def size(self, path: str) -> int:
-        """The bytes of a file."""
+        """The size of a file in bytes."""
 
     def version(self, path: str) -> Hashable:
-        """A value that changes when the content of a file does, as far as the file system reports it."""
+        """A value that changes when the content of a file does, as far as the file system reports changes."""
 
     def written_ms(self, path: str) -> int | None:
-        """When a file was written, in milliseconds since 1970; None if unknown."""
+        """The time when a file was written, in milliseconds since 1970; None if unknown."""
 
     def opened(self, path: str, version: Hashable = None) -> LogFile:
-        """A file to read from, with the size that it has now. With a `version` only that one is opened. Bytes of
-        another version never come out of it: where the file is replaced meanwhile, reading raises OSError."""
+        """Open a file, which keeps its current size. With a `version`, only that version is opened.
+
+        Bytes of another version are never returned: if the file is replaced in the meantime, reading raises OSError.
+        """
 
     def child(self, path: str, name: str) -> str:
         """The path of `name` in the folder `path`."""
@@ -116,10 +122,10 @@ class Files(Protocol):
         """The canonical spelling of a path that can be spelled in several ways."""
 
     def for_arrow(self, path: str) -> tuple[FileSystem, str]:
-        """The pyarrow file system and path. Raises LogSourceError if pyarrow does not support them."""
+        """The pyarrow file system and the path in it. Raises LogSourceError if pyarrow cannot read the file."""
 
     def shown(self, path: str) -> str:
-        """Its name in messages, without secrets."""
+        """The name of the path in messages, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,22 +142,22 @@ class Place:
 
     @property
     def kind(self) -> PlaceKind | None:
-        """The kind of file; None for nothing. Raises OSError."""
+        """The kind of file; None if nothing exists there. Raises OSError."""
         return self.files.kind(self.path)
 
     @property
     def size(self) -> int:
-        """The bytes of a file. Raises OSError."""
+        """The size of the file in bytes. Raises OSError."""
         return self.files.size(self.path)
 
     @property
     def written_ms(self) -> int | None:
-        """When the file was written, in milliseconds since 1970; None if unknown. Raises OSError."""
+        """The time when the file was written, in milliseconds since 1970; None if unknown. Raises OSError."""
         return self.files.written_ms(self.path)
 
     @property
     def parent(self) -> Place:
-        """The folder it is in."""
+        """The folder that contains this place."""
         return Place(self.files, self.files.parent(self.path))
 
     def child(self, name: str) -> Place:
@@ -167,7 +173,7 @@ class Place:
         return self.files.listed(self.path)
 
     def opened(self, version: Hashable = None) -> LogFile:
-        """The file, to read from; `Files.opened`. Raises OSError."""
+        """The open file; see `Files.opened`. Raises OSError."""
         return self.files.opened(self.path, version)
 
     def read_bytes(self, most: int = 1 << 24) -> bytes:
@@ -175,14 +181,14 @@ class Place:
         file = self.opened()
         try:
             if file.size > most:
-                raise OSError(errno.EFBIG, f"it has {file.size} bytes, but at most {most} are expected")
+                raise OSError(errno.EFBIG, f"the file has {file.size} bytes, but at most {most} are expected")
             return file.read()
         finally:
             file.close()
 
     def for_arrow(self) -> tuple[FileSystem, str]:
-        """A `pyarrow.fs.FileSystem` and the path in it, for what reads and writes by pyarrow. Raises LogSourceError for
-        a place inside of an archive."""
+        """The `pyarrow.fs.FileSystem` and the path in it, for code that reads or writes with pyarrow. Raises
+        LogSourceError for a place inside an archive."""
         return self.files.for_arrow(self.path)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""A range of offsets of an open log: which files and batches have to be read for it, and which not."""
+"""A range of offsets of an open log: decides which files and batches have to be read for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from kafka_records_engine.findings import Finding, OnFinding
 
 
 class _Named(Protocol):
-    """A file of a log; `base_offset` comes from its name, and is None when the name is not an offset."""
+    """A file of a log. `base_offset` comes from its name; None if the name is not an offset."""
 
     @property
     def base_offset(self) -> int | None: ...
@@ -19,23 +19,26 @@ F = TypeVar("F", bound=_Named)
 
 @dataclass(slots=True)
 class OffsetRange:
-    """The offsets from `start` up to `end`, which is not one of them. Belongs to one open log and is read once."""
+    """The offsets from `start` to `end`, `end` excluded. An object belongs to one open log and is used for one
+    reading.
+    """
 
     start: int
     end: int
     outside: int = 0
-    """Records in batches that were looked at and hold none of these offsets, by the counts in their heads."""
+    """The number of records in batches that were checked and contain none of these offsets, by their headers'
+    counts."""
     is_cut: bool = False
-    """Whether the log has batches or files after the range, as far as it was read."""
+    """Whether batches or files after the range exist, as far as the log was read."""
     is_passed: bool = False
-    """Whether no further batch can be in the range: a later batch was found, and all batches were in order."""
+    """Whether no further batch can be in the range, because a later batch was found and all batches were in order."""
     _held: list[Finding] = field(default_factory=list)
 
     def files(self, segments: Sequence[F]) -> Sequence[F]:
-        """Those files of a log that may hold one of the offsets.
+        """The files of a log that may contain one of the offsets.
 
-        Files that overlap, because a cleaner merged them, may both hold some: the later one is taken, whose records are
-        the same and perhaps some more, which the cleaner had removed.
+        Two files overlap if a cleaner merged them, and then both may contain an offset. The later file is chosen: it
+        has the same records, and perhaps more, which the cleaner has removed from the other.
         """
         bases = [segment.base_offset for segment in segments]
         begun = [number for number, base in enumerate(bases) if base is not None and base <= self.start]
@@ -48,16 +51,15 @@ class OffsetRange:
         return segments[first : max(len(bases) if behind is None else behind, first)]
 
     def has_gap(self, first: int, behind: int) -> bool:
-        """Whether offsets that are missing from `first` on, up to `behind`, concern the range."""
+        """Whether offsets that are missing from `first` up to `behind` are in the range."""
         return behind > self.start and first < self.end
 
     def hold(self, finding: Finding) -> None:
-        """Keep a finding about a place between batches until the batches after it tell whether it concerns the
-        range."""
+        """Keep a finding about a place between batches until a later batch shows whether the place is in the range."""
         self._held.append(finding)
 
     def drop_held(self) -> None:
-        """Drop the kept findings: they are about a place before the range."""
+        """Drop the kept findings, because they are about a place before the range."""
         self._held.clear()
 
     def tell(self, on_finding: OnFinding) -> None:

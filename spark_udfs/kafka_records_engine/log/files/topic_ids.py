@@ -1,4 +1,4 @@
-"""Ids of topics, out of the files `partition.metadata` that brokers keep beside logs (`PartitionMetadataFile`)."""
+"""Topic ids from the `partition.metadata` files that brokers write into partition folders (`PartitionMetadataFile`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _LARGEST: Final = 1024
 
 
 def topic_names(directories: Iterable[Place]) -> dict[str, str]:
-    """Topic id, as Kafka writes it → name, for the topics of these data directories that have a file with their id."""
+    """Topic names by topic id, in Kafka's text form, for the topics of these data directories that have a file with
+    their id.
+    """
     names: dict[str, str] = {}
     for directory in dict.fromkeys(directories):
         topics: set[str] = set()
@@ -28,7 +30,7 @@ def topic_names(directories: Iterable[Place]) -> dict[str, str]:
 
 
 def topic_id(folder: Place) -> str | None:
-    """The id of the topic of a partition folder; None if no file tells it."""
+    """The id of the topic of a partition folder; None if no file contains it."""
     try:
         text = folder.child(_FILE).read_bytes(_LARGEST).decode("utf-8", "replace")
     except OSError:

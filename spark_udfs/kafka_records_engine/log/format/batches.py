@@ -1,7 +1,7 @@
-"""Entries of a log segment: the heads of record batches and of older messages, and the records inside them.
+"""Entries of a log segment: the headers of record batches and of older messages, and the records inside them.
 
-Everything here reads one entry at a time and is the reference for the vectorised module `_blocks`, which must
-give the same records or leave the entry to this module.
+Everything here reads one entry at a time. It is the reference for the vectorised module `_blocks`, which must return
+the same records or leave the entry to this module.
 
 Layouts: KIP-98 and `DefaultRecordBatch`, `DefaultRecord` for magic 2; KIP-31, KIP-32 and `LegacyRecord`,
 `AbstractLegacyRecordBatch` for magic 0 and 1. All numbers are big-endian.
@@ -22,7 +22,7 @@ from kafka_records_runtime.errors import KafkaRecordsError, plural
 TimestampType = Literal["create", "log_append"]
 
 ENTRY_HEAD: Final = 12
-"""Every entry starts with int64 offset and int32 size; the size counts what follows these 12 bytes."""
+"""Every entry starts with an int64 offset and an int32 size. The size counts the bytes after these 12."""
 
 SMALLEST_SIZES: Final = (14, 22, 49)
 """The smallest value of the size field for magic 0, 1 and 2."""
@@ -44,17 +44,17 @@ _MESSAGE_HEAD: Final = _MESSAGE.size
 
 @dataclass(frozen=True, slots=True)
 class BatchHead:
-    """The head of one entry. A field that the format does not have is -1, as in Kafka.
+    """The header of one entry. A field that the format does not have is -1, as in Kafka.
 
-    `offset` is the number the entry starts with: the base offset of a magic 2 batch, the offset of an older message,
-    and the *last* offset of an older wrapper of compressed messages. `count` is None for such a wrapper, which does
-    not say how many messages it holds.
+    `offset` is the number that the entry starts with: the base offset of a magic 2 batch, the offset of an older
+    message, and the *last* offset of an older wrapper of compressed messages. `count` is None for such a wrapper, which
+    does not contain the number of its messages.
     """
 
     position: int
     """Byte in the file where the entry starts."""
     size: int
-    """Bytes of the whole entry, the 12 of its head included."""
+    """Size of the whole entry in bytes, including the first 12."""
     magic: int
     offset: int
     last_offset: int
@@ -62,7 +62,7 @@ class BatchHead:
     crc: int
     count: int | None
     base_timestamp: int
-    """With attribute bit 6 set, the delete horizon. The timestamps of records count from this number in both cases."""
+    """The number that timestamps of records are counted from. With attribute bit 6 set, it is the delete horizon."""
     max_timestamp: int
     leader_epoch: int = -1
     producer_id: int = -1
@@ -79,7 +79,7 @@ class BatchHead:
 
     @property
     def timestamp_type(self) -> TimestampType | None:
-        """None for magic 0, which has no timestamps."""
+        """The timestamp type; None for magic 0, which has no timestamps."""
         if self.magic == 0:
             return None
         return "log_append" if self.attributes & 0x08 else "create"
@@ -94,19 +94,21 @@ class BatchHead:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the cleaner may drop the tombstones and markers of this batch; None before its first pass."""
+        """The time at which the cleaner may drop the tombstones and markers of this batch; None before its
+        first pass.
+        """
         return self.base_timestamp if self.magic >= 2 and self.attributes & 0x40 else None
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record, or -1; sequences start again at 0 after the largest int32."""
+        """Sequence number of the last record, or -1. Sequence numbers start again at 0 after the largest int32."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset - self.offset) & 0x7FFFFFFF
 
 
 class Header(NamedTuple):
-    """A record header: text key (malformed UTF-8 replaced, as Kafka does) and bytes or null."""
+    """A record header: its key as text (with malformed UTF-8 replaced, as Kafka does) and its value, bytes or null."""
 
     key: str
     value: bytes | None
@@ -114,7 +116,7 @@ class Header(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RawRecord:
-    """One record as Kafka's own consumer would see it. `timestamp_ms` is -1 for magic 0."""
+    """One record as Kafka's own consumer would return it. `timestamp_ms` is -1 for magic 0."""
 
     offset: int
     timestamp_ms: int
@@ -125,7 +127,9 @@ class RawRecord:
 
 
 class Span(NamedTuple):
-    """Where a record and its fields are in the record bytes of its batch; the size of a key or value of null is -1."""
+    """The positions of a record and its fields in the record bytes of its batch. The size of a null key or
+    value is -1.
+    """
 
     offset: int
     timestamp_ms: int
@@ -139,8 +143,8 @@ class Span(NamedTuple):
 
 
 class BrokenRecordsError(KafkaRecordsError, ValueError):
-    """Record bytes of a batch that cannot be read further. `detail` says where and why; `at` is the index in these
-    bytes at which the first unread record starts."""
+    """The record bytes of a batch cannot be read further. `detail` says where and why; `at` is the index in these bytes
+    at which the first unread record starts."""
 
     def __init__(self, detail: str, at: int = 0) -> None:
         super().__init__(detail, at)
@@ -155,8 +159,10 @@ class BrokenRecordsError(KafkaRecordsError, ValueError):
 
 
 def read_head(data: bytes, at: int, position: int) -> BatchHead:
-    """The head of the entry at index `at` of `data`, which must hold the whole entry; `position` is its byte in the
-    file. The magic must be 0, 1 or 2 and the size at least the smallest of its magic."""
+    """Read the header of the entry at index `at` of `data`; `position` is the byte of the file at which it starts.
+
+    `data` must contain the whole entry. The magic must be 0, 1 or 2, and the size at least the smallest one of that
+    magic."""
     magic = data[at + 16]
     if magic == 2:
         offset, size, epoch, _, crc, attributes, last_delta, base, most, producer, producer_epoch, sequence, count = (
@@ -200,7 +206,7 @@ def computed_crc(magic: int, entry: bytes) -> int:
 
 
 def record_bytes(batch: BatchHead, entry: bytes) -> Decompressed:
-    """The bytes that hold the records, decompressed; as many of them as come out where that fails."""
+    """The decompressed bytes of the records. If decompression fails, these are the bytes before the failure."""
     data = entry[RECORDS_AT if batch.magic == 2 else MESSAGES_AT[batch.magic] :]
     if batch.codec == 0:
         return Decompressed(data)
@@ -223,9 +229,9 @@ def record_bytes(batch: BatchHead, entry: bytes) -> Decompressed:
 
 
 def read_records(batch: BatchHead, data: bytes) -> Iterator[RawRecord]:
-    """The records in the bytes that `record_bytes` gave.
+    """The records in the bytes that `record_bytes` returned.
 
-    Raises BrokenRecordsError at the first record that does not parse; the records before it are given first.
+    Yields the records up to the first one that does not parse, and then raises BrokenRecordsError.
     """
     for span in record_spans(batch, data):
         yield RawRecord(
@@ -239,8 +245,9 @@ def read_records(batch: BatchHead, data: bytes) -> Iterator[RawRecord]:
 
 
 def record_spans(batch: BatchHead, data: bytes, done: int = 0, position: int = 0) -> Iterator[Span]:
-    """The positions of the records in `data`; raises BrokenRecordsError like `read_records`. For a magic 2 batch the
-    first `done` records, which end at `position`, are left out.
+    """The positions of the records in `data`. Raises BrokenRecordsError like `read_records`.
+
+    For a magic 2 batch the first `done` records, which end at `position`, are left out.
     """
     if batch.magic == 2:
         return _batch_spans(batch, data, done, position)
@@ -250,8 +257,9 @@ def record_spans(batch: BatchHead, data: bytes, done: int = 0, position: int = 0
 
 
 def records_end(entry: bytes, count: int) -> int | None:
-    """The index at which `count` records of an uncompressed magic 2 batch end, by their sizes alone; None if they do
-    not fit into `entry`, which starts with the head of the batch."""
+    """The index at which `count` records of an uncompressed magic 2 batch end, computed only from their sizes.
+
+    `entry` starts with the header of the batch. None if the records do not fit into `entry`."""
     at = RECORDS_AT
     try:
         for _ in range(count):
@@ -280,7 +288,7 @@ def _batch_spans(batch: BatchHead, data: bytes, done: int, position: int) -> Ite
             if size < 0 or size > end - position:
                 raise BrokenRecordsError(f"{name} claims {plural(size, 'byte')}, but {end - position} are left", start)
             stop = position + size
-            position += 1  # record attributes are unused so far
+            position += 1  # record attributes are not used yet
             delta, position = read_varlong(data, position, stop)
             offset_delta, position = read_varint(data, position, stop)
             key_at, key_size = _sized(read_varint, data, position, stop, name, "key")
@@ -313,7 +321,7 @@ def _batch_spans(batch: BatchHead, data: bytes, done: int, position: int) -> Ite
 def _sized(
     read_size: Callable[[bytes, int, int], tuple[int, int]], data: bytes, position: int, stop: int, name: str, what: str
 ) -> tuple[int, int]:
-    """Where a key or value starts and how long it is: any negative length is a null, given as -1."""
+    """Position and length of a key or value. Any negative length means null, which is returned as -1."""
     size, position = read_size(data, position, stop)
     if size > stop - position:
         raise BrokenRecordsError(f"{name} has a {what} of {plural(size, 'byte')}, but {stop - position} are left")
@@ -345,14 +353,14 @@ def _headers(data: bytes, position: int, count: int) -> tuple[Header, ...]:
 
 
 def _log_offset(value: int, name: str, start: int) -> int:
-    """Refuse a number that cannot be an offset, although Java lets it overflow."""
+    """Reject a number that cannot be an offset, although Java lets it overflow."""
     if not 0 <= value <= LARGEST_OFFSET:
         raise BrokenRecordsError(f"{name} has offset {value}", start)
     return value
 
 
 def _int64(value: int) -> int:
-    """Overflow as Java does."""
+    """The number as an int64 that overflows as in Java."""
     return value if -(1 << 63) <= value < 1 << 63 else (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -387,9 +395,9 @@ def _read_int32(data: bytes, position: int, stop: int) -> tuple[int, int]:
 def _wrapped_spans(batch: BatchHead, data: bytes) -> Iterator[Span]:
     """The messages inside a wrapper.
 
-    Inside magic 0 each message has its offset in the log. Inside magic 1 offsets count from the first message, and
-    the wrapper has the offset of the *last* one: no offset is known before the last message was read. A wrapper with
-    offset 0 was written by a librdkafka that did not set it; its messages have the offsets from 0 on.
+    With magic 0 each message has its offset in the log. With magic 1 the offsets are relative to the first message, and
+    the wrapper has the offset of the *last* one, so no offset is known before the last message was read. A wrapper with
+    offset 0 was written by a version of librdkafka that did not set it; its messages have the offsets from 0 on.
     """
     if batch.magic == 0:
         start = 0
@@ -415,7 +423,7 @@ def _wrapped_spans(batch: BatchHead, data: bytes) -> Iterator[Span]:
 
 
 def _inner_spans(batch: BatchHead, data: bytes) -> Iterator[tuple[Span, int]]:
-    """The messages with their own offsets, each with the index at which it ends."""
+    """The messages with the offsets that they contain, each with the index at which it ends."""
     position = 0
     try:
         for span, end in _inner_messages(batch, data):

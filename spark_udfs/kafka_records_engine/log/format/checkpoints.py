@@ -1,4 +1,6 @@
-"""Offsets that a broker stores in its data directory: where logs begin, how far they go, what is cleaned."""
+"""Offsets that a broker stores in its data directory: where logs begin, where they end, and up to where they are
+cleaned.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +14,28 @@ from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_runtime.wire import MAX_INT32
 
 CHECKPOINT: Final = "log-start-offset-checkpoint"
-"""Log starts, but only of logs whose start was raised above their first segment file."""
+"""The file with log start offsets; only of logs whose start was raised above their first segment file."""
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-"""High watermarks of all logs, written every few seconds and when a broker stops."""
+"""The file with the high watermarks of all logs, written every few seconds and when a broker stops."""
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-"""Up to where logs are on the disk for certain, written every minute and when a broker stops (`LogManager`)."""
+"""The file with the offsets up to which logs are flushed to disk, written every minute and when a broker stops
+(`LogManager`)."""
 
 CLEANED: Final = "cleaner-offset-checkpoint"
-"""Up to where compacted logs are cleaned; a log that no cleaner has finished yet is missing."""
+"""The file with the offsets up to which compacted logs are cleaned. A log that was never cleaned completely is not in
+it."""
 
 _ENTRY: Final = re.compile(r"(\S+) ([0-9]+) ([0-9]+)")
 _QUOTED: Final = 40
 
 
 def read_checkpoint(file: Place | Path) -> dict[tuple[str, int], int]:
-    """An offset checkpoint file: a line `0`, a line with the count, then lines `<topic> <partition> <offset>`.
+    """Read an offset checkpoint file: a line `0`, a line with the count, then lines `<topic> <partition> <offset>`.
 
-    Neither an empty file nor none holds entries; a broker leaves the file empty until the first log start moves. Raises
-    LogSourceError for any other content (`CheckpointFile`, `OffsetCheckpointFile`).
+    A file that is empty or missing has no entries. (A broker leaves the file of log starts empty until the first log
+    start moves.) Raises LogSourceError for any other content (`CheckpointFile`, `OffsetCheckpointFile`).
     """
     place = file if isinstance(file, Place) else Place(LOCAL, str(file))
     path = str(place)
@@ -63,7 +67,9 @@ def read_checkpoint(file: Place | Path) -> dict[tuple[str, int], int]:
 
 
 def _number(path: str, line: int, what: str, text: str, largest: int) -> int:
-    """Read a number of at most `largest`. Its length is checked first: Python refuses to read thousands of digits."""
+    """Read a number that must not be larger than `largest`. Its length is checked first, because Python refuses to
+    parse thousands of digits.
+    """
     digits = text.lstrip("0") or "0"
     if len(digits) > len(str(largest)) or int(digits) > largest:
         raise LogSourceError(path, f"line {line} has the {what} {_shortened(text)}, which is more than {largest}")

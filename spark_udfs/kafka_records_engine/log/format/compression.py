@@ -1,8 +1,8 @@
-"""The on-disk formats of the codecs of record batches, and how to decompress them with only zlib and pyarrow.
+"""The on-disk formats of the compression codecs of record batches, decompressed with only zlib and pyarrow.
 
-Every decoder returns the bytes that it could read *and* why it stopped, so that records before a broken place survive.
-A small input cannot claim much memory: decoders produce output piece by piece up to a limit, and believe a size that
-the input announces only up to the highest ratio of the codec.
+Every decoder returns the bytes that it could read *and* the reason why it stopped, so that records before a damaged
+place are kept. Memory is limited: decoders produce output piece by piece up to a limit, and a size in the input is
+trusted only up to the highest compression ratio of the codec.
 
 Facts: KIP-110 (zstd), `org.apache.kafka.common.compress`, the framing of snappy-java's SnappyOutputStream, the LZ4
 frame format; KAFKA-3160 for the header checksum of magic 0.
@@ -20,11 +20,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-"""Kafka's names of the codecs, at the numbers of attribute bits 0-2."""
+"""Kafka's names of the codecs. The index of each is its number in attribute bits 0-2."""
 
 MAX_DECOMPRESSED: Final = 256 * 1024 * 1024
-"""The most bytes that one batch may decompress to. By default a broker takes batches of a megabyte
-(`message.max.bytes`), so only a decompression bomb reaches this."""
+"""The largest number of bytes that one batch may decompress to. By default a broker accepts batches of up to a megabyte
+(`message.max.bytes`), so only a decompression bomb exceeds this limit."""
 
 _PIECE: Final = 64 * 1024
 _FIRST_STEP: Final = 256
@@ -36,20 +36,21 @@ SNAPPY_MOST_GAIN: Final = 22
 
 @dataclass(frozen=True, slots=True)
 class Decompressed:
-    """The decompressed bytes, and why there are no more of them (None: the input was complete)."""
+    """Decompressed bytes, and the reason why there are no more of them (None: the input was complete)."""
 
     data: bytes
     failure: str | None = None
 
 
 class _BrokenError(Exception):
-    """Says why a decoder cannot go on."""
+    """The reason why a decoder cannot continue."""
 
 
 def decompress(codec: int, data: bytes, *, magic: int = 2, limit: int | None = None) -> Decompressed:
-    """Decompress the records of a batch (attribute bits 0-2, 1-4 here); never raises for bad input.
+    """Decompress the records of a batch. Bad input never raises an error.
 
-    `magic` matters to lz4 only. At most `limit` bytes come back, by default MAX_DECOMPRESSED.
+    `codec` is the value of attribute bits 0-2, here 1 to 4. `magic` matters to lz4 only. At most `limit` bytes are
+    returned, by default MAX_DECOMPRESSED.
     """
     if limit is None:
         limit = MAX_DECOMPRESSED
@@ -95,14 +96,14 @@ def _collect(pieces: Iterator[bytes], limit: int) -> Decompressed:
 
 
 def _gzip(data: bytes) -> Iterator[bytes]:
-    """Members one after another, as Java's GZIPInputStream reads them; bytes after the last one are left alone."""
+    """Decompress members one after another, as Java's GZIPInputStream does; bytes after the last one are ignored."""
     if not data:
         raise _BrokenError("the gzip data is empty")
     view = memoryview(data)
     at = 0
     while True:
         member = zlib.decompressobj(wbits=31)
-        # zlib copies unused input, so it is fed in small steps: a gzip member may be empty.
+        # zlib copies unused input and a gzip member may be empty, so the input is passed in small steps.
         step = _FIRST_STEP
         is_done = False
         while not is_done:
@@ -126,7 +127,7 @@ def _gzip(data: bytes) -> Iterator[bytes]:
 
 
 def _snappy(data: bytes, limit: int) -> Iterator[bytes]:
-    """Blocks after the 16-byte head of snappy-java, or, without that head, one bare block."""
+    """Decompress the blocks after snappy-java's 16-byte header, or a single bare block if there is no such header."""
     if data[:8] != XERIAL_HEAD:
         yield _snappy_block(data, limit)
         return
@@ -174,7 +175,7 @@ _SNAPPY: Final = pa.Codec("snappy")
 
 
 def _stream(codec: str, data: bytes) -> Iterator[bytes]:
-    """Frames one after another. A frame that breaks still gives the blocks before the broken one."""
+    """Decompress frames one after another. From a damaged frame, the blocks before the damage are returned."""
     if not data:
         raise _BrokenError(f"the {codec} data is empty")
     done = 0
@@ -186,7 +187,7 @@ def _stream(codec: str, data: bytes) -> Iterator[bytes]:
         return
     except (OSError, pa.ArrowException) as error:
         detail = _detail(codec, str(error))
-    # A failed read returns nothing, not even the bytes before the failure: retry with smaller and smaller sizes.
+    # A failed read returns nothing, not even the bytes before the failure, so retry with smaller and smaller sizes.
     step = _PIECE // 2
     while step:
         with _open(codec, data) as stream:
@@ -207,7 +208,7 @@ def _open(codec: str, data: bytes) -> Any:
 
 
 def _skipped(stream: Any, size: int) -> bool:
-    """Read over `size` bytes that were read before."""
+    """Skip `size` bytes that were read before."""
     while size:
         got = len(stream.read(min(size, _PIECE)))
         if not got:
@@ -226,10 +227,10 @@ _LZ4_MAGIC: Final = bytes.fromhex("04224d18")
 
 
 def _with_right_lz4_checksum(data: bytes) -> bytes:
-    """Set the header checksum of an LZ4 frame right.
+    """Correct the header checksum of an LZ4 frame.
 
-    Producers of magic 0 put a checksum there that also covers the magic number of the frame, and Kafka does not look
-    at it (KAFKA-3160). The library does, so the byte is replaced.
+    Producers of magic 0 wrote a checksum that also covers the magic number of the frame, and Kafka does not check it
+    (KAFKA-3160). The library does, so the byte is replaced.
     """
     if len(data) < 7 or data[:4] != _LZ4_MAGIC:
         return data
@@ -241,7 +242,7 @@ def _with_right_lz4_checksum(data: bytes) -> bytes:
 
 
 def _xxh32_short(data: bytes) -> int:
-    """xxHash-32 with seed 0 of fewer than 16 bytes; a frame descriptor has at most 14."""
+    """xxHash-32 with seed 0, for fewer than 16 bytes (a frame descriptor has at most 14)."""
     value = (0x165667B1 + len(data)) & _WORD
     words = len(data) // 4
     for (word,) in iter_unpack("<I", data[: 4 * words]):

@@ -1,4 +1,4 @@
-"""The contents of control records: the end of a transaction, or a message about the quorum of controllers."""
+"""The contents of control records: the end of a transaction, or a message of the controller quorum."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ QUORUM_CONTROLS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ControlMarker:
-    """The content of a control record: its type, and for the end of a transaction the coordinator's epoch."""
+    """The content of a control record: its type, and for the end of a transaction also the coordinator's epoch."""
 
     type: int
     coordinator_epoch: int | None = None
 
     @property
     def control(self) -> Literal["commit", "abort"] | None:
-        """None for the other control types, which occur only in the metadata log."""
+        """How the transaction ended; None for the other control types, which occur only in the metadata log."""
         return "abort" if self.type == 0 else "commit" if self.type == 1 else None
 
     @property
     def of_quorum(self) -> str | None:
-        """The content of a record in which a quorum describes itself in the metadata log; None for all others."""
+        """The name of a control record that describes the controller quorum itself; None for all others."""
         return QUORUM_CONTROLS.get(self.type)
 
 
@@ -58,7 +58,7 @@ def read_marker(key: bytes | None, value: bytes | None) -> ControlMarker:
 
 
 def marker_of_key(key: bytes | None) -> ControlMarker:
-    """The type in the key of a control record. Raises BrokenRecordsError."""
+    """The type in the key of a control record. Raises BrokenRecordsError if the key is not that of a control record."""
     if key is None or len(key) < _MARKER_KEY.size:
         raise BrokenRecordsError(f"the key of a control record needs 4 bytes, but has {len(key or b'')}")
     version, kind = _MARKER_KEY.unpack_from(key)

@@ -1,8 +1,8 @@
 """The two checksums of a Kafka log: CRC-32C for record batches (magic 2), CRC-32 for the older messages.
 
-CRC-32C (Castagnoli, reflected polynomial 0x82f63b78) comes from the google-crc32c wheel, which uses the processor's
-own instruction. Where the wheel is missing, as on a cluster that offers numpy and pyarrow only, a table takes over:
-the same answers at some ten megabytes per second instead of several thousand.
+CRC-32C (Castagnoli, reflected polynomial 0x82f63b78) comes from the google-crc32c package, which uses the processor's
+own instruction. If that package is missing, as on a cluster that offers only numpy and pyarrow, a lookup table replaces
+it, with the same results at some ten megabytes per second instead of several thousand.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _fastest() -> Callable[[bytes], int]:
         from google_crc32c import implementation, value
     except ImportError:
         return crc32c_by_table
-    # Without its C extension, the package uses a table that is slower than ours.
+    # Without its C extension, google-crc32c is slower than our table.
     chosen: Callable[[bytes], int] = value if implementation == "c" else crc32c_by_table
     return chosen
 

@@ -1,9 +1,9 @@
-"""The content of an entry, followed from its head on: keys and values record by record, or the frames of its codec.
+"""Parses the content of an entry from its header on: keys and values record by record, or the frames of its codec.
 
-No CRC covers the size of an entry, and where it is wrong two questions remain that its content answers. Is a batch that
-starts further on the value of one of its records, as when somebody saved a log in a log? And are the last bytes of a
-file an append that was cut short, so the beginning of a batch and not all of it? What is damaged gives neither: its
-records break off, or they are all there.
+No CRC covers the size of an entry. If that size is wrong, the content of the entry still answers two questions. Is a
+batch that starts further on the value of one of the entry's records, as when somebody stored a log in a log? And are
+the last bytes of a file an append that was cut short: the beginning of a batch and not all of it? For damaged content
+both answers are no: its records break off, or they are all there.
 """
 
 from __future__ import annotations
@@ -27,52 +27,55 @@ from kafka_records_engine.log.format.stream_ends import CutError, Extent, Extent
 
 _TO_MAGIC: Final = 17
 _SMALLEST_RECORD: Final = 7
-"""Bytes of a record without key, value and headers, its size included."""
+"""Size in bytes of a record without key, value and headers, including its size field."""
 _CODEC_AT: Final = 22
-"""The byte of a batch that has the codec in its lowest bits."""
+"""The byte of a batch that contains the codec in its lowest bits."""
 _FAR: Final = 1 << 62
 _BIG_INT: Final = Struct(">i")
 _MOST_DECODED: Final = 64 * 1024 * 1024
-"""Of a snappy stream that has no end of its own, at most N bytes are decompressed to count its records."""
+"""To count the records of a snappy stream that has no end marker, at most this many bytes of it are decompressed."""
 
 
 class _Record(NamedTuple):
     end: int
-    """Where it ends; if it `is_cut` that may be an estimate, which is not too high."""
+    """The byte at which the record ends. If the record `is_cut`, this may be an estimate, which is never too high."""
     delta: int | None
-    """Its offset, counted from that of the batch; None if these bytes are missing."""
+    """The offset of the record minus that of the batch; None if these bytes are missing."""
     fields: tuple[tuple[int, int], ...]
-    """Where key and value start and end, if the whole record fits them."""
+    """Start and end of key and value, if they fit into the record."""
     is_cut: bool = False
 
 
 class _BrokenError(Exception):
-    """No record can have these bytes."""
+    """The bytes are not a valid record."""
 
 
 class EntryContent:
-    """Follows the content of the entry at byte `start` of a file up to byte `end`, and not one byte further."""
+    """Parses the content of the entry that starts at byte `start` of a file, and never reads beyond byte `end`."""
 
     def __init__(self, file: Readable, start: int, end: int, spend: Callable[[int], bool]) -> None:
-        """`spend` is told how many bytes were followed; if it returns False, the rest counts as broken."""
+        """`spend` is called with the number of bytes that were parsed. If it returns False, the rest counts as
+        broken.
+        """
         self.start = start
         self._file = file
         self._window = Window(file, end)
         self._spend = spend
         self._extent: Extent | None = None
         self._counted: Extent | None = None
-        """How far as many records go as the head counts, once they are passed."""
+        """The extent of as many records as the header counts, once they are parsed."""
         self._range = (-1, -1)
         self._least_end = start
-        """The entry cannot end before this byte, by its records."""
+        """According to its records, the entry cannot end before this byte."""
         self._may_go_on = True
-        """Whether the numbers in the head allow that records are missing."""
+        """Whether the numbers in the header allow that records are missing."""
         self._ranges = self._followed()
 
     def covers(self, start: int, end: int) -> bool | None:
-        """Whether the bytes from `start` to `end` are part of one value, one key or the compressed records; None if the
-        content breaks off before them. The number of records in the head does not matter. Calls have to ask about later
-        and later bytes."""
+        """Whether the bytes from `start` to `end` are part of a single value or key, or of the compressed records.
+
+        None if the content breaks off before them. The number of records in the header does not matter. Each call must
+        ask about later bytes than the call before."""
         while self._range[1] < end:
             found = next(self._ranges, None)
             if found is None:
@@ -83,7 +86,7 @@ class EntryContent:
         return True if self._range[0] <= start else None
 
     def extent(self) -> Extent:
-        """The end of the records that the header counts."""
+        """The extent of as many records as the header counts."""
         while self._counted is None and self._extent is None:
             self._range = next(self._ranges, self._range)
         found = self._counted or self._extent
@@ -91,7 +94,7 @@ class EntryContent:
         return found
 
     def is_beginning(self) -> bool:
-        """Whether the bytes are the beginning of an entry of the size that its head says, and not all of it."""
+        """Whether the bytes are the beginning, and only the beginning, of an entry of the size in its header."""
         if self.extent().state != "cut" or not self._may_go_on:
             return False
         head = self._window.take(self.start, _TO_MAGIC)
@@ -106,7 +109,7 @@ class EntryContent:
     # -- the head ------------------------------------------------------------------------------------------------------
 
     def _followed(self) -> Iterator[tuple[int, int]]:
-        """Where the parts of the content start and end, each of which can hold anything."""
+        """Start and end of each part of the content that can contain arbitrary bytes."""
         head = self._window.take(self.start, RECORDS_AT)
         if len(head) < _TO_MAGIC:
             self._extent = Extent(self._window.end, "cut")
@@ -118,7 +121,7 @@ class EntryContent:
         if len(head) < RECORDS_AT:
             self._extent = Extent(self._window.end, "cut")
             return
-        # A different magic may be damage. Then the content parses as records of a batch, or breaks off early.
+        # If the magic is not 2, that may be damage: then the content parses as records of a batch, or breaks off early.
         batch = read_head(head[: _TO_MAGIC - 1] + b"\x02" + head[_TO_MAGIC:], 0, self.start)
         if batch.codec:
             yield from self._stream(batch)
@@ -148,15 +151,15 @@ class EntryContent:
             yield from record.fields
 
     def _check_rest(self, batch: BatchHead, record: _Record, at: int, last: int, left: int) -> None:
-        """Note what follows from `left` records, the first of which is cut at `record`, after one with offset delta
-        `last`."""
+        """Note what follows from the `left` missing records. The first of them is cut short (`record`); the last offset
+        delta before it is `last`."""
         deltas = batch.last_offset - batch.offset
         delta = last + 1 if record.delta is None else record.delta
         self._least_end = max(record.end, at + _SMALLEST_RECORD) + (left - 1) * _SMALLEST_RECORD
         self._may_go_on = delta + left - 1 <= deltas and (batch.count or 0) <= deltas + 1
 
     def _record(self, at: int) -> _Record:
-        """The record at byte `at`. Raises _BrokenError."""
+        """Parse the record at byte `at`. Raises _BrokenError."""
         stop, delta = at, None
         fields: tuple[tuple[int, int], ...] = ()
         try:
@@ -195,8 +198,8 @@ class EntryContent:
         return at
 
     def _number(self, at: int, stop: int, longest: int = 5) -> tuple[int, int]:
-        """The zigzag varint at `at`, and where it ends. Raises _BrokenError if it does not end before `stop`, and
-        CutError."""
+        """The zigzag varint at `at`, and the byte after it. Raises _BrokenError if it does not end before `stop`, and
+        CutError if the file ends first."""
         value = 0
         for number in range(longest):
             if at + number >= stop:
@@ -220,12 +223,12 @@ class EntryContent:
         self._least_end = extent.end + 1
         self._extent = extent
         if extent.state == "whole":
-            # A record's value may contain bytes that a codec copies verbatim. A stream without its end may be damaged
-            # or not.
+            # The compressed records may contain verbatim copies of a batch in a record's value. A stream without its
+            # end may be damaged or not.
             yield at, extent.end
 
     def _state_by_records(self, at: int) -> ExtentState:
-        """The state of a stream without an end of its own, by the records that come out of it."""
+        """The state of a stream that has no end marker, judged by the records that can be read from it."""
         size = self._window.end - at
         if size > _MOST_DECODED or not self._spend(size):
             return "broken"
@@ -256,7 +259,7 @@ class EntryContent:
         except CutError:
             self._extent = Extent(self._window.end, "cut")
             return
-        # Key and value fill a message exactly: if its size says otherwise, one of the three is damaged.
+        # Key and value fill a message exactly. If its size does not agree, one of the three sizes is damaged.
         self._may_go_on = least == claimed
         self._extent = Extent(at, "whole") if at <= self._window.end else Extent(self._window.end, "cut")
         if self._may_go_on:

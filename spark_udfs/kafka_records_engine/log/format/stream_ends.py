@@ -1,8 +1,8 @@
-"""Where the compressed records of a batch end, by the framing of their codec.
+"""Finds where the compressed records of a batch end, by the framing of their codec.
 
-A codec says where its output ends, regardless of what the size of the batch says: gzip in the stream itself, lz4 and
-zstd by the sizes of their blocks and a last block, snappy by the sizes of its blocks only. Nothing is kept of what
-comes out.
+The compressed data contains its own end, whatever the size field of the batch is: gzip in the stream itself, lz4 and
+zstd by the sizes of their blocks and a last block, snappy only by the sizes of its blocks. The decompressed output is
+not kept.
 
 Facts: RFC 1952 and 1951, the LZ4 frame format, RFC 8878 (zstd), the snappy format description, and the framing of
 snappy-java's SnappyOutputStream.
@@ -37,8 +37,8 @@ _INT: Final = Struct("<I")
 class Extent(NamedTuple):
     """How far the content of a batch extends.
 
-    `whole`: it ends at byte `end` of the file. `cut`: nothing is wrong with the bytes that are there, and it goes on
-    after them. `broken`: from byte `end` on it is wrong.
+    `whole`: it ends at byte `end` of the file. `cut`: the bytes are valid, but the content continues after them.
+    `broken`: the bytes from `end` on are invalid.
     """
 
     end: int
@@ -85,7 +85,7 @@ class Window:
 
 
 class _BrokenError(Exception):
-    """No encoder writes the bytes at byte `at` of the file."""
+    """The bytes from byte `at` of the file on cannot come from any encoder."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -93,11 +93,11 @@ class _BrokenError(Exception):
 
 
 def stream_extent(codec: int, window: Window, at: int, spend: Callable[[int], bool]) -> Extent:
-    """How far the compressed records go that start at byte `at`; the codec is that of attribute bits 0-2, not 0.
+    """Find where the compressed records that start at byte `at` end. `codec` is the value of attribute bits 0-2, not 0.
 
-    A stream of snappy has no end of its own: it is `cut` where the bytes end, even between two blocks, and `whole` if
-    zeros follow a block. `spend` is asked before bytes are decompressed; if it returns False, the stream counts as
-    broken.
+    A snappy stream has no end marker: it is `cut` if the bytes end, even between two blocks, and `whole` if zeros
+    follow a block. `spend` is called with a number of bytes before they are decompressed; if it returns False, the
+    stream counts as broken.
     """
     try:
         if codec == 1:
@@ -179,7 +179,7 @@ def _check_start(window: Window, at: int, magic: bytes) -> None:
 
 
 def _behind(window: Window, at: int, size: int) -> int:
-    """Where `size` bytes at `at` end. Raises CutError if they are not all there."""
+    """The position after the `size` bytes at `at`. Raises CutError if the file ends before it."""
     if at + size > window.end:
         raise CutError
     return at + size
@@ -196,7 +196,7 @@ def _snappy(window: Window, at: int, spend: Callable[[int], bool]) -> Extent:
     while at < window.end:
         size: int = _BIG_INT.unpack(window.exactly(at, 4))[0]
         if not size:
-            # The last block is followed by zeros, or by the next batch, whose offset starts with zeros.
+            # Zeros follow the last block, or the next batch, whose offset starts with zeros.
             return Extent(at, "whole")
         if size < 0:
             raise _BrokenError(at)
@@ -208,7 +208,7 @@ def _snappy(window: Window, at: int, spend: Callable[[int], bool]) -> Extent:
 
 
 def _content_size(window: Window, at: int) -> tuple[int, int]:
-    """The size of the content that a block starts with, and where its elements start."""
+    """The uncompressed size that a block starts with, and the position at which its elements start."""
     size = 0
     for number in range(5):
         byte = window.byte(at + number)

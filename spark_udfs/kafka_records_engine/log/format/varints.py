@@ -1,8 +1,8 @@
-"""Zigzag varints, the numbers inside records of magic 2: one at a time, and a whole vector of them at once.
+"""Zigzag varints, the numbers inside records of magic 2: read one at a time, or a whole vector of them at once.
 
-A byte holds seven bits, lowest group first; its high bit says that more bytes follow. Zigzag keeps small negative
-numbers short (`org.apache.kafka.common.utils.ByteUtils`). A varint has at most 5 bytes and 32 bits, a varlong at
-most 10 bytes and 64 bits; bits above that are dropped, as Java drops them.
+A byte contains seven bits, lowest group first; its high bit is set if more bytes follow. Zigzag keeps small negative
+numbers short (`org.apache.kafka.common.utils.ByteUtils`). A varint has at most 5 bytes and 32 bits, a varlong at most
+10 bytes and 64 bits. Higher bits are dropped, as in Java.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 LONGEST_VARLONG: Final = 10
-"""A varlong has at most N bytes. A vector step reads N bytes from every position."""
+"""The largest number of bytes in a varlong. A vector step reads this many bytes from every position."""
 
 
 class VarintError(ValueError):
-    """A varint that does not end: the data ends before it (`truncated`), or it has more bytes than its type allows."""
+    """A varint that does not end: the data ends inside it (`truncated`), or it has more bytes than its type allows."""
 
     def __init__(self, truncated: bool) -> None:
         super().__init__("ends inside a varint" if truncated else "has a varint that does not end")
@@ -27,14 +27,20 @@ class VarintError(ValueError):
 
 
 def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """A zigzag varint (int32) that starts at `position` and must lie before `end`: its value, and where it ends."""
+    """Read the zigzag varint (int32) that starts at `position`. Returns its value and the position after it.
+
+    Raises VarintError if it does not end before `end`.
+    """
     value, position = _read(data, position, end, 5)
     value &= 0xFFFFFFFF
     return (value >> 1) ^ -(value & 1), position
 
 
 def read_varlong(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """A zigzag varlong (int64) that starts at `position` and must lie before `end`: its value, and where it ends."""
+    """Read the zigzag varlong (int64) that starts at `position`. Returns its value and the position after it.
+
+    Raises VarintError if it does not end before `end`.
+    """
     value, position = _read(data, position, end, LONGEST_VARLONG)
     value &= 0xFFFFFFFFFFFFFFFF
     return (value >> 1) ^ -(value & 1), position
@@ -54,10 +60,11 @@ def _read(data: bytes, position: int, end: int, longest: int) -> tuple[int, int]
 
 
 def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT64, FLAGS | None]:
-    """The zigzag varlong at each of `positions`: the values, the positions after them, and which did not end.
+    """Read the zigzag varlong at each of `positions`. Returns the values, the positions after them, and flags for
+    varlongs that do not end.
 
-    Every position must be at least `LONGEST_VARLONG` bytes away from the end of `data`. The flags are None when all
-    numbers ended, which is the usual case.
+    Every position must be at least `LONGEST_VARLONG` bytes away from the end of `data`. The flags are None if all
+    varlongs end, which is the usual case.
     """
     first = data[positions]
     goes_on = first >= 0x80
@@ -70,8 +77,8 @@ def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT
         values, ends = (unsigned >> 1) ^ -(unsigned & 1), positions + 1
         longer = np.flatnonzero(goes_on)
     else:
-        # Most record sizes take two bytes, so read two bytes for every number instead of picking those that have a
-        # second.
+        # Most record sizes have two bytes, so read two bytes for every number instead of selecting the numbers that
+        # have a second.
         second = data[positions + 1]
         low = (first & 0x7F).astype(np.int16)
         low |= np.where(goes_on, second & 0x7F, np.uint8(0)).astype(np.int16) << 7
@@ -88,11 +95,11 @@ def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT
 
 
 _SPARSE: Final = 8
-"""If fewer than one number in N has a second byte, those numbers are picked and read apart."""
+"""If fewer than one in this many numbers has a second byte, those numbers are selected and read separately."""
 
 
 def _read_long(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT64, INT64 | None]:
-    """Numbers of any length. The last result says which did not end; None if all did."""
+    """Read varlongs of any length. The last result contains the indices of those that do not end; None if all do."""
     groups = (data[positions] & 0x7F).astype(np.uint64)
     ends = positions + 1
     open_ = np.arange(len(positions))

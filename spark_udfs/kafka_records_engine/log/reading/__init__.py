@@ -1,1 +1,1 @@
-"""Reading a log: entries are found, checked and turned into rows."""
+"""Reads a log: entries are found, checked and turned into rows."""

@@ -1,7 +1,7 @@
-"""From the entries of a chunk to blocks of rows: one vector per column, the bytes of keys and values left in place.
+"""Turns the entries of a chunk into blocks of rows: one vector per column, keys and values stay in place as bytes.
 
-Batches of magic 2 are parsed many at a time: every step is one numpy expression over all records of the block. It takes
-a batch only if every byte of it is as expected. All other batches (older formats, control batches, records with
+Batches of magic 2 are parsed many at a time: every step is one numpy expression over all records of the block. This is
+possible only for batches in which every byte is as expected. All others (older formats, control batches, records with
 headers, damaged ones) go through `batches`, which reads one record at a time and says what is wrong.
 """
 
@@ -39,21 +39,23 @@ from kafka_records_engine.log.reading._vetting import Vetted
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 CONTROLS: Final = ("commit", "abort", *QUORUM_CONTROLS.values())
-"""Words for control records: the ends of transactions, then what only metadata logs have."""
+"""The types of control records: first the ends of transactions, then those that only metadata logs have."""
 TIMESTAMP_TYPES: Final = ("create", "log_append")
 
 _NO_END: Final[Transaction] = "none"
 _ENDED: Final[tuple[Transaction, ...]] = ("committed", "aborted", *[_NO_END] * len(QUORUM_CONTROLS))
 _MOST_DECOMPRESSED: Final = 32 * 1024 * 1024
-"""A block ends after N decompressed bytes, even if the chunk holds more."""
+"""A block ends after this many decompressed bytes, even if the chunk contains more."""
 _MOST_ROWS: Final = 256 * 1024
-"""The most rows of a block. A row takes some hundred bytes of memory while the block is made."""
+"""The largest number of rows in a block. While a block is built, a row takes some hundred bytes of memory."""
 _ENDS: Final = np.array([TRANSACTIONS.index(name) for name in _ENDED], np.int8)
 _MOST_DELTA: Final = (1 << 31) - 1
 
 
 class BlockRows(NamedTuple):
-    """One element per row. `batch` is its entry, an index into the vectors of `Heads`; a size of -1 is a null."""
+    """One element per row. `batch` is the row's entry, an index into the vectors of `Heads`; a size of -1 means
+    null.
+    """
 
     batch: INT64
     offset: INT64
@@ -63,15 +65,15 @@ class BlockRows(NamedTuple):
     value_at: INT64
     value_size: INT64
     control: INT64
-    """An index of CONTROLS; -1 stands for null."""
+    """An index into CONTROLS; -1 means null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows in the order of the log. `arena` holds their keys and values, which follow one another in it.
+    """Rows in the order of the log. `arena` contains their keys and values in the same order.
 
-    `base_offset` and `transaction`, which indexes TRANSACTIONS, have an element per entry of `heads`. For control
-    records `transactions_of` says how the transaction ended.
+    `base_offset` and `transaction` (an index into TRANSACTIONS) have one element per entry of `heads`. For control
+    records, `transactions_of` says how the transaction ended.
     """
 
     arena: bytes
@@ -80,7 +82,7 @@ class Block:
     base_offset: INT64
     transaction: NDArray[np.int8]
     control_left_out: int = 0
-    """Records of its control batches that are not rows."""
+    """The number of records in control batches that are not rows."""
 
     def __len__(self) -> int:
         return len(self.rows.offset)
@@ -88,8 +90,8 @@ class Block:
 
 @dataclass(slots=True)
 class _Added:
-    """Rows that the careful reader found: their entry, their fields with positions in the arena, and the transactions
-    that they end."""
+    """Rows from the careful reader: the entry of each, the positions of its fields in the arena, and the transaction
+    that it ends."""
 
     batch: list[int] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
@@ -102,7 +104,7 @@ class _Added:
 
 
 class _CarefulReader:
-    """Reads the records of one entry one by one, starting with record number `done`, at `position`."""
+    """Reads the records of one entry one by one, from record number `done` at `position` on."""
 
     def __init__(
         self, head: BatchHead, at: int, content: Decompressed, *, of_quorum: bool, done: int = 0, position: int = 0
@@ -120,12 +122,12 @@ class _CarefulReader:
 
     @property
     def left_out(self) -> int:
-        """Control records so far that are not rows."""
+        """The number of control records so far that are not rows."""
         return self._left_out.count
 
     def read(self, added: _Added, start: int, most: int | None = None) -> bool:
-        """Read on, at most `most` rows and little more bytes than a block has. Returns whether the entry is at its
-        end."""
+        """Read at most `most` more rows, with not many more bytes than a block may have. Returns whether the entry has
+        been read to its end."""
         data, head, at = self._content.data, self._head, self._at
         rows, first = 0, None
         try:
@@ -151,7 +153,7 @@ class _CarefulReader:
         return True
 
     def findings(self, path: str) -> Iterator[Finding]:
-        """The findings about the entry, once it is at its end."""
+        """The findings about the entry. Call it when the entry has been read to its end."""
         left_out = self._left_out.finding(path, self._head)
         if left_out is not None:
             yield left_out
@@ -171,13 +173,13 @@ class BlockReader:
     """Turns the chunks of one file into blocks, and reports what it had to leave out.
 
     A block has at most some hundred thousand rows and some tens of megabytes, unless a single record is larger. Without
-    this bound a batch of a few kilobytes, which may hold millions of records, would fill the memory.
+    this limit a batch of a few kilobytes, which may contain millions of records, could fill the memory.
     """
 
     def __init__(
         self, path: str, index: TransactionIndex | None, on_finding: OnFinding, *, of_quorum: bool = False
     ) -> None:
-        """Without an `index`, records of transactions are `pending`. `of_quorum`: this is a metadata log, in which
+        """Without an `index`, records of transactions are `pending`. If `of_quorum`, this is a metadata log, in which
         control records about the quorum are rows too."""
         self._path = path
         self._index = index
@@ -215,7 +217,7 @@ class BlockReader:
             yield block_left
 
     def _reported(self, chunk: Chunk, block: Block, before: int) -> Block:
-        """Report all findings that are before the entry `before`; then give the block."""
+        """Report all findings about places before the entry `before`, then return the block."""
         self._report_up_to(chunk.position + int(chunk.entries[before]) - 1)
         return block
 
@@ -252,7 +254,7 @@ class BlockReader:
         return Block(arena, rows, heads, base_offset, self._transactions(heads, entries), left_out)
 
     def _large(self, chunk: Chunk, heads: Heads, at: int, content: Decompressed | None) -> Iterator[Block]:
-        """The records of one entry in several blocks."""
+        """Split the records of one entry into several blocks."""
         entry = np.array([at])
         transaction = self._transactions(heads, entry)
         start = int(chunk.entries[at]) + RECORDS_AT
@@ -314,7 +316,7 @@ class BlockReader:
     # -- findings ------------------------------------------------------------------------------------------------------
 
     def _report_up_to(self, position: int | None) -> None:
-        """Hand over the findings up to `position`, in the order of the file."""
+        """Report the findings up to `position`, in the order of the file."""
         found = sorted(self._found, key=lambda finding: finding.position or 0)
         due = [finding for finding in found if position is None or (finding.position or 0) <= position]
         self._found = found[len(due) :]
@@ -323,13 +325,13 @@ class BlockReader:
 
 
 def transactions_of(states: NDArray[np.int8], control: INT64) -> NDArray[np.int8]:
-    """The column `transaction` of rows: the outcome of the batch, and for a control record the outcome that it
-    states."""
+    """The column `transaction` of rows: the outcome of the batch's transaction, and for a control record the outcome
+    that it announces."""
     return states if (control < 0).all() else np.where(control < 0, states, _ENDS[control])
 
 
 def _read_control(data: bytes, span: Span, of_quorum: bool) -> int | ControlTrouble:
-    """The index in CONTROLS of a control record that is a row; for any other one the reason why it is not a row."""
+    """The index in CONTROLS for a control record that is a row; for any other the reason why it is not a row."""
     key = data[span.key_at : span.key_at + span.key_size] if span.key_size >= 0 else None
     value = data[span.value_at : span.value_at + span.value_size] if span.value_size >= 0 else None
     trouble = control_trouble(key, value, of_quorum=of_quorum)
@@ -341,13 +343,13 @@ def _read_control(data: bytes, span: Span, of_quorum: bool) -> int | ControlTrou
 
 
 def _are_plain(heads: Heads, entries: INT64) -> FLAGS:
-    """Which entries can be parsed many at a time, by their heads; their records may still prevent it."""
+    """Which entries can be parsed many at a time, judged by their headers. Their records may still prevent it."""
     plain: FLAGS = (heads.magic[entries] == 2) & ~heads.is_control[entries] & (heads.codec[entries] < len(CODECS))
     return plain & (heads.offset[entries] <= LARGEST_OFFSET - _MOST_DELTA)
 
 
 def _most_rows(heads: Heads, at: int, size: int) -> int:
-    """The most records that a compressed entry can hold whose decompressed records have `size` bytes."""
+    """The largest number of records in a compressed entry whose decompressed records have `size` bytes."""
     if heads.magic[at] == 2:
         return min(max(int(heads.count[at]), 0), size // SMALLEST_RECORD)
     return size // (ENTRY_HEAD + SMALLEST_SIZES[int(heads.magic[at])])
@@ -374,7 +376,7 @@ def _head(chunk: Chunk, at: int) -> BatchHead:
 
 
 def _arena(chunk: Chunk, heads: Heads, entries: INT64, contents: dict[int, Decompressed]) -> tuple[bytes, INT64, INT64]:
-    """One buffer with the record bytes of `entries`, and where those of each entry start and end in it."""
+    """One buffer with the record bytes of `entries`, and the start and end of each entry's bytes in it."""
     heads_end = np.array((*MESSAGES_AT, RECORDS_AT), np.int64)
     starts = chunk.entries[entries] + heads_end[heads.magic[entries]]
     ends = chunk.entries[entries] + chunk.sizes[entries]
@@ -390,7 +392,7 @@ def _arena(chunk: Chunk, heads: Heads, entries: INT64, contents: dict[int, Decom
 
 
 def _merged(rows: BlockRows | None, added: _Added) -> BlockRows:
-    """Insert the rows of the careful reader where they belong among the others."""
+    """Insert the rows of the careful reader at their places among the others."""
     spans = added.spans
     more = (
         added.batch,

@@ -20,11 +20,11 @@ from kafka_records_runtime.errors import plural
 
 _SMALLEST_RECORD: Final = 7
 _MOST_GAIN: Final = 1000
-"""No codec packs more records into a byte."""
+"""An upper limit: no codec packs more records than this into one byte."""
 
 
 def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = False) -> Finding:
-    """The finding about a batch that is skipped as a whole. `may_hold_more`: its head may count too few records."""
+    """The finding about a batch that is skipped completely. `may_hold_more`: the count in its header may be too low."""
     count = head.count
     if may_hold_more or count is None or not _may_hold(head, count):
         records, known = "an unknown number of records", 0
@@ -35,14 +35,14 @@ def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = Fals
 
 
 def wrong_crc(path: str, head: BatchHead, entry: bytes, doubt: str | None) -> Finding:
-    """The finding about an entry whose CRC is wrong; `doubt` says why more may be lost than its head counts."""
+    """The finding about an entry with a wrong CRC. `doubt` says why more may be lost than the count in its header."""
     what = f"wrong CRC: {head.crc:#010x} in the file, {computed_crc(head.magic, entry):#010x} computed"
     what += "" if doubt is None else f", and {doubt}"
     return refused(path, head, what, may_hold_more=doubt is not None or not _is_confirmed(head, entry))
 
 
 def _is_confirmed(head: BatchHead, entry: bytes) -> bool:
-    """Whether other bytes confirm the number of records in the head, any field of which may be damaged."""
+    """Whether other bytes confirm the number of records in the header, of which any field may be damaged."""
     if head.magic == 2 and head.count == head.last_offset - head.offset + 1:
         return True
     if head.codec or head.count is None:
@@ -60,7 +60,8 @@ def broken(
 ) -> Finding:
     """The finding about records of a batch that cannot be read, after `delivered` rows and `left_out` control records.
 
-    `left` bytes of records remain unread; `is_cut`: there would be more, but decompression broke off.
+    `left` is the number of record bytes that remain unread. `is_cut` means that decompression failed, so that more
+    bytes are missing.
     """
     payload = head.size - (RECORDS_AT if head.magic == 2 else MESSAGES_AT[head.magic])
     nothing = not delivered and not left_out
@@ -89,9 +90,9 @@ def _may_hold(head: BatchHead, count: int) -> bool:
 
 
 def disorder(path: str, head: BatchHead, before: int) -> Finding:
-    """The finding about an offset that does not follow `before`, if no single batch is to blame."""
+    """The finding about an offset that does not follow `before`, if no single batch is known to be wrong."""
     how = "not above" if head.offset <= before else "2^31 or more above"
-    what = f"its offset is {how} the {before} before it"
+    what = f"its offset is {how} the previous offset {before}"
     return in_file(path, head.position, head.offset, what, "its records are delivered as they are")
 
 
@@ -99,8 +100,8 @@ ControlTrouble = tuple[str, Severity]
 
 
 def control_trouble(key: bytes | None, value: bytes | None, *, of_quorum: bool) -> ControlTrouble | None:
-    """Why a control record is not a row: it does not parse, or it ends no transaction. None for a marker, and
-    `of_quorum`, in the metadata log, for a record of the quorum."""
+    """Why a control record is not a row: it does not parse, or it ends no transaction. None for the marker of a
+    transaction, and with `of_quorum` (in the metadata log) also for a record of the quorum."""
     try:
         marker = read_marker(key, value)
     except BrokenRecordsError as error:
@@ -112,19 +113,19 @@ def control_trouble(key: bytes | None, value: bytes | None, *, of_quorum: bool) 
 
 @dataclass(slots=True)
 class ControlLeftOut:
-    """The records of a control batch that are not rows: how many, and the most severe of the reasons."""
+    """The records of a control batch that are not rows: their number, and the most severe of the reasons."""
 
     count: int = 0
     worst: ControlTrouble | None = None
 
     def add(self, trouble: ControlTrouble) -> None:
-        """One more of them."""
+        """Count one more such record."""
         self.count += 1
         if self.worst is None or (self.worst[1] == "note" and trouble[1] == "damage"):
             self.worst = trouble
 
     def finding(self, path: str, head: BatchHead) -> Finding | None:
-        """One finding for all of them; None if there are none."""
+        """One finding for all of these records; None if there are none."""
         if self.worst is None:
             return None
         what, severity = self.worst

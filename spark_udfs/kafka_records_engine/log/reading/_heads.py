@@ -15,9 +15,10 @@ _PRODUCERLESS: Final = -1
 
 
 class Heads:
-    """One vector per field of the head, an element per entry of the chunk, all int64.
+    """The headers of all entries of a chunk: one int64 vector per field, with an element per entry.
 
-    What magic 0 and 1 do not have is -1, as in `batches.BatchHead`, except `count`, which is meaningless for them.
+    Fields that magic 0 and 1 do not have are -1, as in `batches.BatchHead`, except `count`, which is meaningless for
+    them.
     """
 
     def __init__(self, chunk: Chunk) -> None:
@@ -26,7 +27,7 @@ class Heads:
         self._sizes = chunk.sizes
         self.magic = chunk.magics
         self.is_valid = chunk.right
-        """Whether the CRC of the entry is right."""
+        """Whether the CRC of each entry is right."""
         self.is_old = self.magic < 2
         self._any_old = bool(self.is_old.any())
 
@@ -35,8 +36,8 @@ class Heads:
         return np.where(self.is_old, old, values) if self._any_old else values
 
     def _raw(self, at: int, dtype: str) -> INT64:
-        """The big-endian number at byte `at` of every entry. Padding makes `Chunk.data` long enough for the shortest
-        one."""
+        """The big-endian number at byte `at` of every entry. The padding of `Chunk.data` allows this for short entries
+        too."""
         width = np.dtype(dtype).itemsize
         everywhere: NDArray[Any] = np.ndarray((len(self._data) - width + 1,), dtype, self._data, 0, (1,))
         indexes = np.minimum(self._entries + at, len(everywhere) - 1) if self._any_old else self._entries + at
@@ -56,7 +57,7 @@ class Heads:
 
     @cached_property
     def last_offset(self) -> INT64:
-        """The last offset of every entry; the largest int64 if it would be larger than that (`overflows`)."""
+        """The last offset of every entry, limited to the largest int64 (`overflows`)."""
         return np.where(self.overflows, np.iinfo(np.int64).max, self.offset + self._last_delta)
 
     @cached_property

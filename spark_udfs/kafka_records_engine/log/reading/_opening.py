@@ -1,14 +1,15 @@
-"""Opens a log partition: all files that it has at this time are opened before any is read.
+"""Opens a log partition: all files that it has at this time are opened before any of them is read.
 
-A live broker rolls, cleans, renames and deletes the files of a log while somebody reads them. `open_log` lists the
-folder, opens every file, and lists again. If the list has changed, it starts over: a directory that is listed while
-files in it are renamed may show a file under both names or under none. A new file after all the others is no reason to
-start over: it holds what the broker appended meanwhile.
+A live broker rolls, cleans, renames and deletes the files of a log while they are read. `open_log` lists the folder,
+opens every file, and lists the folder again. If the list has changed, it starts over, because a directory that is
+listed while files in it are renamed may show a file under both names or under neither. A new file after all the others
+does not count as a change: it contains what the broker has appended in the meantime.
 
-The cleaner replaces files in four steps, which may each be met (`LocalLog.replaceSegments`, `LogLoader`):
+The cleaner replaces files in four steps, and the folder may be in any of these states (`LocalLog.replaceSegments`,
+`LogLoader`):
 
 1. it writes `<offset>.log.cleaned` beside the originals, which are the log;
-2. it renames that to `.log.swap`: from here the swap file is the log, and the originals it covers are outdated;
+2. it renames that to `.log.swap`: from now on the swap file is the log, and the originals it covers are outdated;
 3. it renames these originals, one by one, to `.log.deleted`, and deletes them later;
 4. it renames `.log.swap` to `.log`.
 """
@@ -34,24 +35,25 @@ from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 
 TRIES: Final = 60
-"""How often opening is tried while the files keep changing; with the waits between, some ten seconds."""
+"""How often opening is tried while the files keep changing: some ten seconds, including the waits between."""
 
 _WAIT: Final = 0.005
 _LONGEST_WAIT: Final = 0.25
 _NAMES_ONLY: Final = 40
-"""After N tries only the names of files are compared: some network file systems give another inode every time."""
+"""After this many tries only the names of files are compared, because some network file systems return another inode
+every time."""
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
 _CLEANED: Final = re.compile(r"([0-9]{20})\.log\.cleaned")
 
 Listing = dict[str, Hashable]
-"""Versions (for files of this machine inodes) by file name, of all files that belong to the log or may belong to it
+"""Versions by file name (inodes for files of this machine), for all files that belong to the log or may belong to it
 soon."""
 
 
 def open_log(log: FoundLog) -> OpenLog:
-    """Open the files of `log` as they are now. Its findings name files that could not be opened; files without the
-    right to read raise NotReadable."""
+    """Open the current files of `log`. Files that could not be opened are in its findings. Raises NotReadable if the
+    user may not read a file."""
     try:
         taken = _settled_files(log.place, log.files or ())
     except PermissionError:
@@ -96,20 +98,20 @@ class _Taken:
     folder: Place
     files: dict[str, SegmentFile] = field(default_factory=dict)
     vanished: bool = False
-    """Whether a file was gone when it should have been opened."""
+    """Whether a listed file had disappeared when it was to be opened."""
     cleaned: tuple[int, ...] = ()
     """Offsets in the names of files that the cleaner is still writing."""
 
     def close(self, kept: Iterable[SegmentFile]) -> None:
-        """Close all files but those kept."""
+        """Close all files except `kept`."""
         for segment in self.files.values():
             if segment.file and not any(segment is each for each in kept):
                 segment.file.close()
 
 
 def list_folder(folder: Place, named: Collection[str] = ()) -> Listing:
-    """What the folder of a partition holds of its log: `.log` and `.log.swap` files, unfinished `.log.cleaned`, and
-    others that somebody has `named`."""
+    """The files in a partition folder that are or may become part of its log: `.log` and `.log.swap` files, unfinished
+    `.log.cleaned` files, and files that the caller has `named`."""
     return {
         entry.name: entry.version
         for entry in folder.listed()
@@ -118,7 +120,7 @@ def list_folder(folder: Place, named: Collection[str] = ()) -> Listing:
 
 
 def _settled_files(folder: Place, named: Collection[str]) -> _Taken | None:
-    """The open files of one moment; None if they changed during every try. Raises OSError when they cannot be
+    """The open files of one moment; None if the files changed during every try. Raises OSError if the folder cannot be
     listed."""
     for number in range(TRIES):
         if number:
@@ -137,7 +139,7 @@ def _settled_files(folder: Place, named: Collection[str]) -> _Taken | None:
 
 
 def _is_same(before: Listing, after: Listing, names_only: bool) -> bool:
-    """Whether both lists show the same log; the second list may have newer files at the end."""
+    """Whether both lists show the same log. The second list may have newer files at the end."""
     highest = max(map(_offset_in_name, before), default=-1)
     later = {name for name in after.keys() - before.keys() if name.endswith(".log") and _offset_in_name(name) > highest}
     after = {name: inode for name, inode in after.items() if highest < 0 or name not in later}
@@ -227,7 +229,7 @@ def _swap_note(swap: SegmentFile, what: str, consequence: str) -> Finding:
 
 
 def _order(segment: SegmentFile) -> tuple[bool, int, str]:
-    """By offset; files whose names are not offsets come last, by name."""
+    """A sort key: the offset. Files whose names are not offsets come last, by name."""
     return segment.base_offset is None, segment.base_offset or 0, segment.path
 
 
@@ -236,9 +238,9 @@ def _ordered(segments: Iterable[SegmentFile]) -> list[SegmentFile]:
 
 
 def _only(log: FoundLog, taken: _Taken, settled: list[SegmentFile], findings: list[Finding]) -> OpenLog:
-    """The log cut down to the files that were asked for."""
+    """The log reduced to the requested files."""
     names = set(log.files or ())
-    # The caller may ask by name for a file that a swap file replaces.
+    # The caller may request a file that a swap file replaces.
     kept = _ordered(segment for name, segment in taken.files.items() if name in names)
     paths = {segment.path for segment in kept}
     findings = [finding for finding in findings if finding.file in paths]

@@ -1,9 +1,10 @@
 """Finds batches that are in two files of a log, so that they are read only once.
 
-The cleaner copies several files into one, which gets the name of the first, and removes the others a moment before it
-gives that name (`LocalLog.replaceSegments`). A copy of a live directory, made file by file, may hold both: a cleaned
-file that goes on where the next one starts, and the next one with the same batches, not cleaned. A cleaned batch keeps
-its offsets, its producer and its sequence; a batch whose offset is damaged has no such twin.
+The cleaner copies several files into one, which gets the name of the first. It removes the others just before it
+renames the new file (`LocalLog.replaceSegments`). A file-by-file copy of a live directory may contain both: a cleaned
+file that continues into the offsets of the next file, and the next file with the same batches, not cleaned. A cleaned
+batch keeps its offsets, its producer and its sequence number, so it can be found in both files. A batch with a damaged
+offset has no such counterpart.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _DELETE_HORIZON: Final = 0x40
 
 
 class _Batches(NamedTuple):
-    """The fields that identify batches, as vectors with an element per batch, by ascending offset."""
+    """The fields that identify batches, as vectors with an element per batch, in ascending order of offsets."""
 
     offset: INT64
     last_offset: INT64
@@ -34,12 +35,12 @@ class _Batches(NamedTuple):
     crc: INT64
 
     def chosen(self, indexes: INT64) -> _Batches:
-        """Those with these indexes."""
+        """The batches with these indexes."""
         return _Batches(*(vector[indexes] for vector in self))
 
 
 class Overlaps:
-    """Finds batches that several files of one log hold. It reads a file only when offsets show that files overlap."""
+    """Finds batches that are in several files of one log. A file is read only if offsets show that files overlap."""
 
     def __init__(self, segments: Sequence[SegmentFile]) -> None:
         self._segments = segments
@@ -47,10 +48,11 @@ class Overlaps:
         self._covered: dict[SegmentFile, int] = {}
 
     def also_in_later_files(self, segment: SegmentFile, heads: Heads, entries: INT64) -> FLAGS:
-        """Which of these entries of `segment` later files have as well, so that a cleaner put them there.
+        """Flags for the entries of `segment` that later files contain too, which shows that a cleaner copied them.
 
-        The offsets of `entries` are too high for `segment` by the name of the next file. An entry between two that are
-        found counts as found; the caller checks its CRC."""
+        The name of the next file shows that the offsets of `entries` are too high for `segment`. An entry between two
+        that are found counts as found; the caller checks its CRC.
+        """
         offsets = heads.offset[entries]
         here = _batches(heads).chosen(entries)
         highest = -1
@@ -65,9 +67,10 @@ class Overlaps:
         return found
 
     def were_given(self, segment: SegmentFile, heads: Heads, entries: INT64, up_to: int) -> FLAGS:
-        """Which of these entries of `segment` an earlier file has given already; `up_to` is the highest offset given.
+        """Flags for the entries of `segment` that an earlier file has already delivered. `up_to` is the highest
+        delivered offset.
 
-        Records that a cleaner removed from the earlier file count as given, because later ones replace them.
+        Records that a cleaner removed from the earlier file count as delivered, because later records replace them.
         """
         earlier = self._segments[: self._segments.index(segment)]
         covered = max((self._covered.get(other, -1) for other in earlier), default=-1)
@@ -90,7 +93,7 @@ class Overlaps:
 
 
 def _ignore(finding: Finding) -> None:
-    """Findings are reported by whoever reads the file for its records."""
+    """Ignore a finding: it is reported when the records of the file are read."""
 
 
 def _batches(heads: Heads) -> _Batches:
@@ -108,7 +111,9 @@ def _batches(heads: Heads) -> _Batches:
 
 
 def _same(here: _Batches, there: _Batches) -> FLAGS:
-    """Which batches of `here` are there too, perhaps before the cleaner took records out of them."""
+    """Flags for the batches of `here` that are in `there` too, possibly with records that the cleaner has since
+    removed.
+    """
     if not len(there.offset):
         return np.zeros(len(here.offset), np.bool_)
     places = np.minimum(np.searchsorted(there.offset, here.offset), len(there.offset) - 1)

@@ -14,13 +14,13 @@ from kafka_records_engine.log.format.batches import ENTRY_HEAD, LARGEST_OFFSET, 
 from kafka_records_runtime.errors import plural
 
 FARTHEST: Final = 1 << 56
-"""In a file whose name is not an offset, offsets from this one on count as damage: no log has had so many records."""
+"""If the name of a file is not an offset, this and higher offsets count as damage: no log has had so many records."""
 
 SPAN: Final = 1 << 31
-"""A file holds fewer offsets than this, since its indexes count from its first offset in int32."""
+"""A file contains fewer offsets than this, because its indexes count offsets from the first one as int32."""
 
 TO_MAGIC: Final = 17
-"""Bytes of an entry up to and with its magic."""
+"""The number of bytes of an entry up to and including its magic."""
 _FIRST_WINDOW: Final = 4096
 _LARGEST_WINDOW: Final = 1024 * 1024
 _CHECKED: Final = 64 * 1024 * 1024
@@ -28,18 +28,18 @@ SMALLEST: Final = np.array(SMALLEST_SIZES, np.int64)
 """The smallest size of an entry by its magic."""
 _CRC: Final = Struct(">I")
 _CRC_AT: Final = (12, 12, 17)
-"""Where the CRC of an entry of magic 0, 1 and 2 is."""
+"""The byte at which the CRC of an entry starts, for magic 0, 1 and 2."""
 
 
 def offset_bounds(base_offset: int | None) -> tuple[int, int]:
-    """The lowest and the highest offset that an entry may start with in a file named for `base_offset`."""
+    """The lowest and the highest offset of entries in a file whose name is `base_offset`."""
     if base_offset is None:
         return 0, FARTHEST - 1
     return base_offset, min(base_offset + SPAN - 1, LARGEST_OFFSET)
 
 
 def wrong_offset(head: bytes, base_offset: int | None) -> str | None:
-    """Why no entry can start with `head` (8 bytes, or fewer where the file ends); None if one can."""
+    """Why no entry can start with `head` (8 bytes, or fewer at the end of the file); None if one can."""
     low, high = offset_bounds(base_offset)
     missing = 8 * (8 - len(head))
     first = int.from_bytes(head, "big", signed=True) << missing
@@ -52,12 +52,12 @@ def wrong_offset(head: bytes, base_offset: int | None) -> str | None:
 
 
 def length_of(file: Readable) -> int:
-    """The present size of an open file in bytes."""
+    """The current size of an open file in bytes."""
     return file.seek(0, 2)
 
 
 def zeros_end(file: Readable, position: int) -> int:
-    """Where the zeros end that start at `position`."""
+    """The position after the zeros that start at `position`."""
     file.seek(position)
     size = _FIRST_WINDOW
     while block := file.read(size):
@@ -69,7 +69,7 @@ def zeros_end(file: Readable, position: int) -> int:
 
 
 def zeros_start(file: Readable) -> int:
-    """Where the zeros start that a file ends with; the length of the file if it ends with another byte."""
+    """The position at which the zeros at the end of a file start; its length if it does not end with zeros."""
     end = length_of(file)
     size = _FIRST_WINDOW
     while end:
@@ -84,7 +84,7 @@ def zeros_start(file: Readable) -> int:
 
 
 class FoundBatch(NamedTuple):
-    """A whole entry with a right CRC."""
+    """A complete entry with a right CRC."""
 
     position: int
     size: int
@@ -95,11 +95,11 @@ class FoundBatch(NamedTuple):
 
 
 class BatchSearch:
-    """Looks for whole entries with a right CRC and an offset that fits the name of the file.
+    """Searches for complete entries with a right CRC and an offset that fits the name of the file.
 
-    As long as every call asks about a later position than the call before, the work is linear in the size of the file:
-    bytes are looked at about once, and CRCs of bytes that only look like an entry are computed over at most 64 MiB plus
-    twice the size of the file. `is_used_up` says that this budget did not suffice, so that a batch may be overlooked.
+    If every call asks about a later position than the call before, the work is linear in the size of the file: bytes
+    are checked about once, and CRCs of bytes that only look like an entry are computed over at most 64 MiB plus twice
+    the size of the file. `is_used_up` means that this budget was exceeded, so a batch may have been missed.
     """
 
     def __init__(self, file: Readable, base_offset: int | None) -> None:
@@ -138,7 +138,7 @@ class BatchSearch:
         return len(entry) == size and is_right(entry)
 
     def spend(self, size: int) -> bool:
-        """Take `size` bytes from the budget; returns whether it had as many."""
+        """Take `size` bytes from the budget. Returns False if that many are not left."""
         if size > self._budget:
             self.is_used_up = True
             return False
@@ -146,7 +146,7 @@ class BatchSearch:
         return True
 
     def _look_on(self) -> bool:
-        """Read more of the file until some bytes look like an entry; False at the end of the file."""
+        """Read more of the file until some bytes look like an entry. Returns False at the end of the file."""
         length = length_of(self._file)
         while not self._candidates:
             position = self._looked_at
@@ -161,8 +161,10 @@ class BatchSearch:
         return True
 
     def _looking_right(self, data: bytes, count: int, position: int, length: int) -> Iterator[tuple[int, int]]:
-        """Position and size of each place in the first `count` bytes of `data` that looks like an entry. `data` starts
-        at byte `position` of a file of `length` bytes."""
+        """Position and size of each place in the first `count` bytes of `data` that looks like an entry.
+
+        `data` starts at byte `position` of a file of `length` bytes.
+        """
         offsets = np.ndarray((count,), ">i8", data, 0, (1,))
         sizes = np.ndarray((count,), ">i4", data, 8, (1,)).astype(np.int64)
         magics = np.frombuffer(data, np.uint8)[TO_MAGIC - 1 :][:count]
@@ -174,7 +176,7 @@ class BatchSearch:
 
 
 def is_right(entry: bytes) -> bool:
-    """Whether these bytes are an entry with a right CRC, for any size in its head."""
+    """Whether these bytes are an entry with a right CRC, whatever size its header contains."""
     if len(entry) <= ENTRY_HEAD + 4 or entry[16] > 2 or len(entry) < ENTRY_HEAD + SMALLEST_SIZES[entry[16]]:
         return False
     stored: int = _CRC.unpack_from(entry, _CRC_AT[entry[16]])[0]

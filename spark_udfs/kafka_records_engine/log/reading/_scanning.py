@@ -1,7 +1,8 @@
-"""Splits a log segment file into entries without looking inside them.
+"""Splits a log segment file into entries without parsing their records.
 
-A file is a row of entries without a gap (`FileRecords`), so hopping from size to size finds them all. One chunk of the
-file is in memory at a time. The file is never mapped: if a live broker truncates a mapped file, the process dies.
+The entries of a file follow one another without a gap (`FileRecords`), so the sizes in their headers lead from one to
+the next. One chunk of the file is in memory at a time. The file is never memory-mapped: if a live broker truncates a
+mapped file, the process dies.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.errors import plural
 
 CHUNK: Final = 4 * 1024 * 1024
-"""The size of a chunk in bytes; a larger entry becomes a chunk of its own."""
+"""The size of a chunk in bytes. A larger entry becomes a chunk of its own."""
 
 LARGEST_ENTRY: Final = 1024 * 1024 * 1024
-"""Larger entries are rejected. By default brokers accept a megabyte (`message.max.bytes`)."""
+"""Entries larger than this are rejected. By default brokers accept a megabyte (`message.max.bytes`)."""
 
 PAD: Final = 16
-"""Zero bytes after every chunk, so that vector steps may read a little after the last entry."""
+"""The number of zero bytes after every chunk, so that vector steps may read a little past the last entry."""
 
 _FIRST_REACH: Final = 4096
 _EVERYTHING: Final = 1 << 62
@@ -42,19 +43,19 @@ _OFFSET: Final = Struct(">q")
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Complete entries, one after the other: `data` (with `PAD` bytes after them), and for each entry its index in
+    """Complete entries, one after the other: `data` (followed by `PAD` zero bytes), and for each entry its index in
     `data` and its size.
     """
 
     data: bytes
     position: int
-    """Where `data` starts in the file."""
+    """The byte of the file at which `data` starts."""
     entries: INT64
     sizes: INT64
     right: FLAGS
     """Whether the CRC of each entry is right."""
     doubts: Mapping[int, str]
-    """By the index of an entry with a wrong CRC: why more records may be lost than its head counts."""
+    """For each entry with a wrong CRC, by its index: why more records may be lost than the count in its header."""
 
     @property
     def magics(self) -> NDArray[np.uint8]:
@@ -64,9 +65,9 @@ class Chunk:
 def read_chunks(segment: SegmentFile, is_last: bool, on_finding: OnFinding) -> Iterator[Chunk]:
     """The entries of a file, in chunks that are never empty.
 
-    Bytes that are no entry are skipped up to the next entry with a right CRC, and are damage. Two things at the end of
-    a file are notes instead: zeros after an entry and, in the last file of a log (`is_last`), an append that was cut
-    short. A file that cannot be read is damage too.
+    Bytes that are not an entry are reported as damage and skipped up to the next entry with a right CRC. Two things at
+    the end of a file are reported as notes instead: zeros after an entry and, in the last file of a log (`is_last`), an
+    append that was cut short. A file that cannot be read is damage too.
     """
     if segment.file is None:
         consequence = f"{plural(segment.size, 'byte')} not read" if segment.size else "nothing in it is read"
@@ -83,8 +84,8 @@ def read_chunks(segment: SegmentFile, is_last: bool, on_finding: OnFinding) -> I
 
 
 class _Examined(NamedTuple):
-    """Entries of a chunk up to the first one whose size is not believed; the finding about that one, and the byte of
-    the file at which reading goes on."""
+    """Entries of a chunk up to the first one whose size is not trusted, the finding about that entry, and the byte of
+    the file at which reading continues."""
 
     entries: INT64
     end: int
@@ -95,7 +96,7 @@ class _Examined(NamedTuple):
 
 
 class _Cutter:
-    """Cuts one open file into chunks. Everything before byte `done` was given or reported."""
+    """Splits one open file into chunks. Everything before byte `done` was delivered or reported."""
 
     def __init__(
         self, file: Readable, path: str, base_offset: int | None, is_last: bool, on_finding: OnFinding
@@ -109,10 +110,10 @@ class _Cutter:
         self._search = BatchSearch(file, base_offset)
         self._suspects = Suspects(file, base_offset, self._search, is_last)
         self._follows_right = True
-        """Whether the entry before the next one has a right CRC."""
+        """Whether the previous entry has a right CRC."""
         self._reach = _EVERYTHING
-        """The bytes of the next chunk: few after an entry with a wrong size, then more and more, since bytes that were
-        read after such an entry are read again."""
+        """The size of the next chunk in bytes. It is small after an entry with a wrong size and then grows, because
+        bytes that were read after such an entry are read again."""
 
     def chunks(self) -> Iterator[Chunk]:
         position, carried, wanted = 0, b"", CHUNK
@@ -186,8 +187,11 @@ class _Cutter:
             self._on_finding(examined.finding)
 
     def _inside_large(self, position: int, size: int) -> int | None:
-        """The start of the next batch, if that lies inside of the entry of `size` bytes at `position` and proves that
-        the entry is shorter. Large claims are checked this way before their bytes are read."""
+        """The start of the next batch, if it is inside the entry of `size` bytes at `position` and shows that the entry
+        is shorter.
+
+        Large sizes are checked this way before so many bytes are read.
+        """
         if size <= min(self._reach, CHUNK):
             return None
         verdict = self._suspects.swallows(position, position + size)
@@ -198,7 +202,7 @@ class _Cutter:
         return verdict.found
 
     def _wrong_size(self, position: int, size: int) -> Finding:
-        """The finding about an entry whose CRC is right over `size` bytes, and wrong over those that it claims."""
+        """The finding about an entry whose CRC is right for `size` bytes, and wrong for the size in its header."""
         self._file.seek(position)
         head = read_head(self._file.read(size), 0, position)
         what = f"its size says {plural(head.size, 'byte')}, but its CRC is right for {plural(size, 'byte')}"
@@ -212,8 +216,8 @@ class _Cutter:
     # -- what is after the last entry -----------------------------------------------------------------------------
 
     def _behind(self, position: int, trouble: str | None) -> int | None:
-        """Report what is at `position`, where no whole entry starts; return where the next batch starts, if one
-        follows."""
+        """Report the bytes at `position`, where no complete entry starts. Returns the position of the next batch; None
+        if there is none."""
         length = length_of(self._file)
         left = length - position
         head = self._head(position)
@@ -276,7 +280,7 @@ class _Cutter:
         return self._file.read(TO_MAGIC)
 
     def _offset(self, head: bytes) -> int | None:
-        """The offset that `head` starts with; None if the file cannot have it."""
+        """The offset that `head` starts with; None if that offset is impossible in this file."""
         if len(head) < 8 or wrong_offset(head[:8], self._base_offset) is not None:
             return None
         offset: int = _OFFSET.unpack_from(head)[0]
@@ -284,7 +288,7 @@ class _Cutter:
 
 
 def right_crcs(data: bytes, entries: INT64, end: int) -> FLAGS:
-    """Which entries have a right CRC; the last entry ends at index `end` of `data`."""
+    """Whether each entry has a right CRC. The last entry ends at index `end` of `data`."""
     starts = entries.tolist()
     ends = [*starts[1:], end][: len(starts)]
     everywhere: NDArray[Any] = np.ndarray((len(data) - 3,), ">u4", data, 0, (1,))
@@ -303,10 +307,10 @@ def right_crcs(data: bytes, entries: INT64, end: int) -> FLAGS:
 
 
 def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
-    """The indexes at which whole entries start, from index `at` of `data` on, and the index after the last one."""
+    """The indexes at which complete entries start, from index `at` of `data` on, and the index after the last one."""
     indexes: list[int] = []
     append, size_at = indexes.append, _SIZE.unpack_from
-    # This loop runs once for each batch of a log.
+    # This loop runs once per batch of a log.
     last, smallest, head = end - TO_MAGIC, SMALLEST_SIZES[0], ENTRY_HEAD
     while at <= last:
         size = size_at(data, at + 8)[0]
@@ -328,7 +332,7 @@ def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
 
 
 def nonsense_at(data: bytes, at: int, end: int) -> str | None:
-    """Why no entry can start at `at`; None if one may, by the bytes that are there."""
+    """Why no entry can start at `at`; None if one may start there, as far as the existing bytes show."""
     left = end - at
     if left < ENTRY_HEAD:
         return None
@@ -347,7 +351,7 @@ def nonsense_at(data: bytes, at: int, end: int) -> str | None:
 
 
 def _needed(data: bytes, at: int, end: int) -> int:
-    """How many bytes from `at` on are needed to go on; 0 at the end of the data."""
+    """How many bytes from `at` on are needed to continue; 0 at the end of the data."""
     left = end - at
     if not left:
         return 0
@@ -363,7 +367,7 @@ def _torn(head: bytes, left: int) -> str:
 
 
 def next_offset(segment: SegmentFile) -> int:
-    """The offset after the last whole entry of a file with a right CRC; 0 if it has none."""
+    """The offset after the last complete entry of a file with a right CRC; 0 if it has none."""
     behind = 0
     for chunk in read_chunks(segment, True, lambda finding: None):
         right = chunk.entries[chunk.right]

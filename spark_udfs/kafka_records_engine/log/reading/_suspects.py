@@ -1,9 +1,9 @@
-"""How to treat an entry with a wrong CRC: either its content or its size field is damaged.
+"""Decides how to treat an entry with a wrong CRC, in which either the content or the size field is damaged.
 
-Where all later entries are depends on the size, and no CRC covers it. So a size is trusted only if another entry starts
-where this one would end. If none does, reading continues at the next sound batch, which may start inside the bytes that
-the entry claims. Caution: a record's value may hold the bytes of another log, which look like batches too. They are not
-taken for batches of this log if the entry around them ends where its size says.
+The positions of all later entries depend on the size, and no CRC covers it. So a size is trusted only if another entry
+starts where this one would end. If none does, reading continues at the next sound batch, which may start inside the
+bytes of the entry. A record's value may contain the bytes of another log, which look like batches too. They are not
+treated as batches of this log if the entry around them ends where its size says.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from kafka_records_engine.log.reading._resync import (
 _HEAD: Final = Struct(">qiiB")
 _OFFSET: Final = Struct(">q")
 _BITS: Final = 31
-"""Bits of a size that may be flipped: all but the sign."""
+"""The bits of a size that may be flipped: all but the sign."""
 _MOST_HOPS: Final = 100
-"""The content of a record does not look like N entries in a row."""
+"""The content of a record does not look like this many entries in a row."""
 _INSIDE: Final = "what looks like another batch is inside it"
 _MOST_ZEROS: Final = 4
-"""At most N zeros may end compressed records."""
+"""Compressed records end with at most this many zeros."""
 _ZEROS_OF_BATCHES: Final = 16
 """Complete batches end with fewer zeros than this: an empty list, a version, a count of headers."""
 _MOST_LOOKED_THROUGH: Final = 64 * 1024 * 1024
-"""The search for the end of the last batch looks at the last N bytes of a file."""
+"""The search for the end of the last batch is limited to this many bytes at the end of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """The entry ends where its size says. `doubt` says why more records may be lost than its head counts."""
+    """The entry ends where its size says. `doubt` says why more may be lost than the count in its header."""
 
     doubt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Swallows:
-    """The size is wrong: the next batch starts at byte `found` of the file, and `what` says how that was noticed."""
+    """The size is wrong: the next batch starts at byte `found` of the file, and `what` says how that was detected."""
 
     found: int
     what: str
@@ -64,7 +64,9 @@ class HasSize:
 
 @dataclass(frozen=True, slots=True)
 class IsCut:
-    """The entry is an append to a pre-allocated file that was cut short: from byte `end` on the file has only zeros."""
+    """The entry is an append to a pre-allocated file that was cut short: from byte `end` on, the file has only
+    zeros.
+    """
 
     end: int
 
@@ -73,7 +75,7 @@ Verdict = Stands | Swallows | HasSize | IsCut
 
 
 class Suspects:
-    """Judges the entries of one file; the caller asks in the order of the file."""
+    """Judges the entries of one file. The caller must ask in the order of the file."""
 
     def __init__(self, file: Readable, base_offset: int | None, search: BatchSearch, is_last: bool) -> None:
         """`is_last`: the log ends with this file, so its last append may be cut short."""
@@ -85,12 +87,12 @@ class Suspects:
         self._contents: EntryContent | None = None
         self._zeros: int | None = None
         self._followed = 0
-        """Entries follow one another up to this byte, whether their CRCs are right or wrong."""
+        """Entries follow one another without a gap up to this byte, regardless of their CRCs."""
         self._sound: tuple[int, bool] = -1, False
 
     def judge(self, start: int, end: int, follows_right: bool) -> Verdict:
-        """The verdict on the entry from byte `start` of the file to byte `end`. `follows_right`: it starts where an
-        entry with a right CRC ends."""
+        """The verdict on the entry from byte `start` of the file to byte `end`. `follows_right`: the previous entry has
+        a right CRC."""
         if start < self._followed:
             return Stands()
         self._search.spend(end - start)
@@ -125,8 +127,10 @@ class Suspects:
         return self._swallows(end, found)
 
     def swallows(self, start: int, end: int) -> Swallows | None:
-        """The verdict on an entry whose CRC was not computed yet: its size is wrong if a batch starts inside of it and
-        its CRC is right up to that batch. None otherwise."""
+        """The verdict on an entry whose CRC has not been computed yet.
+
+        Its size is wrong if a batch starts inside it and its CRC is right up to that batch. None otherwise.
+        """
         found = self._search.next_batch(start + 1)
         if found is None or found.position >= end or not self._search.is_batch(start, found.position - start):
             return None
@@ -140,31 +144,34 @@ class Suspects:
         return Swallows(found.position, f"its CRC is wrong, and {what}")
 
     def next_behind(self, start: int) -> FoundBatch | None:
-        """For bytes at `start` that are no whole entry: the first batch after them that is not the content of a record
-        which starts there."""
+        """The first batch after the bytes at `start`, which are not a complete entry, that is not the content of a
+        record which starts there."""
         found = self._search.next_batch(start + 1)
         if found is None or self._search.is_batch(start, found.position - start):
             return found
         return self._behind_content(start, found)
 
     def _behind_content(self, start: int, found: FoundBatch | None) -> FoundBatch | None:
-        """The first batch from `found` on that is not the content of the entry at `start`, as far as that shows."""
+        """The first batch from `found` on that is not the content of the entry at `start`, as far as this can be
+        detected.
+        """
         while found is not None and self._holds(start, found):
             found = self._search.next_batch(found.end)
         return found
 
     def _holds(self, start: int, found: FoundBatch) -> bool | None:
-        """Whether `found` is the content of the entry at `start`; None if that cannot be told, because more than its
-        head is damaged."""
+        """Whether `found` is the content of the entry at `start`; None if that is unknown, because more than its header
+        is damaged."""
         if self._contents is None or self._contents.start != start:
             self._contents = EntryContent(self._file, start, length_of(self._file), self._search.spend)
         return self._contents.covers(found.position, found.end)
 
     def cut_at(self, start: int) -> int | None:
-        """Where an append ends that was cut short, if the log ends with it: the bytes from `start` on are the beginning
-        of a batch, and after them are not bytes or only zeros. None if they are damaged.
+        """The end of an append that was cut short at the end of the log: the bytes from `start` on are the beginning of
+        a batch, and the file ends or has only zeros after them. None if they are damaged.
 
-        The caller has found no batch after `start`, and no size with which the CRC is right."""
+        The caller has found no batch after `start`, and no size for which the CRC is right.
+        """
         if not self._is_last or self._search.is_used_up:
             return None
         length = length_of(self._file)
@@ -175,7 +182,9 @@ class Suspects:
         return zeros if zeros < length and is_possible and self._is_beginning(start, zeros) else None
 
     def _cut_before(self, start: int, end: int) -> int | None:
-        """As `cut_at`, for an entry that claims to end at byte `end` of a file which goes on after it."""
+        """Like `cut_at`, for an entry that should end at byte `end` according to its size, in a file which continues
+        after that byte.
+        """
         if not self._is_last or self._search.is_used_up or end >= length_of(self._file):
             return None
         zeros = self._zeros_start()
@@ -199,10 +208,11 @@ class Suspects:
         return self._zeros
 
     def true_size(self, start: int) -> int | None:
-        """The size that makes the CRC of the entry at `start` right; None if none of the likely ones does.
+        """The size for which the CRC of the entry at `start` is right; None if it is right for none of the likely ones.
 
-        Likely sizes lead to the end of the file, to the last byte of it that is not zero, to the end of the records, or
-        differ from the size in the file by one bit."""
+        Likely sizes lead to the end of the file, to its last byte that is not zero, to the end of the records, or
+        differ from the size in the file by one bit.
+        """
         left = length_of(self._file) - start
         head = self._read(start, RECORDS_AT)
         if len(head) < _HEAD.size or head[_HEAD.size - 1] > 2:
@@ -227,8 +237,8 @@ class Suspects:
         yield from range(end, end + _MOST_ZEROS)
 
     def _stops(self, at: int, found: FoundBatch | None, most: int | None = None) -> int | None:
-        """Where the row of entries that starts at `at` ends: at or before `found`, or else at or before the end of the
-        file. It ends before an entry whose offset cannot be there. None if the row has more than `most` entries."""
+        """The end of the sequence of entries that starts at `at`: at or before `found`, or else at or before the end of
+        the file. It ends before an entry with an impossible offset. None if it has more than `most` entries."""
         stop = length_of(self._file) if found is None else found.position
         high = self._high if found is None else min(self._high, _OFFSET.unpack(self._read(found.position, 8))[0])
         hops = 0
@@ -248,9 +258,12 @@ class Suspects:
         return at
 
     def _is_behind(self, start: int, end: int, found: FoundBatch) -> bool:
-        """Whether the batch `found`, inside of an entry of which more than the size is damaged, is not the content of
-        its records: the size leads to no batch, or its offset is above theirs, and below that of the batch to which the
-        size leads."""
+        """Whether the batch `found`, inside an entry of which more than the size is damaged, is not the content of its
+        records.
+
+        It is not if the size leads to no batch, or if its offset is above those of the records and below that of the
+        batch to which the size leads.
+        """
         if end < length_of(self._file) and not self._size_at(end):
             return True
         last = self._last_offset(start)
@@ -270,7 +283,7 @@ class Suspects:
         return self._sound[1]
 
     def _size_at(self, position: int) -> int:
-        """The size of the entry at `position`; 0 if none can start."""
+        """The size of the entry at `position`; 0 if no entry can start there."""
         head = self._read(position, _HEAD.size)
         if len(head) < _HEAD.size or self._offset(position) is None:
             return 0
@@ -279,7 +292,7 @@ class Suspects:
         return ENTRY_HEAD + size if magic <= 2 and SMALLEST_SIZES[magic] <= size <= left else 0
 
     def _offset(self, position: int, low: int | None = None) -> int | None:
-        """The offset of the entry at `position`; None if the log cannot have it, or if it is below `low`."""
+        """The offset of the entry at `position`; None if it is impossible in this log, or below `low`."""
         head = self._read(position, 8)
         if len(head) < 8 or wrong_offset(head, self._base_offset) is not None:
             return None
@@ -287,7 +300,7 @@ class Suspects:
         return None if low is not None and offset < low else offset
 
     def _last_offset(self, position: int) -> int | None:
-        """The last offset of the entry at `position`; None if the log cannot have its first one."""
+        """The last offset of the entry at `position`; None if its first offset is impossible in this log."""
         if self._offset(position) is None:
             return None
         head = self._read(position, RECORDS_AT)

@@ -1,8 +1,8 @@
-"""How the transactions in a log partition ended, and where unreadable bytes may hide their outcome.
+"""Finds how the transactions in a log partition ended, and where unreadable bytes may hide their outcome.
 
-A transactional record is decided by the next control marker of its producer in the same partition, matched by producer
-id alone (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). The marker may be in a later file, so a reader
-that needs the outcome of a record before its marker comes has to collect the markers first.
+The next control marker of a record's producer in the same partition decides its transaction. Only the producer id is
+compared (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). The marker may be in a later file, so a reader
+that needs the outcome of a record earlier than that has to collect all markers first.
 """
 
 from __future__ import annotations
@@ -32,16 +32,18 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 Transaction = Literal["none", "committed", "aborted", "open", "unknown", "pending"]
 
 TRANSACTIONS: Final[tuple[Transaction, ...]] = ("none", "committed", "aborted", "open", "unknown", "pending")
-"""none: not part of a transaction. committed, aborted: its marker was read. open: the log ends before a marker.
-unknown: bytes that cannot be read, or files that were not asked for, may hide the marker. pending: part of a
-transaction, whose outcome the next control record of the producer tells."""
+"""- none: the record is not part of a transaction.
+- committed, aborted: its marker was read.
+- open: the log ends before a marker.
+- unknown: bytes that cannot be read, or files that were not requested, may hide the marker.
+- pending: the record is part of a transaction whose outcome is in the next control record of the producer."""
 
 OnHole = Callable[[int], None]
-"""Called where something cannot be read, so that a marker may be hidden: with the last offset seen before, -1 at the
-very start."""
+"""Called at each place that cannot be read, so that a marker may be missing. The argument is the last offset before the
+place, -1 at the very start."""
 
 _PLAIN_MARKER: Final = bytes.fromhex("20 00 00 00 08 0000 0000 0c 0000 00000000 00")
-"""The one record of a marker as brokers write it, of type 0 (abort) and coordinator epoch 0."""
+"""The only record of a marker as brokers write it, with type 0 (abort) and coordinator epoch 0."""
 _PLAIN_SIZE: Final = RECORDS_AT + len(_PLAIN_MARKER)
 _TYPE_AT: Final = 8
 _FIXED: Final = np.array([at for at in range(len(_PLAIN_MARKER)) if at != _TYPE_AT and not 12 <= at < 16])
@@ -49,7 +51,7 @@ _FIXED_BYTES: Final = np.frombuffer(_PLAIN_MARKER, np.uint8)[_FIXED]
 
 
 class Holes:
-    """Watches a log being read, and calls `on_hole` where something unreadable may hide a marker."""
+    """Follows the reading of a log, and calls `on_hole` at each unreadable place that may hide a marker."""
 
     def __init__(self, on_hole: OnHole) -> None:
         self._on_hole = on_hole
@@ -57,17 +59,19 @@ class Holes:
         self._told: int | None = None
 
     def add_hole(self) -> None:
-        """An unreadable place follows the records seen so far."""
+        """Note that an unreadable place follows the records seen so far."""
         if self._told != self._last:
             self._told = self._last
             self._on_hole(self._last)
 
     def seen(self, last_offset: int) -> None:
-        """Everything up to this offset was readable, except where a hole was added."""
+        """Note that everything up to this offset was readable, except where a hole was added."""
         self._last = max(self._last, last_offset)
 
     def watched(self, log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFile, Vetted]]:
-        """The chunks of all files of a log (`read_vetted`). A hole is added before any chunk after it comes."""
+        """The chunks of all files of a log (`read_vetted`). A hole is reported before any chunk after it is
+        returned.
+        """
 
         def watch(finding: Finding) -> None:
             if finding.severity == "damage":
@@ -104,7 +108,7 @@ class Holes:
         self.seen(int(behind[-1]))
 
     def _read_control_batch(self, chunk: Chunk, at: int) -> bool:
-        """Whether the batch could be read to its end."""
+        """Read the markers of a control batch. Returns whether it could be read to its end."""
         start = int(chunk.entries[at])
         entry = chunk.data[start : start + int(chunk.sizes[at])]
         batch = read_head(entry, 0, 0)
@@ -113,7 +117,7 @@ class Holes:
         try:
             for record in read_records(batch, content.data):
                 marker = read_marker(record.key, record.value)
-                # The first marker decides what was open: `CoordinatorLoaderImpl` replays markers in order.
+                # Only the first marker decides the open transaction: `CoordinatorLoaderImpl` replays markers in order.
                 if not decided and marker.control is not None:
                     self._add_marker(record.offset, batch, marker)
                     decided = True
@@ -122,17 +126,18 @@ class Holes:
         return content.failure is None
 
     def _add_marker(self, offset: int, batch: BatchHead, marker: ControlMarker) -> None:
-        """Keep nothing: this reader only finds out whether markers can be read."""
+        """Do nothing: this class only checks whether markers can be read."""
 
     def _add_plain_markers(self, vetted: Vetted, entries: INT64) -> None:
-        """The same for many at once."""
+        """Do nothing, like `_add_marker`, for many markers at once."""
 
 
 class TransactionIndex(Holes):
-    """The markers of one log partition, and the places where one may be missing.
+    """The markers of one log partition, and the places at which one may be missing.
 
-    The first call of `state` collects them, in a pass of its own over all files of `log`. There is no earlier sign that
-    a log has transactions: a head that would say so may be damaged."""
+    The first call of `state` collects them in a separate pass over all files of `log`. Nothing shows earlier whether a
+    log has transactions, because the header that would say so may be damaged.
+    """
 
     def __init__(self, log: OpenLog | None = None) -> None:
         self._not_looked_up = log
@@ -144,7 +149,7 @@ class TransactionIndex(Holes):
         insort(self._markers.setdefault(producer_id, []), (offset, ended))
 
     def state(self, producer_id: int, offset: int) -> Transaction:
-        """The outcome of the transaction that the producer had open at `offset`."""
+        """The outcome of the transaction that was open at `offset` for the producer."""
         if self._not_looked_up is not None:
             log, self._not_looked_up = self._not_looked_up, None
             for _ in self.watched(log, _ignore):
@@ -167,17 +172,17 @@ class TransactionIndex(Holes):
 
 
 def index_transactions(log: OpenLog) -> TransactionIndex:
-    """The markers of all files of `log`. Reading the records reports the findings."""
+    """The markers of all files of `log`. Findings are reported only when the records are read."""
     return TransactionIndex(log)
 
 
 def _ignore(finding: Finding) -> None:
-    """Findings are reported by whoever reads the records."""
+    """Ignore a finding: it is reported when the records are read."""
 
 
 def _are_plain(vetted: Vetted, entries: INT64) -> FLAGS:
-    """Which control batches hold one marker in exactly the bytes that brokers write, so that nobody has to parse
-    them."""
+    """Flags for control batches that contain one marker in exactly the bytes that brokers write, which need not be
+    parsed."""
     chunk, heads = vetted.chunk, vetted.heads
     plain: FLAGS = (
         (chunk.sizes[entries] == _PLAIN_SIZE)

@@ -1,6 +1,6 @@
-"""The records of many magic 2 batches at once: every step is one numpy expression over all of them.
+"""Parses the records of many magic 2 batches at once: every step is one numpy expression over all of them.
 
-A batch with anything unusual in it, records with headers included, is refused as a whole: `batches` reads it record by
+A batch with anything unusual in it, including record headers, is refused as a whole. Then `batches` reads it record by
 record and says what is wrong with it.
 """
 
@@ -17,17 +17,17 @@ from kafka_records_engine.log.reading._scanning import PAD
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 SMALLEST_RECORD: Final = 7
-"""Bytes of a record with null key and value: no batch holds more records than fit into its bytes at this size."""
+"""The size in bytes of a record with null key and value. A batch cannot contain more records than fit at this size."""
 
 _FEW: Final = 64
-"""For fewer batches than this, hopping from record to record in Python is faster than a vector step."""
+"""For fewer batches than this, a Python loop from record to record is faster than vector steps."""
 
 _INT32: Final = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """Vectors with an element per record; `refused` has the indexes of the batches that must be read record by
+    """Vectors with an element per record. `refused` has the indexes of the batches that must be read record by
     record."""
 
     refused: INT64
@@ -41,7 +41,9 @@ class Parsed:
 
 
 def parse(arena: bytes, starts: INT64, ends: INT64, counts: INT64) -> Parsed:
-    """The records of batches whose record bytes lie at `starts` to `ends` of `arena`, `counts` of them in each."""
+    """Parse the records of batches. The record bytes of each are at `starts` to `ends` of `arena`, with `counts`
+    records.
+    """
     data = np.frombuffer(arena, np.uint8)
     refused = np.zeros(len(starts), np.bool_)
     at = _record_starts(arena, data, starts, ends, counts, refused)
@@ -53,14 +55,17 @@ def parse(arena: bytes, starts: INT64, ends: INT64, counts: INT64) -> Parsed:
 
 
 def parse_some(arena: bytes, starts: list[int]) -> Parsed:
-    """Some records of one batch, which start at `starts` and fill `arena` up to its padding."""
+    """Parse some records of one batch, which start at `starts` and fill `arena` up to its padding."""
     at = np.array(starts, np.int64)
     return _fields(np.frombuffer(arena, np.uint8), at, np.zeros(len(at), np.int64), np.zeros(1, np.bool_))
 
 
 def cut(data: bytes, at: int, end: int, most: int, most_bytes: int) -> tuple[list[int], int] | None:
-    """Where the next records start and where the last of them ends: at least one record, at most `most`, in little more
-    than `most_bytes` bytes. None if they do not fit before `end`."""
+    """The starts of the next records, and the end of the last of them.
+
+    These are at least one and at most `most` records, in not many more than `most_bytes` bytes. None if they do not fit
+    before `end`.
+    """
     places: list[int] = []
     stop = at + most_bytes
     while len(places) < most and at < stop:
@@ -77,7 +82,7 @@ def cut(data: bytes, at: int, end: int, most: int, most_bytes: int) -> tuple[lis
 
 def _fields(data: NDArray[np.uint8], at: INT64, batch: INT64, refused: FLAGS) -> Parsed:
     cap = len(data) - PAD + 1
-    """Positions are cut off here; those of sound records stay below it."""
+    """Positions are limited to this value; those of sound records are below it."""
     bad = np.zeros(len(at), np.bool_)
 
     def number(position: INT64, longest: int = 5) -> tuple[INT64, INT64]:
@@ -108,7 +113,7 @@ def _fields(data: NDArray[np.uint8], at: INT64, batch: INT64, refused: FLAGS) ->
 def _record_starts(
     arena: bytes, data: NDArray[np.uint8], starts: INT64, ends: INT64, counts: INT64, refused: FLAGS
 ) -> INT64:
-    """Where every record starts; batches whose records do not fill them exactly are marked in `refused`."""
+    """The start of every record. Batches whose records do not fill them exactly are marked in `refused`."""
     first = np.concatenate(([0], np.cumsum(counts)))
     found = np.zeros(int(first[-1]), np.int64)
     position = starts.copy()
@@ -127,7 +132,7 @@ def _record_starts(
             active, behind = active[~wrong], behind[~wrong]
         position[active] = behind
         level += 1
-        # Stop before the end of the batch: a record after it would be read from the bytes of the next batch.
+        # Stop at the end of the batch: a record after it would be read from the bytes of the next batch.
         more = counts[active] > level
         short = more & (behind >= ends[active])
         if short.any():
@@ -145,7 +150,7 @@ def _record_starts(
 
 
 def _hop(arena: bytes, at: int, end: int, count: int) -> tuple[list[int], int] | None:
-    """The starts of `count` records from `at` on and where the last one ends; None if they do not fit."""
+    """The starts of `count` records from `at` on, and the end of the last one; None if they do not fit."""
     places: list[int] = []
     append = places.append
     for _ in range(count):

@@ -1,16 +1,16 @@
-"""Which entries of a log can be trusted: those with a right CRC and a plausible offset.
+"""Decides which entries of a log can be trusted: those with a right CRC and a plausible offset.
 
-The offset of an entry is outside its CRC, so only its surroundings tell whether it is right:
+The CRC of an entry does not cover its offset, so only the neighbouring entries and files show whether it is right:
 
-- A file holds fewer than 2^31 offsets, from the one in its name up to the name of the next file of the log. So a jump
-  of 2^31 or more is found even in the last batch of a log. A smaller jump there looks like the gap that a cleaner
-  leaves.
-- Offsets grow from batch to batch. If they go back, the batch that does not fit between its neighbours is wrong; if
-  each of two batches would fit, the one that jumps ahead is. If offsets go back and continue to grow from there, no
-  single batch is to blame: this is reported, and the records are returned with the offsets they have.
+- A file contains fewer than 2^31 offsets, from the one in its name up to the name of the next file of the log. So a
+  jump of 2^31 or more is detected even in the last batch of a log. A smaller jump there looks like the gap that a
+  cleaner leaves.
+- Offsets grow from batch to batch. If they go back, the batch that does not fit between its neighbours is wrong. If
+  both would fit, the one that jumps ahead is wrong. If offsets go back and continue to grow from there, no single batch
+  is wrong: this is reported, and the records are returned with the offsets they have.
 - A batch that is in two files of the log is returned once, without a finding (`_overlaps`).
 
-Both readers and the search for transaction markers read entries through here, so that they agree.
+Both readers and the search for transaction markers get entries from this module, so that they agree.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from kafka_records_engine.log.reading._scanning import Chunk, read_chunks
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _MOST_AHEAD: Final = 4
-"""At most N chunks are in memory while the two entries after the last one of a chunk are looked for."""
+"""The largest number of chunks in memory while the two entries after the last one of a chunk are looked up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vetted:
-    """A chunk with the indexes of its usable entries, and findings by the index of their entry: about entries that are
-    not usable, or odd ones that are."""
+    """A chunk with the indexes of its usable entries, and findings by the index of their entry: about unusable entries,
+    and about usable ones that are unusual."""
 
     chunk: Chunk
     heads: Heads
     usable: INT64
     findings: dict[int, Finding]
     repeated: INT64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Indexes of entries that are sound, and that an earlier file has given already."""
+    """Indexes of sound entries that an earlier file has already delivered."""
 
     def head(self, at: int) -> BatchHead:
-        """The head of the entry with index `at`."""
+        """The header of the entry with index `at`."""
         start = int(self.chunk.entries[at])
         return read_head(self.chunk.data, start, self.chunk.position + start)
 
 
 def placed(log: OpenLog) -> Iterator[tuple[SegmentFile, bool, int | None]]:
-    """Each file of a log, whether the log ends with it, and the offset in the name of the next file."""
+    """For each file of a log: the file, whether the log ends with it, and the offset in the name of the next file."""
     for number, segment in enumerate(log.segments):
         is_last = segment is log.segments[-1] and not log.ends_early
         later = (each.base_offset for each in log.segments[number + 1 :] if each.base_offset is not None)
@@ -66,10 +66,10 @@ def placed(log: OpenLog) -> Iterator[tuple[SegmentFile, bool, int | None]]:
 
 
 def read_vetted(log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFile, Vetted]]:
-    """The chunks of all files of a log, or of those that may hold the offsets of `log.only`.
+    """The chunks of all files of a log, or only of those that may contain the offsets of `log.only`.
 
-    `on_finding` gets the findings about files and about bytes between entries, when reading gets there. Findings about
-    an entry come with its chunk.
+    `on_finding` is called with the findings about files and about bytes between entries, when reading gets there.
+    Findings about an entry are part of its chunk.
     """
     before: tuple[str, int] | None = None
     overlaps = Overlaps(log.segments)
@@ -114,9 +114,9 @@ def _given_once(overlaps: Overlaps, segment: SegmentFile, vetted: Vetted, up_to:
 
 
 def _within(only: OffsetRange, vetted: Vetted) -> Vetted:
-    """A chunk with only those usable entries that may hold an offset of the range; the others count as `repeated`.
+    """A chunk reduced to the usable entries that may contain an offset of the range; the others count as `repeated`.
 
-    Entries that cannot be used concern the range unless one that can be used lies between them and the range.
+    Unusable entries concern the range, unless a usable entry lies between them and the range.
     """
     heads, usable = vetted.heads, vetted.usable
     # The header of an old message or wrapper contains only its last offset, so its records decide.
@@ -151,7 +151,9 @@ class _Entry(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """A chunk, its heads, the entries whose own bytes are right, and the findings about what is before the chunk."""
+    """A chunk, its headers, the entries that are right by their own bytes, and the findings about places before the
+    chunk.
+    """
 
     chunk: Chunk
     heads: Heads
@@ -160,7 +162,7 @@ class _Pending(NamedTuple):
 
 
 class _Vetting:
-    """Vets one file, chunk by chunk; `last` is the highest offset of a usable entry so far."""
+    """Checks the entries of one file, chunk by chunk. `last` is the highest offset of a usable entry so far."""
 
     def __init__(
         self, segment: SegmentFile, is_last: bool, limit: int | None, on_finding: OnFinding, overlaps: Overlaps
@@ -168,7 +170,7 @@ class _Vetting:
         self.last: int | None = None
         self.damaged = False
         self.end: int | None = None
-        """The offset after the end of the log, where it is known."""
+        """The offset after the end of the log, if it is known."""
         self._segment = segment
         self._is_last = is_last
         self._on_finding = on_finding
@@ -198,7 +200,7 @@ class _Vetting:
         self._hand_over(found)
 
     def report_gap(self, limit: int, on_finding: OnFinding, only: OffsetRange | None) -> None:
-        """Report the offsets that are missing before the next file, whose name is `limit`, if they concern the
+        """Report the offsets that are missing before the next file, which starts at `limit`, if they concern the
         range."""
         first = self._low if self.last is None else self.last + 1
         if first >= limit or not (only is None or only.has_gap(first, limit)):
@@ -216,7 +218,7 @@ class _Vetting:
             self._on_finding(finding)
 
     def _next(self, chunks: Iterator[Chunk], found: list[Finding]) -> _Pending | None:
-        """The next chunk, with the findings about what is before it."""
+        """The next chunk, with the findings about places before it."""
         chunk = next(chunks, None)
         if chunk is None:
             return None
@@ -284,7 +286,7 @@ class _Vetting:
         return not bool((far if self._started else far[1:]).any())
 
     def _refused(self, vetted: Vetted, entries: list[_Entry]) -> list[int]:
-        """The indexes of entries whose offsets do not fit between those around them; adds the findings about them."""
+        """The indexes of entries whose offsets do not fit between their neighbours. Adds the findings about them."""
         refusals: list[int] = []
         before, started, path = self._before, self._started, self._segment.path
         for number, at in enumerate(vetted.usable.tolist()):
@@ -296,14 +298,14 @@ class _Vetting:
                 if behind is not None and entry.last < behind.offset <= before:
                     vetted.findings[at] = disorder(path, vetted.head(at), before)
                 else:
-                    what = f"its offset is not above the {before} before it"
+                    what = f"its offset is not above the previous offset {before}"
             elif behind is not None and _jumps_ahead(before, entry, behind, second):
-                what = f"its offset is not below the {behind.offset} after it"
+                what = f"its offset is not below the next offset {behind.offset}"
             elif self._segment.base_offset is None and started and entry.offset - before >= SPAN:
                 if behind is not None and entry.last < behind.offset < entry.last + SPAN:
                     vetted.findings[at] = disorder(path, vetted.head(at), before)
                 else:
-                    what = f"its offset is 2^31 or more above the {before} before it"
+                    what = f"its offset is 2^31 or more above the previous offset {before}"
             if what is None:
                 before, started = entry.last, True
             else:
@@ -318,7 +320,7 @@ def _entries(heads: Heads, indexes: INT64) -> list[_Entry]:
 
 
 def _jumps_ahead(before: int, entry: _Entry, behind: _Entry, second: _Entry | None) -> bool:
-    """Whether `entry`, and not the one `behind` it, has the wrong one of two offsets that overlap."""
+    """Whether, of two entries with overlapping offsets, `entry` has the wrong one, and not `behind`, the next one."""
     if not before < behind.offset <= entry.last:
         return False
     room = behind.offset - before - 1

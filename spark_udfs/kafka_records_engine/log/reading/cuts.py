@@ -1,8 +1,8 @@
-"""Offsets at which a log can be split among several readers, by the number of bytes between them.
+"""Finds offsets at which a log can be split among several readers, by the number of bytes between them.
 
-The names of files give their first offsets at no cost. If a file is larger than a part, only the heads of its batches
-are read. A cut may be at any offset, since readers of ranges give each offset once; a good one lies between two
-batches, and leaves as many bytes on either side as it should.
+The names of files contain their first offsets, so nothing has to be read for them. Only if a file is larger than a
+part, the headers of its batches are read. A log may be cut at any offset, because readers of ranges return each offset
+once. A good cut is between two batches, and gives the parts the intended sizes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from kafka_records_engine.log.files.discovery import FoundLog
 
 _HEAD: Final = Struct(">qi")
-"""Offset and size, the ENTRY_HEAD bytes of every entry."""
+"""Offset and size, the first ENTRY_HEAD bytes of every entry."""
 _PIECE: Final = 1024 * 1024
 
 
 def cuts_of(log: FoundLog, size: int) -> list[int]:
     """Offsets, ascending, at which a log can be cut into parts of about `size` bytes.
 
-    There are none if names of files are not offsets. A damaged file is not cut after the damage; files that are not on
-    this machine are not cut at all, because that would fetch them.
+    The list is empty if names of files are not offsets. A damaged file is not cut after the damage. Files that are not
+    on this machine are not cut at all, because their bytes would have to be fetched.
     """
     found: list[int] = []
     with open_log(log) as opened:
@@ -57,7 +57,7 @@ def cuts_of(log: FoundLog, size: int) -> list[int]:
 
 
 def _entries(file: FrozenFile) -> Iterator[tuple[int, int]]:
-    """Where each entry is and the offset that it starts with, as far as one follows the other."""
+    """Position and first offset of each entry, as long as they follow one another in order."""
     position, last = 0, -1
     begin, piece = 0, b""
     while True:

@@ -1,8 +1,8 @@
-"""Reading record sets as brokers send them: bytes of a log from the batch that holds an offset on.
+"""Reads record sets as brokers send them: bytes of a log, starting with the batch that contains an offset.
 
-A record set is a piece of a segment file, and mostly ends in the middle of a batch. It is read by the same code as a
-file (entries, checksums, offsets, blocks), so damage is found and control records are seen. A batch at the end of a
-piece that cannot be judged yet is left to the next piece.
+A record set is a piece of a segment file, and usually ends in the middle of a batch. It is read by the same code as a
+file (entries, checksums, offsets, blocks), so damage and control records are detected. A batch at the end of a piece
+that cannot be judged yet is left for the next piece.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kafka_records_engine.log.reading._vetting import Vetted
 from kafka_records_engine.log.reading.raw_rows import RowColumns
 
 _KEPT: Final = 1000
-"""At most N batches are remembered because of a finding about them."""
+"""The largest number of batches that are remembered because of a finding about them."""
 
 
 class _Held(BytesIO):
@@ -40,12 +40,10 @@ class _Held(BytesIO):
 class RecordSets:
     """Turns the record sets of one log partition, in the order of their offsets, into rows.
 
-    Parameters
-    ----------
-    columns
+    Parameters ---------- columns
         Names of columns of RAW_SCHEMA.
     on_finding
-        Gets the damage in bytes; `file` is the place that was given to `take`.
+        Called with the damage in the bytes. The `file` of a finding is the `place` argument of `take`.
     on_hole
         As for `reading.read_partition`.
     """
@@ -75,8 +73,8 @@ class RecordSets:
     def take(self, data: bytes, place: str, position: int, log_end: int) -> Taken:
         """The content of a record set that was fetched at the offset `position` of a log.
 
-        `log_end` is the high watermark that came with it. Batches that follow one another without a gap may be beyond
-        it: a broker notes its high watermark before it reads the records (`Partition.readRecords`).
+        `log_end` is the high watermark in the same response. Batches that follow one another without a gap may be
+        beyond it, because a broker notes its high watermark before it reads the records (`Partition.readRecords`).
         """
         self._number += 1
         self._news = self._repeats = 0
@@ -88,7 +86,7 @@ class RecordSets:
     # -- nothing wrong -------------------------------------------------------------------------------------------------
 
     def _sound(self, data: bytes, place: str, position: int, log_end: int) -> Taken | None:
-        """The content if nothing about it is odd, which is nearly always so; None otherwise."""
+        """The content if nothing is unusual about it, which is nearly always so; None otherwise."""
         whole = data + bytes(PAD)
         entries, end = entries_of(whole, 0, len(data))
         if not len(entries) or nonsense_at(whole, end, len(data)) is not None:
@@ -110,8 +108,8 @@ class RecordSets:
             return None
         count = len(entries)
         if count > 1 and int(offsets[-1]) != int(lasts[-2]) + 1:
-            # No CRC covers the offset of a batch. Only the batches after it show whether this one is damaged or a
-            # cleaner removed the records before it. It can be checked as the first batch of the next record set.
+            # No CRC covers the offset of a batch. Only the batches after it show whether this offset is damaged or a
+            # cleaner removed the records before it. The batch can be checked as the first one of the next record set.
             count -= 1
             heads = Heads(Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {}))
         chunk = Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {})
@@ -159,9 +157,12 @@ class RecordSets:
 
 
 class Taken:
-    """The content of a record set. `rows` gives record batches; `behind` is the offset to go on from, None if no batch
-    could be used. `is_cut`: none could be used because the fetch asked for too few bytes. `rest` is the number of bytes
-    after the last whole batch: the start of another one."""
+    """The content of a record set.
+
+    `rows` yields record batches. `behind` is the offset to continue from; None if no batch could be used, and then
+    `is_cut` says whether that is because the fetch asked for too few bytes. `rest` is the number of bytes after the
+    last complete batch: the start of another one.
+    """
 
     __slots__ = ("behind", "is_cut", "rest", "rows")
 
@@ -173,7 +174,7 @@ class Taken:
 
 
 def _end_of_run(data: bytes, position: int) -> int:
-    """The end of the batches that follow one another without a gap from `position` on, each with the right CRC."""
+    """The end of the sequence of batches without a gap from `position` on, each with a right CRC."""
     whole = data + bytes(PAD)
     entries, end = entries_of(whole, 0, len(data))
     right = right_crcs(whole, entries, end)
@@ -186,10 +187,10 @@ def _end_of_run(data: bytes, position: int) -> int:
 
 
 def _without_cut(data: bytes) -> bytes:
-    """A record set without the batch at its end that the limit of bytes cut off; the broker sends it again.
+    """A record set without the batch at its end that the byte limit cut off; the broker sends that batch again.
 
-    A batch that claims more bytes than there are is damaged, and not cut off, if sound batches follow it, or if nothing
-    precedes it and its bytes are not the beginning of a batch.
+    If a batch should have more bytes than exist, it is damaged and not cut off if sound batches follow it, or if
+    nothing precedes it and its bytes are not the beginning of a batch.
     """
     whole, held = data + bytes(PAD), BytesIO(data)
     suspects = Suspects(held, None, BatchSearch(held, None), is_last=True)
@@ -203,8 +204,8 @@ def _without_cut(data: bytes) -> bytes:
 
 
 def _from(vetted: Vetted, position: int) -> Vetted:
-    """Leave out batches before an offset, which were given already. A broker that looks for an offset may start too
-    early where the offset of a batch is damaged."""
+    """Leave out batches before an offset, which were already delivered. A broker that searches for an offset may start
+    too early if the offset of a batch is damaged."""
     usable = vetted.usable
     wanted = usable[vetted.heads.last_offset[usable] >= position]
     return Vetted(vetted.chunk, vetted.heads, wanted, vetted.findings, vetted.repeated)

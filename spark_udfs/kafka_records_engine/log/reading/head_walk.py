@@ -1,7 +1,7 @@
-"""The heads of the batches of a log from one offset on, without the records between them.
+"""Reads the headers of the batches of a log from an offset on, without their records.
 
-Small batches are read many at a time, since a head here and there would cost more; of large ones only the head is read,
-and of control batches the marker.
+Small batches are read many at a time, because reading single headers would cost more. Of large ones only the header is
+read, and of control batches also the marker.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _CHUNK: Final = 1024 * 1024
 _LARGE: Final = 8 * 1024
-"""Batches that are larger on average are not worth reading for their heads."""
+"""If batches are larger than this on average, only their headers are read."""
 _MARKER: Final = 78
-"""The bytes of a control batch as brokers write it: a head and one marker (`EndTransactionMarker`)."""
+"""The size of a control batch as brokers write it: a header and one marker (`EndTransactionMarker`)."""
 _STRIDE: Final = _MARKER + 2
 _MARKER_TYPE: Final = RECORDS_AT + 8
 _SOME: Final = 64
-"""Heads of large batches that are looked at before the sizes are judged again."""
+"""The number of headers of large batches that are read before the average size is checked again."""
 _SIZE: Final = Struct(">i")
 
 COMMIT: Final = 1
@@ -48,22 +48,23 @@ NO_MARKER: Final = -1
 
 @dataclass(slots=True)
 class WalkedHeads:
-    """Heads of batches in the order of the log, an element each; `trouble` where the walk ended early."""
+    """The headers of batches in the order of the log, one element each. `trouble` says why reading ended early."""
 
     base: INT64
     last: INT64
     count: INT64
-    """Records; of an old wrapper of compressed messages, the offsets from the entry before it."""
+    """The number of records. For an old wrapper of compressed messages, the number of offsets since the previous
+    entry."""
     is_control: FLAGS
     is_transactional: FLAGS
     marker: INT64
-    """COMMIT or ABORT for the marker of a transaction, NO_MARKER for all else."""
+    """COMMIT or ABORT for the marker of a transaction, otherwise NO_MARKER."""
     producer: INT64
     first_timestamp: INT64
-    """Of the first record; -1 if the head does not say."""
+    """The time of the first record; -1 if the header does not contain it."""
     max_timestamp: INT64
     is_append_time: FLAGS
-    """Whether all records have `max_timestamp`."""
+    """Whether all records have the time `max_timestamp`."""
     trouble: str | None = None
     place: tuple[str, int] | None = None
     """The file and the byte of the trouble."""
@@ -80,9 +81,9 @@ class _Trouble(Exception):
 
 
 def walk(opened: OpenLog, folder: Place | None, start: int, end: int, *, most: int | None = None) -> WalkedHeads:
-    """The heads of all batches with offsets from `start` up to `end`, or of the first `most` of them, about.
+    """The headers of all batches with offsets from `start` up to `end`, or about the first `most` of them.
 
-    CRCs are not checked: they are over the records. Bytes that cannot be a batch end the walk.
+    CRCs are not checked, because they cover the records. Reading ends at bytes that cannot be a batch.
     """
     parts: list[WalkedHeads] = []
     trouble, place, found = None, None, 0
@@ -110,7 +111,7 @@ def walk(opened: OpenLog, folder: Place | None, start: int, end: int, *, most: i
 def _walked(
     segment: SegmentFile, folder: Place | None, start: int, stop: int, most: int | None
 ) -> Iterator[WalkedHeads]:
-    """The heads in one file, of batches with offsets from `start` up to `stop`, or up to the last byte of the file."""
+    """The headers in one file, of batches with offsets from `start` up to `stop`, or up to the end of the file."""
     file = segment.file
     if file is None:
         raise _Trouble(segment.trouble, 0)
@@ -134,7 +135,7 @@ def _walked(
         if falls.size:
             is_wanted[falls[0] :] = False
             yield _chosen(part, is_wanted)
-            raise _Trouble("its offsets are not above those before it", _position_in(chunk, int(falls[0]), position))
+            raise _Trouble("the offsets are not above those before them", _position_in(chunk, int(falls[0]), position))
         previous = int(part.last[-1])
         is_large = behind - position > _LARGE * len(part)
         position = behind
@@ -144,7 +145,7 @@ def _walked(
 
 
 def _start(segment: SegmentFile, file: LogFile, folder: Place | None, offset: int) -> int:
-    """The position of a batch at or before the one that holds `offset`; 0 where the index does not say."""
+    """The position of the batch that contains `offset`, or of an earlier one; 0 if the index has no entry for it."""
     if offset <= (segment.base_offset or 0):
         return 0
     position = OffsetIndex(segment, folder).position_of(offset)
@@ -166,7 +167,7 @@ def _whole_entries(file: LogFile, position: int) -> tuple[Chunk, int]:
 
 
 def _single_heads(file: LogFile, position: int, length: int) -> tuple[Chunk, int]:
-    """The heads of some batches, concatenated, without the bytes between them."""
+    """The headers of some batches, concatenated, without the bytes between them."""
     pieces: list[bytes] = []
     sizes: list[int] = []
     while len(pieces) < _SOME:
@@ -193,7 +194,7 @@ def _position_in(chunk: Chunk, number: int, position: int) -> int:
 
 
 def _claimed(file: LogFile, position: int) -> int:
-    """The bytes that a batch has by its head."""
+    """The size of a batch according to its header."""
     file.seek(position + ENTRY_HEAD - _SIZE.size)
     size = file.read(_SIZE.size)
     return ENTRY_HEAD + int(_SIZE.unpack(size)[0]) if len(size) == _SIZE.size else ENTRY_HEAD
@@ -242,7 +243,7 @@ def _old_timestamp(chunk: Chunk, number: int) -> int:
 
 
 def _markers(chunk: Chunk, heads: Heads, file: LogFile) -> INT64:
-    """What each control batch says about its transaction."""
+    """For each control batch, the end of its transaction."""
     markers = np.full(len(chunk.entries), NO_MARKER, np.int64)
     ends = np.flatnonzero(heads.is_control & heads.is_transactional)
     is_plain = (chunk.sizes[ends] == _MARKER) & (heads.codec[ends] == 0) & (heads.count[ends] == 1)

@@ -1,6 +1,6 @@
-"""Where a log ends, from the headers of its last batches; records are not read.
+"""Finds the end of a log from the headers of its last batches, without reading records.
 
-Entries follow one another without a gap, so hopping from size to size finds the last one. The offset index next to a
+Entries follow one another without a gap, so the sizes in their headers lead to the last one. The offset index next to a
 segment file says where to start, a few kilobytes before its end (`OffsetIndex`).
 """
 
@@ -18,29 +18,32 @@ from kafka_records_engine.log.reading._scanning import PAD, entries_of, next_off
 from kafka_records_engine.log.reading._suspects import Suspects
 
 _WINDOW: Final = 16 * 1024
-"""Bytes that are read at once: many small batches, and not much of a large one."""
+"""The number of bytes that are read at once: many small batches, and not much of a large one."""
 _HEAD: Final = 61
 _TO_MAGIC: Final = 17
 _SIZE: Final = Struct(">i")
 
 
 class LogEnd(NamedTuple):
-    """Where a log ends."""
+    """The end of a log."""
 
     offset: int
-    """The offset after the last entry that is whole and has a right CRC; that in the name of the file if there is
-    none."""
+    """The offset after the last complete entry with a right CRC. If there is no such entry, the offset in the name of
+    the file."""
     rest_at: int | None = None
-    """Where bytes start after that entry that are no whole entry, and more than zeros of a pre-allocated file."""
+    """The position, after that entry, of bytes that are not a complete entry and not only zeros of a pre-allocated
+    file."""
     is_cut: bool = False
-    """Whether they are the beginning of an entry: an append that was cut short."""
+    """Whether these bytes are the beginning of an entry, from an append that was cut short."""
     timestamp_ms: int | None = None
-    """The latest time of a record in that entry, in milliseconds since 1970; None if there is none."""
+    """The latest time of a record in the last entry, in milliseconds since 1970; None if there is none."""
 
 
 def end_of(segment: SegmentFile, folder: Place | None = None) -> LogEnd | None:
-    """The end of the last file of a log. `folder` is where the offset index may be. None for a file that could not be
-    opened. Raises OSError."""
+    """The end of the last file of a log. `folder` may contain its offset index.
+
+    None for a file that could not be opened. Raises OSError.
+    """
     file = segment.file
     if file is None:
         return None
@@ -48,7 +51,7 @@ def end_of(segment: SegmentFile, folder: Place | None = None) -> LogEnd | None:
     end = segment.base_offset or 0
     latest = None if last is None else last.timestamp_ms
     if last is not None:
-        # If an entry is invalid, the careful reader finds out what is usable.
+        # If an entry is invalid, the careful reader finds out which entries are usable.
         end = last.behind if _is_right(file, last) else max(next_offset(segment), end)
     if at >= length_of(file) or zeros_end(file, at) >= length_of(file):
         return LogEnd(end, timestamp_ms=latest)
@@ -60,12 +63,12 @@ class _Entry(NamedTuple):
     position: int
     size: int
     behind: int
-    """The offset after its last record."""
+    """The offset after the last record of the entry."""
     timestamp_ms: int
 
 
 def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> tuple[_Entry | None, int]:
-    """The last whole entry at `position` or after it, and where what comes after the last of them starts."""
+    """The last complete entry at `position` or after it, and the position after it."""
     length = length_of(file)
     last: tuple[int, int] | None = None
     while True:
@@ -77,7 +80,7 @@ def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> tuple[_En
             trouble = nonsense_at(window, at, len(window))
             size = ENTRY_HEAD + int(_SIZE.unpack_from(window, at + 8)[0])
             if trouble is None and position + at + size > length:
-                trouble = "it is cut short"
+                trouble = "the entry is cut short"
             if trouble is None:
                 last = position + at, size
                 at += size
@@ -96,7 +99,7 @@ def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> tuple[_En
 
 
 def _behind_trouble(segment: SegmentFile, file: LogFile, position: int) -> int | None:
-    """Where the next batch starts after a place at which none can; None at the end of the file."""
+    """The start of the next batch after a place at which none can start; None at the end of the file."""
     length = length_of(file)
     if position >= length or zeros_end(file, position) >= length:
         return None
@@ -113,8 +116,8 @@ def _is_right(file: LogFile, entry: _Entry) -> bool:
 
 
 def indexed_position(segment: SegmentFile, folder: Place | None, most: int | None = None) -> int:
-    """The position of the last batch that the offset index names, or of the last one at `most` or before it; 0 if there
-    is no index, or one of another file."""
+    """The position of the last batch in the offset index, or of its last batch at `most` or before. 0 if there is no
+    index, or the index belongs to another file."""
     entry = OffsetIndex(segment, folder).last_entry(most)
     if entry is None or segment.file is None:
         return 0

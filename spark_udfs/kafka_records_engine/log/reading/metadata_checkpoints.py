@@ -1,9 +1,9 @@
-"""Checkpoints of the metadata log: files `<offset>-<epoch>.checkpoint` with the state that a controller had.
+"""Reads checkpoints of the metadata log: files `<offset>-<epoch>.checkpoint` with a controller's state.
 
 A checkpoint is a file of record batches with offsets of its own, which begin at 0. The first batch is a control batch
-with the snapshot's header, the last one has the footer: a file without it is not whole. The name says after which
-offset of the log and in which epoch the state was so (`Snapshots.parse`, `RecordsSnapshotReader`; KIP-630). When a
-controller has such a file it may delete the beginning of the log.
+with the snapshot's header, the last one contains the footer: a file without a footer is incomplete. The name contains
+the offset of the log and the epoch after which this was the state (`Snapshots.parse`, `RecordsSnapshotReader`;
+KIP-630). A controller that has such a file may delete the beginning of the log.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Checkpoint:
     end_offset: int
     """The state is that of the log below this offset."""
     rows: tuple[Any, ...]
-    """`pyarrow.RecordBatch`es with the columns that were asked for; `offset` counts in the file."""
+    """`pyarrow.RecordBatch`es with the requested columns. `offset` is counted within the file."""
 
 
 def checkpoint_names(folder: Place) -> list[tuple[int, int, str]]:
@@ -58,8 +58,11 @@ def checkpoint_names(folder: Place) -> list[tuple[int, int, str]]:
 def checkpoint_from(
     folder: Place, first: int, columns: tuple[str, ...]
 ) -> tuple[Checkpoint | None, tuple[Finding, ...]]:
-    """The earliest sound checkpoint that holds the state of a log below `first` or later, and what is wrong with those
-    before it: damage, or a note where a later one has the same state. The earliest leaves out least of the history."""
+    """The earliest sound checkpoint with the state of a log below `first` or later, and findings about earlier ones.
+
+    A finding is damage, or a note if a later checkpoint has the same state. The earliest checkpoint is chosen because
+    it leaves out the least of the history.
+    """
     findings: list[Finding] = []
     try:
         names = checkpoint_names(folder)
@@ -82,10 +85,10 @@ def checkpoint_from(
 
 
 def _rows(data: bytes, path: str, columns: tuple[str, ...]) -> tuple[Any, ...]:
-    """The records of a checkpoint. Raises BrokenRecordsError for one that is damaged or not whole."""
+    """The records of a checkpoint. Raises BrokenRecordsError if it is damaged or incomplete."""
     kinds = _control_kinds(data)
     if not kinds or kinds[0] != _HEADER:
-        raise BrokenRecordsError("this does not begin with the header of a snapshot")
+        raise BrokenRecordsError("the file does not begin with the header of a snapshot")
     if kinds[-1] != _FOOTER:
         raise BrokenRecordsError("the footer of the snapshot is missing: the file is cut short")
     found: list[Finding] = []
@@ -98,8 +101,8 @@ def _rows(data: bytes, path: str, columns: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def _control_kinds(data: bytes) -> list[int | None]:
-    """For the first batch and the last one: the type of the control record that it begins or ends with, None for a
-    batch of other records."""
+    """For the first batch and the last one: the type of the control record that it begins or ends with, None if it
+    contains other records."""
     at, first, last = 0, None, None
     while at + _HEAD <= len(data):
         size = _HEAD + int.from_bytes(data[at + 8 : at + _HEAD], "big", signed=True)
@@ -109,7 +112,7 @@ def _control_kinds(data: bytes) -> list[int | None]:
         first = last if first is None else first
         at += size
     if at != len(data) or first is None or last is None:
-        raise BrokenRecordsError("this contains no complete batch" if last is None else "its last batch is cut short")
+        raise BrokenRecordsError("it has no complete batch" if last is None else "its last batch is cut short")
     return [_kind(data[slice(*first)], 0), _kind(data[slice(*last)], -1)]
 
 

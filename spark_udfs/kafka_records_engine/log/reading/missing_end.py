@@ -2,8 +2,8 @@
 
 A broker notes how far a log goes in several places: high watermarks and recovery points of all logs in files of the
 data directory, and in the folder of a log producer snapshots (`ProducerStateManager.takeSnapshot`, with the offset of
-the next record in their names) and indexes of segment files. None of them is ahead of the log, except in a copy that
-was made while the broker wrote, or after a power failure that took records which were not on the disk yet.
+the next record in their names) and indexes of segment files. None of them is ahead of the log, with two exceptions: a
+copy that was made while the broker wrote, and a power failure that lost records which were not on disk yet.
 """
 
 from __future__ import annotations
@@ -20,33 +20,34 @@ from kafka_records_engine.log.format.offset_index import OffsetIndex
 from kafka_records_engine.log.reading.log_end import end_of
 
 STOPPED: Final = ".kafka_cleanshutdown"
-"""A broker leaves this file when it has stopped in good order, and deletes it when it starts (`LogManager`)."""
+"""A broker writes this file when it stops cleanly, and deletes it when it starts (`LogManager`)."""
 
 _BESIDE: Final = re.compile(r"([0-9]{20})\.(log|index|timeindex|snapshot)")
 
 
 @dataclass(frozen=True, slots=True)
 class MissingEnd:
-    """The end of a log that is missing."""
+    """The missing end of a log."""
 
     topic: str
     partition: int
     end: int
     """The offset after the last record that is left."""
     reached: int
-    """The log has been at least up to here; the same as `end` if only a file without a known record is missing."""
+    """The log has once reached this offset. It equals `end` if a file is missing that is not known to contain a
+    record."""
     shown_by: tuple[str, ...]
-    """What shows it, each in a sentence."""
+    """The evidence, in one sentence each."""
     last_ms: int | None
-    """When the last record that is left was written; None if it is unknown, or if no record is left."""
+    """When the last remaining record was written; None if it is unknown, or if no record is left."""
     shown_ms: int | None
-    """When the log was that far, at the earliest; None if it is unknown."""
+    """The earliest time at which the log had reached that offset; None if it is unknown."""
     is_certain: bool
-    """Whether it cannot be the copy of a log that a broker was writing to."""
+    """Whether this is certainly not the copy of a log that a broker was writing to."""
 
 
 class Noted:
-    """What a broker records in a data directory about the ends of its logs."""
+    """The ends of logs that a broker recorded in a data directory."""
 
     def __init__(self, directory: Place) -> None:
         self.is_stopped = _is_file(directory.child(STOPPED))
@@ -57,7 +58,9 @@ class Noted:
         return sorted({log for _, offsets, _ in self._files for log, offset in offsets.items() if offset})
 
     def of(self, topic: str, partition: int) -> list[tuple[str, int, int | None]]:
-        """For each file that has the log: what it is called, the offset, and when the file was written."""
+        """For each file that mentions the log: a description of the value, the offset, and when the file was
+        written.
+        """
         return [
             (words, offsets[topic, partition], written)
             for words, offsets, written in self._files
@@ -66,7 +69,9 @@ class Noted:
 
 
 def missing_end(opened: OpenLog, folder: Place, noted: Noted) -> MissingEnd | None:
-    """What is missing at the end of a log whose files are open; None if nothing is known to be. Raises OSError."""
+    """What is missing at the end of a log whose files are open; None if nothing is known to be missing. Raises
+    OSError.
+    """
     last = opened.segments[-1] if opened.segments else None
     found = None if last is None else end_of(last, folder)
     if last is not None and found is None:  # unreadable; reported elsewhere
@@ -103,7 +108,7 @@ def missing_end(opened: OpenLog, folder: Place, noted: Noted) -> MissingEnd | No
 
 
 def missing_log(topic: str, partition: int, noted: Noted) -> MissingEnd:
-    """A log that a data directory should have, without a folder."""
+    """A log without a folder, which the data directory should contain."""
     marks = noted.of(topic, partition)
     return MissingEnd(
         topic,
@@ -124,7 +129,9 @@ _NOTES: Final = (
 
 
 def _offsets(place: Place) -> tuple[Mapping[tuple[str, int], int], int | None]:
-    """What a checkpoint file has, and when it was written. What is wrong with it is found where log ends are read."""
+    """The offsets in a checkpoint file, and when it was written. An invalid file is reported elsewhere, when log ends
+    are read.
+    """
     try:
         offsets = read_checkpoint(place)
         return offsets, place.written_ms if offsets else None
@@ -140,7 +147,7 @@ def _is_file(place: Place) -> bool:
 
 
 def _later_files(folder: Place, end: int, *, has_files: bool) -> list[tuple[str, int]]:
-    """Files beside a log that can only be there if it went on: a producer snapshot of a later offset, or an index whose
+    """Files beside a log which show that it once went on: a producer snapshot of a later offset, or an index whose
     segment file is gone."""
     found: dict[tuple[str, int], None] = {}
     logs, others = set(), []
@@ -160,7 +167,7 @@ def _later_files(folder: Place, end: int, *, has_files: bool) -> list[tuple[str,
 
 
 def _latest(opened: OpenLog, folder: Place) -> int | None:
-    """When the last record was written that is left: of the last batch of the last file that has one. Raises
+    """When the last remaining record was written, according to the last batch of the last file that has one. Raises
     OSError."""
     for segment in reversed(opened.segments):
         if segment.size:

@@ -1,7 +1,7 @@
-"""The transactions that are open in a log, by its producer snapshot and the heads of the batches after it.
+"""Finds the open transactions in a log from its producer snapshot and the headers of the batches after it.
 
-A broker writes `<offset>.snapshot` when it begins a segment and when it stops: what it knows of each producer up to
-that offset (`ProducerStateManager`). Records are not read, and of control batches only the marker.
+A broker writes `<offset>.snapshot` when it begins a segment and when it stops. It contains the state of each producer
+at that offset (`ProducerStateManager`). Records are not read, except the markers in control batches.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _HEAD: Final = Struct(">hIi")
 """Version, CRC-32C of all that follows it, number of entries."""
 _CRC_FROM: Final = 6
 _ENTRY: Final = Struct(">qhiqiqiq")
-"""The members of `ProducerSnapshot.ProducerEntry`."""
+"""The fields of `ProducerSnapshot.ProducerEntry`."""
 _VERSION: Final = 1
 _MOST_ENTRIES: Final = 1 << 20
-"""A larger number is taken for a damaged one, and a file that is too short for it not for a truncated one."""
+"""A larger count is treated as damaged. Then a file that is too short for it does not count as truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class OpenProducer:
     producer_id: int
     first_offset: int
     since_ms: int | None
-    """Time of its first record, in milliseconds since 1970; None if that is not known."""
+    """The time of its first record, in milliseconds since 1970; None if unknown."""
     last_ms: int | None
-    """Time of the last batch of its producer."""
+    """The time of the last batch of its producer, in milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class OpenProducers:
     """The transactions that are open at the end of a log."""
 
     producers: tuple[OpenProducer, ...]
-    """By their first offsets."""
+    """The open transactions, in ascending order of their first offsets."""
     trouble: str | None = None
     """Why some transactions may be missing or may have ended: a batch cannot be read."""
     place: tuple[str, int] | None = None
@@ -55,12 +55,14 @@ class OpenProducers:
 
 
 class DamagedSnapshot(Exception):
-    """A producer snapshot that cannot be used; the text says why."""
+    """A producer snapshot that cannot be used. The text says why."""
 
 
 def open_producers(log: OpenLog, folder: Place) -> OpenProducers:
-    """The transactions that are open in a log. A snapshot that is damaged is passed over, as brokers do, for an older
-    one, or for the start of the log. Raises OSError."""
+    """The transactions that are open in a log.
+
+    If a snapshot is damaged, an older one is used, or the start of the log, as brokers do. Raises OSError.
+    """
     trouble: tuple[str, tuple[str, int]] | None = None
     found: dict[int, OpenProducer] = {}
     start = log.segments[0].base_offset or 0 if log.segments else 0
@@ -83,7 +85,7 @@ def open_producers(log: OpenLog, folder: Place) -> OpenProducers:
 
 
 def read_snapshot(place: Place) -> list[OpenProducer]:
-    """The open transactions in a producer snapshot. Raises DamagedSnapshot, OSError."""
+    """The open transactions in a producer snapshot. Raises DamagedSnapshot and OSError."""
     try:
         data = place.read_bytes()
     except LogSourceError as error:
@@ -117,7 +119,7 @@ def _snapshots(folder: Place) -> list[tuple[int, Place]]:
 
 
 def _replay(heads: WalkedHeads, found: dict[int, OpenProducer]) -> None:
-    """Begin and end transactions as the batches do."""
+    """Begin and end transactions according to the batches."""
     relevant = (heads.is_transactional & ~heads.is_control) | (heads.marker != NO_MARKER)
     for at in relevant.nonzero()[0].tolist():
         producer = int(heads.producer[at])
@@ -131,7 +133,7 @@ def _replay(heads: WalkedHeads, found: dict[int, OpenProducer]) -> None:
 
 
 def _dated(producer: OpenProducer, log: OpenLog, folder: Place) -> OpenProducer:
-    """With the time of its first record: a snapshot has that of the last batch alone."""
+    """The producer with the time of its first record. (A snapshot contains only the time of the last batch.)"""
     if producer.since_ms is not None:
         return producer
     heads = walk(log, folder, producer.first_offset, producer.first_offset + 1, most=1)

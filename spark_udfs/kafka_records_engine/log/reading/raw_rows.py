@@ -1,4 +1,4 @@
-"""Raw rows as Arrow: the schema, and how blocks become record batches of it."""
+"""The Arrow schema of raw rows, and the code that turns blocks into record batches of it."""
 
 from __future__ import annotations
 
@@ -41,27 +41,30 @@ RAW_SCHEMA: Final = pa.schema(
         ("control", pa.string()),
     ]
 )
-"""One row per record. A field that the message format lacks is -1, as Kafka reports it (`timestamp_ms` of magic 0,
-epochs and producers of magic 0 and 1). Only these can be null: `timestamp_type` in magic 0, a key or value that the
-record does not have, and `control` of ordinary records."""
+"""One row per record. A field that the message format lacks is -1, as in Kafka (`timestamp_ms` of magic 0, epochs and
+producers of magic 0 and 1). Only these can be null: `timestamp_type` of magic 0, a key or value that the record does
+not have, and `control` of ordinary records."""
 
 PLACE_FIELDS: Final = (pa.field("file", pa.dictionary(pa.int32(), pa.string())), pa.field("position", pa.int64()))
-"""The place of the batch of a record: the path of the file in printable characters, and the byte at which it starts."""
+"""The place of a record's batch: the path of the file, with unprintable characters replaced, and the byte at which the
+batch starts."""
 
 _MOST_PENDING: Final = 16 * 1024 * 1024
 
 _FEW_ROWS: Final = 4096
-"""Batches of fewer rows are small."""
+"""Batches with fewer rows than this are joined."""
 
 
 def raw_column(rows: Any, name: str) -> Any:
-    """A column of raw rows; all null if these rows lack it."""
+    """A column of raw rows; all null if these rows do not have it."""
     return rows.column(name) if name in rows.schema.names else pa.nulls(rows.num_rows, RAW_SCHEMA.field(name).type)
 
 
 def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
-    """The same rows in record batches of `rows` rows. The last one has fewer, and so have batches of very large rows.
-    None leaves the batches as they are."""
+    """The same rows in record batches of `rows` rows each.
+
+    The last one has fewer, and so have batches of very large rows. None leaves the batches unchanged.
+    """
     if rows is None:
         yield from (batch for batch in batches if batch.num_rows)
         return
@@ -84,8 +87,10 @@ def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
 
 
 def gathered(batches: Iterable[Any]) -> Iterator[Any]:
-    """The same rows, with small batches joined to those after them: a log may consist of thousands of small files, and
-    whoever takes the rows has something to do for each batch."""
+    """The same rows, with small batches joined to the next ones.
+
+    A log may consist of thousands of small files, and every batch costs its consumer some time.
+    """
     pending: list[Any] = []
     count = 0
     for batch in batches:
@@ -99,7 +104,7 @@ def gathered(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _joined(batches: list[Any]) -> Any:
-    """One batch with the rows of all. (`pa.concat_batches` exists from pyarrow 19 on only.)"""
+    """One batch with the rows of all batches. (`pa.concat_batches` exists only since pyarrow 19.)"""
     if len(batches) == 1:
         return batches[0]
     columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
@@ -107,13 +112,15 @@ def _joined(batches: list[Any]) -> Any:
 
 
 class RowColumns:
-    """Makes record batches of the columns that are wanted, for one log partition."""
+    """Builds record batches with the requested columns, for one log partition."""
 
     def __init__(
         self, topic: str, partition: int, log_start: int, columns: Sequence[str] | None, files: Sequence[str] | None
     ) -> None:
         """`files` are the paths of all files of the log, for the columns PLACE_FIELDS; None leaves these columns out.
-        Raises ValueError for a column that is not in RAW_SCHEMA, and for no column at all."""
+
+        Raises ValueError for a column that is not in RAW_SCHEMA, and for an empty list of columns.
+        """
         names = RAW_SCHEMA.names if columns is None else list(columns)
         unknown = [name for name in names if name not in RAW_SCHEMA.names]
         if unknown:
@@ -129,7 +136,7 @@ class RowColumns:
         self._topic, self._partition, self._log_start = topic, partition, log_start
 
     def record_batch(self, block: Block, chunk: Chunk, file: int) -> Any:
-        """The rows of `block` from the log start on. `block` was made of `chunk`, of the file with the number
+        """The rows of `block` from the log start on. The block comes from `chunk`, in the file with the number
         `file`."""
         rows = block.rows
         if self._log_start and bool((rows.offset < self._log_start).any()):
@@ -180,17 +187,17 @@ def _timestamp_types(block: Block) -> Any:
 
 
 def _names(names: tuple[str, ...], codes: Any) -> Any:
-    """The name at each code; null for -1."""
+    """The name for each code; null for -1."""
     if len(codes) and (codes == codes[0]).all():
         return pa.repeat(pa.scalar(names[codes[0]] if codes[0] >= 0 else None, pa.string()), len(codes))
     return pa.array(names, pa.string()).take(pa.array(codes, mask=codes < 0))
 
 
 def _pieces(arena: bytes, rows: BlockRows) -> Any:
-    """A binary array of key, gap, value, gap and so on, over the same bytes.
+    """A binary array over the same bytes: key, gap, value, gap, and so on.
 
     Keys and values follow one another in the arena, so one array of offsets describes them all. Arrow's `take` then
-    copies those that are wanted, in C.
+    copies the requested ones, in C.
     """
     key_at, key_size, value_at, value_size = rows.key_at, rows.key_size, rows.value_at, rows.value_size
     count = len(key_at)
@@ -209,7 +216,7 @@ def _pieces(arena: bytes, rows: BlockRows) -> Any:
 
 
 def _taken(pieces: Any, sizes: INT64, which: int) -> Any:
-    """The keys (`which` is 0) or the values (2) among the pieces."""
+    """The keys (`which` is 0) or the values (`which` is 2) among the pieces."""
     return pieces.take(pa.array(np.arange(which, len(pieces), 4), mask=_nulls(sizes)))
 
 

@@ -1,16 +1,16 @@
-"""Reading log segment files.
+"""Reads log segment files.
 
     for log in find_logs([Path("/data")], topic="__consumer_offsets"):
         for rows in read_partition(log, on_finding=print):
             ...
 
-One log partition with all its files is the unit of work, because the marker that ends a transaction may be in a later
-file. Readers see the log as it is at the moment when reading starts (`_opening`), while a broker may go on writing it.
-They read its files once; with `settle` twice, because a row then tells the outcome of its transaction before the marker
-comes. Memory holds one chunk of a file and one block of rows.
+A reader handles one log partition with all its files, because the marker that ends a transaction may be in a later
+file. It sees the log at the moment when reading starts (`_opening`), even if a broker goes on writing. Files are read
+once; with `settle` they are read twice, because then each row contains the outcome of its transaction, which is decided
+by a later marker. One chunk of a file and one block of rows are in memory at a time.
 
-Damage never raises, and never hides the records before it: readers hand it to `on_finding` when they get there, and go
-on with the next batch or file.
+Damage never raises, and never hides the records before it: readers report it with `on_finding` when they get there, and
+continue with the next batch or file.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ _MOST_AT_ONCE: Final = 10_000
 
 
 def _ignore(finding: Finding) -> None:
-    """For callers that ask for rows only."""
+    """Ignore a finding, for callers that only want rows."""
 
 
 @contextmanager
 def _opened(log: FoundLog | OpenLog) -> Iterator[OpenLog]:
-    """The log opened, and closed again unless it came open."""
+    """The open log. It is closed at the end unless it was already open."""
     if isinstance(log, OpenLog):
         yield log
         return
@@ -92,20 +92,20 @@ def read_partition(
 ) -> Iterator[Any]:
     """The records of a log partition as `pyarrow.RecordBatch`es of RAW_SCHEMA, in the order of the log.
 
-    Control records that end a transaction are rows too (`control` is commit or abort, and `transaction` says the
-    same), and in the metadata log those of the quorum (`QUORUM_CONTROLS`). Records below a raised log start are left
-    out unless `below_log_start`. A record batch has `batch_rows` rows, fewer at the end and where records are very
-    large; None gives them as they come, a few megabytes each.
+    Control records that end a transaction are rows too (`control` is `commit` or `abort`, in agreement with
+    `transaction`), and so are those of the quorum in the metadata log (`QUORUM_CONTROLS`). Records below a raised log
+    start are left out unless `below_log_start`. A record batch has `batch_rows` rows, or fewer at the end and if
+    records are very large; None returns batches as they are read, a few megabytes each.
 
-    With `settle` every row tells the outcome of its transaction, and the files are read twice. Without it they are read
-    once, and rows of transactions are `pending`: the next control row with the same producer id tells the outcome.
-    `on_hole` is called where that control row may be missing, because something cannot be read or was not asked for:
-    with the last offset before, and before any row after it is given.
+    With `settle` every row contains the outcome of its transaction, and the files are read twice. Without it they are
+    read once, and rows of transactions are `pending`: the next control row with the same producer id contains the
+    outcome. `on_hole` is called if that control row may be missing, because something cannot be read or was not
+    requested. Its argument is the last offset before the gap; it is called before any row after the gap is returned.
 
-    `columns` names the columns that are wanted, in this order. `places` adds two, PLACE_FIELDS: the file, and the byte
-    in it where the batch of the record starts. Raises ValueError for a column that does not exist.
+    `columns` names the requested columns, in this order. `places` adds two, PLACE_FIELDS: the file, and the byte in it
+    at which the batch of the record starts. Raises ValueError for a column that does not exist.
 
-    An OpenLog stays open, and may be read again: it gives the same rows every time.
+    An OpenLog stays open and can be read again. It returns the same rows every time.
     """
     # Reject an invalid column here, not when the first row is requested.
     RowColumns("", 0, 0, columns, None)
@@ -125,7 +125,7 @@ def read_partition(
 def _watched(
     log: OpenLog, on_finding: OnFinding, settle: bool, on_hole: OnHole | None
 ) -> tuple[TransactionIndex | None, Iterator[tuple[SegmentFile, Vetted]]]:
-    """The markers, if they are wanted, and the chunks of all files."""
+    """The transaction markers, if requested, and the chunks of all files."""
     for finding in log.findings:
         on_finding(finding)
     index = index_transactions(log) if settle else None
@@ -153,7 +153,7 @@ def _blocks(
 
 
 def _no_stats(segment: SegmentFile, vetted: Vetted) -> None:
-    """For readers that count nothing."""
+    """Do nothing, for readers that count nothing."""
 
 
 # -- one record at a time ----------------------------------------------------------------------------------------------
@@ -170,11 +170,13 @@ class LogRecord:
     record: RawRecord
     transaction: Transaction
     marker: ControlMarker | None
-    """The content of a control record; None for ordinary records and for one that does not parse."""
+    """The content of a control record; None for ordinary records, and for a control record that does not parse."""
 
     @property
     def control(self) -> str | None:
-        """commit or abort for the records that end a transaction; in the metadata log also what a quorum says."""
+        """`commit` or `abort` for the records that end a transaction. In the metadata log also the name of a quorum
+        record.
+        """
         if self.marker is None:
             return None
         return self.marker.control or (self.marker.of_quorum if self.topic == METADATA_TOPIC else None)
@@ -197,7 +199,7 @@ def read_log(
     """Every record of a log partition as an object.
 
     `other_control` keeps the records of control batches that end no transaction or do not parse (`is_left_out`), which
-    are not rows of `read_partition`. `settle` and `on_hole` are those of `read_partition`.
+    `read_partition` leaves out. `settle` and `on_hole` are the same as for `read_partition`.
     """
     with _opened(log) as opened:
         log_start = 0 if below_log_start else opened.log_start
@@ -219,7 +221,7 @@ def read_log(
 def _entries(
     log: OpenLog, on_finding: OnFinding, settle: bool, on_hole: OnHole | None
 ) -> Iterator[tuple[str, BatchHead, bytes, Callable[[], Transaction]]]:
-    """Every usable entry: its file, its head, its bytes, and a function to the outcome of its transaction."""
+    """For each usable entry: its file, header and bytes, and a function that returns the outcome of its transaction."""
     index, chunks = _watched(log, on_finding, settle, on_hole)
     for segment, vetted in chunks:
         chunk = vetted.chunk
@@ -289,23 +291,23 @@ class SegmentCounts:
     """The size of the file when it was opened."""
     batches: int = 0
     records: int = 0
-    """Records that can be read, those of control batches included."""
+    """Records that can be read, including those of control batches."""
     control_batches: int = 0
     control_left_out: int = 0
     """Records of control batches that are not rows, because they end no transaction or do not parse."""
     transactional_batches: int = 0
-    """Without control batches."""
+    """Not including control batches."""
     first_offset: int | None = None
-    """Base offset of the first record."""
+    """Offset of the first record."""
     last_offset: int | None = None
-    """Last offset of the last batch, also if a cleaner removed the record."""
+    """Offset of the last record of the last batch, even if a cleaner removed that record."""
     missing_offsets: int = 0
     """Offsets without a record, from the end of the file before (or the log start) to `last_offset`: a cleaner removed
     these records, or they cannot be read."""
     codecs: Counter[str] = field(default_factory=Counter)
-    """Batches per codec."""
+    """Number of batches per codec."""
     magics: Counter[int] = field(default_factory=Counter)
-    """Batches per message format."""
+    """Number of batches per message format."""
     findings: list[Finding] = field(default_factory=list)
 
 

@@ -1,7 +1,7 @@
-"""The last part of a log, batch by batch: which records there are to read, and since when.
+"""Reads the last part of a log batch by batch: which records are left to read, and how old they are.
 
-Further back than TAIL_BYTES the time index next to a file has some of its offsets with the latest time of a record up
-to there (`TimeIndex`).
+Before the last TAIL_BYTES, some offsets come from the time index next to a file, each with the latest time of a record
+up to it (`TimeIndex`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ TAIL_BYTES: Final = 128 * 1024
 """About this many bytes at the end of a log are read batch by batch."""
 
 _MOST_FILES: Final = 8
-"""Of more files neither heads nor time indexes are looked at."""
+"""If there are more files than this, neither their headers nor their time indexes are read."""
 _SAMPLES: Final = 32
-"""How many entries of a time index are taken, one as far from the next as the other."""
+"""The number of entries that are taken from a time index, evenly spaced."""
 _TIME_ENTRY: Final = Struct(">qi")
 
 
@@ -35,16 +35,16 @@ class LogTail:
     """The records to read at the end of a log."""
 
     offsets: INT64
-    """Ascending: the last record of a batch to read, or an entry of a time index. After the last of them is nothing to
-    read."""
+    """Offsets, ascending: the last record of a batch to read, or an entry of a time index. After the last one, nothing
+    is left to read."""
     times_ms: INT64
-    """The latest time of a record up to each of them, in milliseconds since 1970."""
+    """For each offset, the latest time of a record up to it, in milliseconds since 1970."""
     exact_from: int
-    """From this offset on each batch with records to read is among them."""
+    """From this offset on, `offsets` contains every batch with records to read."""
 
 
 def exact_tail(opened: OpenLog, folder: Place | None) -> int:
-    """The offset from which on a tail has every batch."""
+    """The offset from which on a tail contains every batch."""
     bases = [each.base_offset for each in opened.segments if each.base_offset is not None]
     if not bases:
         return 0
@@ -53,7 +53,7 @@ def exact_tail(opened: OpenLog, folder: Place | None) -> int:
 
 
 def first_in_bytes(opened: OpenLog, folder: Place | None, most: int) -> int:
-    """The offset from which on at most about `most` bytes are left; 0 where the whole log has fewer."""
+    """The offset after which at most about `most` bytes are left; 0 if the whole log has fewer."""
     left = 0
     for segment in reversed(opened.segments):
         if left + segment.size > most:
@@ -66,15 +66,17 @@ def first_in_bytes(opened: OpenLog, folder: Place | None, most: int) -> int:
 
 
 def batch_times(heads: WalkedHeads) -> INT64:
-    """The time of each batch: that of its first record, or the latest one where its head does not say."""
+    """The time of each batch: that of its first record, or the latest one if its header does not contain the first."""
     first, most = heads.first_timestamp, heads.max_timestamp
     times: INT64 = np.where(heads.is_append_time | (first < 0), most, first)
     return times
 
 
 def tail_of(opened: OpenLog, folder: Place | None, heads: WalkedHeads, is_to_read: FLAGS, exact_from: int) -> LogTail:
-    """The tail of a log whose heads were walked from `exact_from` on at the latest, with those that have records to
-    read. Raises OSError."""
+    """The tail of a log, from the headers of its batches.
+
+    `heads` must start at `exact_from` or before; `is_to_read` flags the batches with records to read. Raises OSError.
+    """
     chosen = np.flatnonzero(is_to_read & (heads.last >= exact_from))
     earlier: list[tuple[int, int]] = []
     if folder is not None:
@@ -89,8 +91,8 @@ def tail_of(opened: OpenLog, folder: Place | None, heads: WalkedHeads, is_to_rea
 
 
 def latest_time(folder: Place, segment: SegmentFile) -> int | None:
-    """The latest timestamp in a file, in milliseconds since 1970, by its time index; None if the index has none. Raises
-    OSError."""
+    """The latest timestamp in a file according to its time index, in milliseconds since 1970; None if the index is
+    empty. Raises OSError."""
     times = [timestamp for _, timestamp in _times(folder, segment, samples=1)]
     return times[-1] if times and times[-1] >= 0 else None
 
@@ -127,7 +129,7 @@ def _ascending(samples: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def _beside(folder: Place, segment: SegmentFile, kind: str) -> LogFile | None:
-    """A file of a segment beside its records; None if there is none."""
+    """A file that belongs to a segment, next to its `.log` file; None if there is none."""
     if not segment.path.endswith(".log"):
         return None
     place = folder.child(f"{segment.base_offset:020}.{kind}")

@@ -1,7 +1,7 @@
-"""How many records a log has from some offsets on, and when the first of them was written, by headers of batches.
+"""Counts the records of a log after some offsets, and finds when the first of them was written, from batch headers.
 
-Markers of transactions and records of aborted transactions do not count. Records from the first open transaction on
-are held back: a consumer with `read_committed` has to wait for them.
+Markers of transactions and records of aborted transactions do not count. Records from the first open transaction on are
+held back: a consumer with `read_committed` has to wait for them.
 """
 
 from __future__ import annotations
@@ -18,42 +18,45 @@ from kafka_records_engine.log.reading.tails import LogTail, batch_times, exact_t
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""The size of the end of a log in which all batch headers are read. For an offset before it, only the first batch is
+"""In this many bytes at the end of a log all batch headers are read. For an offset before them, only the first batch is
 read."""
 
 LOOK_BACK: Final = 1024 * 1024
-"""The size of the end of a log that is searched for open transactions that begin before the requested offset."""
+"""This many bytes at the end of a log are searched for open transactions that begin before the requested offset."""
 
 UNKNOWN: Final = -1
 
 RECORD: Final = 0
 """The time is that of the record."""
 BATCH: Final = 1
-"""The time is that of the batch with the record: of its first record, or of its latest one where it does not say."""
+"""The time is that of the record's batch: of its first record, or its latest one if the header does not contain the
+first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnreadAsked:
-    """A log, the offsets from which records are left, ascending and each once, and the offset at which the log ends."""
+    """The question of how many records a log has after each of some offsets, which are ascending and distinct; `end` is
+    the end of the log.
+    """
 
     topic: str
     partition: int
     offsets: INT64
     end: int
     with_tail: bool = False
-    """Whether the batches at the end of the log are wanted too."""
+    """Whether the answer includes the batches at the end of the log."""
 
 
 @dataclass(slots=True)
 class Unread:
-    """For each of some offsets, in their order; UNKNOWN if it is not known."""
+    """The answer: one element for each offset, in their order; UNKNOWN if it is not known."""
 
     unread: INT64
-    """Records to read before the first open transaction."""
+    """The number of records to read before the first open transaction."""
     held_back: INT64
-    """Those from there."""
+    """The number of records from the first open transaction on."""
     timestamp_ms: INT64
-    """The time of the first record to read; UNKNOWN also if there is none."""
+    """The time of the first record to read, in milliseconds since 1970; UNKNOWN also if there is none."""
     precision: INT64
     """RECORD or BATCH; UNKNOWN if there is no time."""
     trouble: str | None = None
@@ -71,7 +74,7 @@ def unread_from(
     *,
     with_tail: bool = False,
 ) -> Unread:
-    """What is left to read from each of `offsets` (ascending) up to `end`."""
+    """Count the records from each of `offsets` (ascending) up to `end`."""
     first = first_in_bytes(opened, folder, most) if most is not None else 0
     split = int(np.searchsorted(offsets, first))
     near = _counted(opened, folder, offsets[split:], end, with_tail=with_tail)
@@ -121,7 +124,7 @@ def unread_in(heads: WalkedHeads, offsets: INT64, known_from: INT64) -> Unread:
     held_at: INT64 | None = None
     held = np.zeros_like(left)
     if len(opens) > 1:
-        # Each offset gets the answer that it would get if it were the only one.
+        # Each offset gets the same answer as if it were the only one.
         held_at = opens[np.searchsorted(opens[:-1], np.searchsorted(heads.last, known_from))]
         held = np.where(held_at <= at, left, _sums(heads, is_data, offsets, np.maximum(held_at, at)))
     stamps, precision = _times(heads, is_data, offsets, at, held_at)
@@ -138,7 +141,7 @@ def records_to_read(heads: WalkedHeads) -> FLAGS:
 
 
 def _looked_up(opened: OpenLog, folder: Place | None, offset: int, end: int, found: Unread) -> tuple[int, int]:
-    """The time of the first batch of records from an offset on, and its precision; `found` gets the trouble."""
+    """The time of the first batch of records from an offset on, and its precision. Errors are noted in `found`."""
     at = offset
     while at < end:
         heads = walk(opened, folder, at, end, most=1)
@@ -154,8 +157,8 @@ def _looked_up(opened: OpenLog, folder: Place | None, offset: int, end: int, fou
 
 
 def _transactions(heads: WalkedHeads) -> tuple[FLAGS, FLAGS]:
-    """Which batches belong to open transactions, and which to aborted ones: the next marker of the producer decides
-    (`ProducerStateManager`)."""
+    """Flags for the batches in open transactions, and for those in aborted ones. The next marker of the producer
+    decides (`ProducerStateManager`)."""
     is_open, is_aborted = np.zeros(len(heads), np.bool_), np.zeros(len(heads), np.bool_)
     ended: dict[int, int] = {}
     which = np.flatnonzero(heads.is_transactional)[::-1]
@@ -171,7 +174,9 @@ def _transactions(heads: WalkedHeads) -> tuple[FLAGS, FLAGS]:
 
 
 def _sums(heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64) -> INT64:
-    """How many records of the batches that count are left from each offset on; `at` is the batch of each."""
+    """How many records are left from each offset on, in batches for which `counts` is True; `at` is the batch
+    of each.
+    """
     if not len(heads):
         return np.zeros(len(offsets), np.int64)
     each = np.where(counts, heads.count, 0)
@@ -187,8 +192,8 @@ def _sums(heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64) -> INT64
 def _times(
     heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64, until: INT64 | None = None
 ) -> tuple[INT64, INT64]:
-    """The time of the first record that counts from each offset on, and how precise it is; of those in batches before
-    `until`, if it is given."""
+    """The time of the first counted record from each offset on, and its precision; only batches before `until`, if
+    given."""
     unknown = np.full(len(offsets), UNKNOWN, np.int64)
     numbers = np.flatnonzero(counts)
     following = np.searchsorted(numbers, at)
