@@ -1,6 +1,6 @@
 """Finds where the compressed records of a batch end, by the framing of their codec.
 
-The compressed data contains its own end, whatever the size field of the batch is: gzip in the stream itself, lz4 and
+The compressed data contains its own end, regardless of the size field of the batch: gzip in the stream itself, lz4 and
 zstd by the sizes of their blocks and a last block, snappy only by the sizes of its blocks. The decompressed output is
 not kept.
 

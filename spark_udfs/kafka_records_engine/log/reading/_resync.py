@@ -176,7 +176,7 @@ class BatchSearch:
 
 
 def is_right(entry: bytes) -> bool:
-    """Whether these bytes are an entry with a right CRC, whatever size its header contains."""
+    """Whether these bytes are an entry with a right CRC, for any size in its header."""
     if len(entry) <= ENTRY_HEAD + 4 or entry[16] > 2 or len(entry) < ENTRY_HEAD + SMALLEST_SIZES[entry[16]]:
         return False
     stored: int = _CRC.unpack_from(entry, _CRC_AT[entry[16]])[0]
