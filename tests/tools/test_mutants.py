@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from kafka_records_tables.coordinator.rules import expiry_rules
-from kafka_records_tables.coordinator.shares import share_batches
+from kafka_records_tables.coordinator.shares import share_batches, share_replay
+from tools.judge.comparing import COMPARISONS
 from tools.mutants import drawing, operators, running
 from tools.mutants.drawing import Mutant
 from tools.mutants.installing import install
+from tools.mutants.nets import NETS, by_histories, net_of, recorded_logs
 from tools.mutants.results import REASONS, Kept, Result, Share, figures, reasons, survivor_lines
 
 _parse: Any = import_module("parso").parse
@@ -52,6 +54,7 @@ def _nodes(node: Any) -> list[Any]:
         (operators.ReturnNothing, "def f():\n    return None\n", []),
         (operators.SwapArguments, "f(a, b, c=d)\n", ["f(b, a, c=d)\n"]),
         (operators.SwapArguments, "f(a, b=c)\n", []),
+        (operators.SwapArguments, "np.maximum(a, b)\n", []),
         (operators.DropStatement, "def f():\n    a = 1\n    a += 2\n", ["def f():\n    a = 1\n    pass\n"]),
         (operators.DropStatement, "def f():\n    self.g(1)\n", ["def f():\n    pass\n"]),
         (operators.DropStatement, "a += 1\nclass A:\n    b: int\n", []),
@@ -87,7 +90,7 @@ def _in_child(change: str, see: Any, path: str = RULES) -> Any:
     child = os.fork()
     if child == 0:
         try:
-            install(_Changed(path, change, 0, 1, 0, 1, 1, False))
+            install(_Changed(path, change, 0, 1, ""))
             os.write(writing, json.dumps(see()).encode())
         finally:
             os._exit(0)
@@ -119,7 +122,7 @@ def test_a_changed_method_and_a_changed_constant() -> None:
     assert _in_child('NO_GROUP: Final = "no_group" -> NO_GROUP: Final = "other"', imported_again) == "other"
 
 
-def _fails(*_: object) -> None:
+def _fails(*_: object, **__: object) -> None:
     raise OSError("no room for the tests")
 
 
@@ -127,14 +130,43 @@ def test_what_fails_besides_the_tables_kills_no_mutant(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(running, "install", lambda mutant: None)
-    mutant = Mutant(RULES, "AddNot", 3, 7, 0, 7, 7, False)
-    assert running.outcome_of(mutant, [], []) == running.Outcome(None, "")
-    monkeypatch.setattr(running, "by_histories", lambda mutant, logs: os.kill(os.getpid(), signal.SIGKILL))
-    assert running.outcome_of(mutant, [], []).killer == "crash"
-    monkeypatch.setattr(running, "by_histories", _fails)
+    mutant = Mutant(RULES, "AddNot", 3, 7, "")
+    monkeypatch.setattr(running, "caught", lambda net, logs, is_quick: (None, ""))
+    assert running.outcome_of(mutant, []) == running.Outcome(None, "")
+    monkeypatch.setattr(running, "caught", lambda net, logs, is_quick: os.kill(os.getpid(), signal.SIGKILL))
+    assert running.outcome_of(mutant, []).killer == "crash"
+    monkeypatch.setattr(running, "caught", _fails)
     with pytest.raises(RuntimeError, match=r"A mutant could not be tried: .*expiry_rules\.py:7, AddNot"):
-        running.outcome_of(mutant, [], [])
+        running.outcome_of(mutant, [])
     assert "OSError: no room for the tests" in capfd.readouterr().err
+
+
+def test_a_mutant_that_does_not_end_is_tried_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def slow_at_first(mutant: Mutant) -> None:
+        if not (tmp_path / "tried").exists():
+            (tmp_path / "tried").touch()
+            os.kill(os.getpid(), signal.SIGXCPU)
+
+    monkeypatch.setattr(running, "install", slow_at_first)
+    monkeypatch.setattr(running, "caught", lambda net, logs, is_quick: ("tests", "the second time"))
+    assert running.outcome_of(Mutant(RULES, "AddNot", 3, 7, ""), []) == running.Outcome("tests", "the second time")
+    monkeypatch.setattr(running, "install", lambda mutant: os.kill(os.getpid(), signal.SIGXCPU))
+    assert running.outcome_of(Mutant(RULES, "AddNot", 3, 7, ""), []).killer == "time"
+
+
+def test_each_module_has_a_net_of_tests_and_tables_that_are_there() -> None:
+    nets = [net_of(path) for path in drawing.modules()]
+    assert len(nets) == len(NETS)
+    tests = {path.stem.removeprefix("test_") for path in (drawing.ROOT / "tests" / "tables").glob("test_*.py")}
+    assert {test for net in nets for test in net.tests} <= tests
+    assert {table for net in nets for table in net.tables} <= {table for each in COMPARISONS.values() for table in each}
+
+
+def test_the_histories_that_are_recorded_catch_a_wrong_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = [log for log in recorded_logs() if log.whole.topic == "__share_group_state"][:3]
+    assert by_histories(logs, ["share_partitions"], is_whole=True) is None
+    monkeypatch.setattr(share_replay, "combined", lambda *_: [])
+    assert "share_partitions" in str(by_histories(logs, ["share_partitions"], is_whole=True))
 
 
 def test_the_share_of_a_sample_has_its_interval() -> None:
@@ -147,7 +179,7 @@ def test_the_share_of_a_sample_has_its_interval() -> None:
 
 
 def _result(killer: str | None, before: str = "a") -> Result:
-    return Result(RULES, 7, "AddNot", before, "b", killer, "", True)
+    return Result(RULES, 7, "AddNot", before, "b", killer, "")
 
 
 def test_equivalent_mutants_are_not_counted_and_survivors_without_a_reason_are_told() -> None:
@@ -160,18 +192,18 @@ def test_equivalent_mutants_are_not_counted_and_survivors_without_a_reason_are_t
     assert found["killed"].startswith("8 of 10 (80.0%;")
     assert found["sample"] == "11 mutants, drawn by seed 26 from 4000 that are possible"
     assert found["survivors without a case or reason"] == "1"
-    assert list(survivor_lines(results, listed)) == [f"{RULES}:7: AddNot, run by tests or histories\n  - z\n  + b"]
+    assert list(survivor_lines(results, listed)) == [f"{RULES}:7: AddNot\n  - z\n  + b"]
 
 
 def test_what_was_killed_is_kept_until_its_module_changes(tmp_path: Path) -> None:
-    mutant = Mutant(RULES, "AddNot", 3, 7, 0, 7, 7, False)
+    mutant = Mutant(RULES, "AddNot", 3, 7, "")
     kept = Kept(tmp_path / "results.jsonl")
     kept.add(mutant, _result("tests"))
-    kept.add(Mutant(RULES, "AddNot", 4, 7, 0, 7, 7, False), _result(None))
+    kept.add(Mutant(RULES, "AddNot", 4, 7, "another"), _result(None))
     again = Kept(tmp_path / "results.jsonl")
     assert again.of(mutant) == _result("tests")
-    assert again.of(Mutant(RULES, "AddNot", 4, 7, 0, 7, 7, False)) is None
-    other = Mutant(share_batches.__name__.replace(".", "/") + ".py", "AddNot", 3, 7, 0, 7, 7, False)
+    assert again.of(Mutant(RULES, "AddNot", 4, 7, "another")) is None
+    other = Mutant(share_batches.__name__.replace(".", "/") + ".py", "AddNot", 3, 7, "")
     assert again.of(other) is None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -36,6 +36,8 @@ class Verdict:
     """The result of one seed. `differences` are lines to print."""
 
     seed: int
+    tables: Collection[str] | None = None
+    """Those that are compared; None for all."""
     differences: list[str] = field(default_factory=list)
     compared: Compared = field(default_factory=Compared)
 
@@ -159,7 +161,7 @@ def _compare_end(history: History, chance: Random, verdict: Verdict) -> None:
     cut, first = max(history.cuts), chance.randrange(history.rows.num_rows)
     for table, comparison in HAPPENED[history.topic].items():
         loaded = Loaded(history, cut, _over(_Log(history.rows.slice(first), history.topic)), first=first)
-        for difference in _found(verdict.compared.of(f"{table}, end of a log"), table, comparison, loaded):
+        for difference in _found(verdict, f"{table}, end of a log", table, comparison, loaded):
             verdict.differences.append(f"seed {verdict.seed}, {history.name}, from {first} on: {difference}")
 
 
@@ -197,7 +199,7 @@ def _compare_cleaned(history: History, active: int, verdict: Verdict) -> None:
 def _compare_lossy(history: History, verdict: Verdict) -> None:
     (cut,) = history.cuts
     loaded = Loaded(history, cut, _over(_Log(history.rows, history.topic)))
-    for difference in _found(verdict.compared.of("checks, records lost"), "checks", refusals, loaded):
+    for difference in _found(verdict, "checks, records lost", "checks", refusals, loaded):
         verdict.differences.append(f"seed {verdict.seed}, {history.name}, {LOSSY}: {difference}")
 
 
@@ -248,12 +250,15 @@ def compare_loaded(verdict: Verdict, way: str, loaded: Loaded) -> None:
         verdict.compared.counts["moments"] += 1
         verdict.compared.counts["answers"] += len(loaded.questions)
     for table, comparison in comparisons.items():
-        for difference in _found(verdict.compared.of(table), table, comparison, loaded):
+        for difference in _found(verdict, table, table, comparison, loaded):
             verdict.differences.append(f"seed {verdict.seed}, {history.name}, cut {loaded.cut}, {way}: {difference}")
 
 
-def _found(tally: Tally, table: str, comparison: Comparison, loaded: Loaded) -> list[Difference]:
-    """The differences; a table that cannot be read at all is one."""
+def _found(verdict: Verdict, name: str, table: str, comparison: Comparison, loaded: Loaded) -> list[Difference]:
+    """The differences, counted under a name; a table that cannot be read at all is one."""
+    if verdict.tables is not None and table not in verdict.tables:
+        return []
+    tally = verdict.compared.of(name)
     used, made = Counter(loaded.used), COMPARISONS_MADE[table]
     try:
         found = list(comparison(loaded))

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,17 +17,18 @@ from kafka_records_codegen.evolution.kafka_releases import FetchError
 from tools.broker import ROOT, MissingPrerequisite
 from tools.java_compiler import CompileError
 from tools.judge.coordinators import CoordinatorsError
-from tools.mutants.drawing import Mutant, draw
-from tools.mutants.nets import Log, Test, measured_tests, reaches, recorded_logs
+from tools.mutants.drawing import Mutant, draw, modules
+from tools.mutants.nets import Log, caught, judged_logs, net_of_all, recorded_logs
 from tools.mutants.results import Kept, Result, figures, reasons, survivor_lines
 from tools.mutants.running import outcome_of
 from tools.trust.figures import record
 
 _EPILOG: Final = """\
 A mutant is one small wrong change of a rule: another comparison, a condition negated, a statement dropped, a constant
-plus or minus 1, None for a value that is returned. Kafka's coordinator classes write random histories once, as for
-make judge, and answer for them; a mutant is killed if a table differs from the answers. What survives that is tried by
-the tests of tests/tables that run the changed line. Time-outs count as killed.
+plus or minus 1, None for a value that is returned. Each is tried in a forked process by the nets of its module
+(tools/mutants/nets.py), the cheapest first: tables over logs that Kafka's coordinator classes wrote, compared with what
+they answer; our own tests; some of the logs read in every way. The first net that notices a mutant kills it. Mutants
+that do not end in time are run again; if they still do not end, they count as killed.
 
 Killed mutants are kept in build/mutants and not tried again as long as their module is the same. Survivors are printed
 unless tools/mutants/reasons.json has a reason for them.
@@ -52,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--count", type=int, default=60, metavar="N", help="how many mutants (default: 60)")
     parser.add_argument("--seed", type=int, default=26, metavar="N", help="which ones (default: 26)")
-    parser.add_argument("--histories", type=int, default=16, metavar="N", help="histories of Kafka (default: 16)")
+    parser.add_argument(
+        "--histories", type=int, default=8, metavar="N", help="histories that the judge writes (default: 8)"
+    )
+    parser.add_argument("--quick", action="store_true", help="without the nets that take seconds, as a first run")
     parser.add_argument("--record", action="store_true", help="write the figures into docs/trust.json")
     asked = parser.parse_args(arguments)
     # A process of its own for each mutant is enough.
@@ -60,9 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         drawn, possible = draw(asked.count, asked.seed)
         with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
-            logs = recorded_logs(range(1, asked.histories + 1), Path(scratch), _tell)
-            tests = measured_tests(_FOLDER / "tests")
-            results = _run(drawn, logs, tests, Kept(_FOLDER / f"{asked.seed}.jsonl"))
+            logs = [*recorded_logs(), *judged_logs(range(1, asked.histories + 1), Path(scratch), _tell)]
+            # The nets have to hold what is right. This also imports what every mutant's process needs.
+            killer, how = caught(net_of_all(modules()), logs, is_quick=asked.quick)
+            if killer is not None:
+                _tell(f"Not run: without a mutant, {killer} fail: {how}")
+                return 2
+            results = _run(drawn, asked.count, logs, Kept(_FOLDER / f"{asked.seed}.jsonl"), is_quick=asked.quick)
     except (MissingPrerequisite, FetchError, CompileError, CoordinatorsError, ModuleNotFoundError) as error:
         _tell(f"{error}: install the extra mutants" if isinstance(error, ModuleNotFoundError) else str(error))
         return 2
@@ -75,21 +83,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(any(each.killer is None and each.key not in listed for each in results))
 
 
-def _run(drawn: Sequence[Mutant], logs: Sequence[Log], tests: Sequence[Test], kept: Kept) -> list[Result]:
+def _run(drawn: Iterable[Mutant], count: int, logs: Sequence[Log], kept: Kept, *, is_quick: bool) -> list[Result]:
     results: list[Result] = []
-    run = [*(log.lines for log in logs), *(test.lines for test in tests)]
     for number, mutant in enumerate(drawn, start=1):
         result = kept.of(mutant)
         if result is None:
             start = time.monotonic()
-            is_reached = any(reaches(lines, mutant) for lines in run)
-            outcome = outcome_of(mutant, logs, tests)
-            result = Result(
-                mutant.path, mutant.line, mutant.operator, *mutant.change(), outcome.killer, outcome.how, is_reached
-            )
+            outcome = outcome_of(mutant, logs, is_quick=is_quick)
+            result = Result(mutant.path, mutant.line, mutant.operator, *mutant.change(), outcome.killer, outcome.how)
             kept.add(mutant, result)
             killed = f"killed by {outcome.killer}" if outcome.killer else "survives"
-            _tell(f"{number} of {len(drawn)}: {mutant.path}:{mutant.line} {killed}, {time.monotonic() - start:.1f} s")
+            _tell(f"{number} of {count}: {mutant.path}:{mutant.line} {killed}, {time.monotonic() - start:.1f} s")
         results.append(result)
     _tell(str(dict(Counter(str(result.killer) for result in results))))
     return results

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
-from random import Random
 from typing import Any, Final
 
 from tools.mutants.operators import Operator, Position, operators
@@ -29,17 +31,8 @@ class Mutant:
     operator: str
     occurrence: int
     line: int
-    column: int
-    statement: int
-    """The line at which the changed statement begins."""
-    end_line: int
-    is_outside_functions: bool
-    """Whether the change is run when the module is imported."""
-
-    @property
-    def lines(self) -> tuple[int, ...]:
-        """The lines that are changed, and the one at which their statement begins."""
-        return (self.statement, *range(self.line, self.end_line + 1))
+    identity: str
+    """The text of its line, its column there, and which it is of those that have the same."""
 
     @property
     def module(self) -> str:
@@ -86,36 +79,19 @@ def mutants(paths: Sequence[str]) -> Iterator[Mutant]:
     for path in paths:
         source = (SOURCES / path).read_text("utf-8")
         nodes = list(tools.ast_nodes(tools.get_ast(source)))
-        tree = ast.parse(source)
-        not_run, inside = list(_not_run(source)), list(_functions(source))
+        lines, not_run = source.split("\n"), list(_not_run(source))
         for name, operator in every.items():
+            same: Counter[str] = Counter()
             for occurrence, (start, end) in enumerate(_positions(operator, nodes)):
                 if not any(first <= start and end <= last for first, last in not_run):
-                    is_inside = any(first <= start and end <= last for first, last in inside)
-                    yield Mutant(path, name, occurrence, *start, _statement(tree, start[0]), end[0], not is_inside)
+                    place = f"{start[1]}:{end[1]}:{lines[start[0] - 1]}"
+                    same[place] += 1
+                    yield Mutant(path, name, occurrence, start[0], f"{place}:{same[place]}")
 
 
 def _positions(operator: Operator, nodes: Sequence[Any]) -> Iterator[Position]:
     for node in nodes:
         yield from operator.mutation_positions(node)
-
-
-def _statement(tree: ast.AST, line: int) -> int:
-    """The first line of the innermost statement on a line."""
-    begun = [
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
-    ]
-    return max(begun, default=line)
-
-
-def _functions(source: str) -> Iterator[Position]:
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.Lambda):
-            first: Any = node.body[0] if isinstance(node, ast.FunctionDef) else node.body
-            placed: Any = node
-            yield (first.lineno, first.col_offset), (placed.end_lineno, placed.end_col_offset)
 
 
 def _not_run(source: str) -> Iterator[Position]:
@@ -136,18 +112,18 @@ def _not_run(source: str) -> Iterator[Position]:
                 yield (placed.lineno, placed.col_offset), (placed.end_lineno, placed.end_col_offset)
 
 
-def draw(count: int, seed: int) -> tuple[list[Mutant], int]:
+def draw(count: int, seed: int) -> tuple[Iterator[Mutant], int]:
     """So many mutants at random, the same for the same seed, and how many there are. Those that do not compile are not
-    counted."""
-    every = list(mutants(modules()))
-    Random(seed).shuffle(every)
-    drawn: list[Mutant] = []
-    for each in every:
-        if len(drawn) == count:
-            break
-        if _compiles(each):
-            drawn.append(each)
-    return drawn, len(every)
+    counted.
+
+    A mutant's place in the draw depends on its own line alone, so a change elsewhere leaves the others drawn.
+    """
+
+    def place(mutant: Mutant) -> bytes:
+        return hashlib.sha256(f"{seed}:{mutant.path}:{mutant.operator}:{mutant.identity}".encode()).digest()
+
+    every = sorted(mutants(modules()), key=place)
+    return islice(filter(_compiles, every), count), len(every)
 
 
 def _compiles(mutant: Mutant) -> bool:

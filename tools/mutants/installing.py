@@ -10,7 +10,7 @@ import importlib.machinery
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
@@ -30,9 +30,16 @@ def install(mutant: Mutant) -> None:
     original = compile(mutant.file.read_text("utf-8"), str(mutant.file), "exec", dont_inherit=True)
     if _outside_functions(changed) != _outside_functions(original) or not _replace(mutant.module, original, changed):
         _import_again(mutant, changed)
-    for cached in (each for each in gc.get_objects() if isinstance(each, functools._lru_cache_wrapper)):
-        if str(cached.__module__).startswith(_OURS):
-            cached.cache_clear()
+    for cached in caches():
+        cached.cache_clear()
+
+
+@functools.cache
+def caches() -> list[Any]:
+    """The caches of functions that may hold what a module gave before it was changed. To be called before the fork: a
+    child that looks at all objects copies them."""
+    found = [each for each in gc.get_objects() if isinstance(each, functools._lru_cache_wrapper)]
+    return [each for each in found if str(each.__module__).startswith(_OURS)]
 
 
 def functions(code: CodeType) -> Iterator[tuple[str, CodeType]]:
@@ -68,15 +75,24 @@ def _replace(module: str, original: CodeType, changed: CodeType) -> bool:
     if not new or any(name.startswith("<") for name, _ in new):
         return False
     found = set()
-    for each in gc.get_objects():
-        if isinstance(each, FunctionType) and each.__module__ == module:
-            place = (each.__code__.co_qualname, each.__code__.co_firstlineno)
-            if place in new:
-                if len(each.__code__.co_freevars) != len(new[place].co_freevars):
-                    return False
-                each.__code__ = new[place]
-                found.add(place)
+    for each in _held(vars(sys.modules[module]).values(), module):
+        place = (each.__code__.co_qualname, each.__code__.co_firstlineno)
+        if place in new:
+            if len(each.__code__.co_freevars) != len(new[place].co_freevars):
+                return False
+            each.__code__ = new[place]
+            found.add(place)
     return found == set(new)
+
+
+def _held(values: Iterable[Any], module: str) -> Iterator[FunctionType]:
+    """The functions of a module among some values, and those that its classes hold."""
+    for each in values:
+        if isinstance(each, type) and each.__module__ == module:
+            yield from _held(vars(each).values(), module)
+        for inner in (each, *(getattr(each, name, None) for name in ("fget", "func", "__func__", "__wrapped__"))):
+            if isinstance(inner, FunctionType) and inner.__module__ == module:
+                yield inner
 
 
 class _Finder(importlib.abc.MetaPathFinder):

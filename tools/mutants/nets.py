@@ -1,32 +1,105 @@
-"""What catches mutants: answers of Kafka's classes about random histories, then our own tests."""
+"""What catches mutants: the fixed nets of each module, the cheapest first.
+
+1. Histories that Kafka's classes wrote: those of tests/data, and new ones of the judge, each read whole.
+2. Our own tests of the module, without those that take long.
+3. Those that take long.
+4. Some of the judge's logs read in every way: at every cut, cleaned, in any order, with records lost.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import io
-import json
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
+from tools.judge.comparing import COMPARISONS
 from tools.judge.coordinators import Coordinators, program
 from tools.judge.decoded_once import DecodedOnce
+from tools.judge.histories import History
 from tools.judge.rounds import Written, written
-from tools.mutants.drawing import ROOT, SOURCES, Mutant, modules
+from tools.mutants.drawing import ROOT
 
-_LAST_CUTS: Final = 16
-"""So many logs are looked at quickly for each mutant,"""
-_WHOLE: Final = 2
-"""and so many of them in every way, if they reach the changed line."""
-_TEST_SECONDS: Final = 20
-"""What the tests of a mutant may take by the time that they took unchanged, the quickest first."""
+HISTORIES: Final = ROOT / "tests" / "data" / "histories"
 
-Lines = dict[str, set[int]]
-"""Line numbers that were run, by the path of a module from spark_udfs."""
+_RECORDED: Final = 12
+"""So many recorded histories of each topic are used, those that are compared most quickly."""
+_IN_EVERY_WAY: Final = 2
+"""So many logs of each topic that the judge wrote are compared in every way."""
+
+
+@dataclass(frozen=True)
+class Net:
+    """What is tried for the mutants of a module."""
+
+    tests: tuple[str, ...]
+    """The modules of tests/tables, without `test_`, in this order."""
+    tables: tuple[str, ...]
+    """Compared with the answers of Kafka's classes."""
+
+
+def _net(tests: str, tables: str = "") -> Net:
+    return Net(tuple(tests.split()), tuple(tables.split()))
+
+
+_SHARES: Final = _net("share_partitions share_disappearances", "share_partitions share_disappearances")
+_STATES: Final = _net("group_events activity", "timeline groups disappearances")
+_KEPT: Final = _net("deletable_offsets expirations", "deletable_offsets expirations")
+
+NETS: Final[Mapping[str, Net]] = {
+    "groups/embedded": _net("members check_releases checks", "members checks assignments"),
+    "groups/group_log": _STATES,
+    "groups/group_model": _net("groups checks group_events", "groups members timeline checks assignments"),
+    "groups/group_states": _STATES,
+    "groups/groups_before": _net("activity disappearances", "disappearances activity"),
+    "groups/last_group_records": _net("groups members", "groups members assignments expirations"),
+    "groups/loading_groups": _net("coordinator_parts checks check_releases", "checks"),
+    "groups/record_names": _net("groups", "groups"),
+    "groups/replay_bugs": _net("checks check_releases released_replay_bugs", "checks"),
+    "groups/subscriptions": _net("expirations", "expirations timeline"),
+    "offsets/advances": _net("advances"),
+    "offsets/commit_effects": _net("coordinator_parts activity history", "history activity"),
+    "offsets/commit_lots": _net("commit_lots activity", "activity disappearances timeline"),
+    "offsets/commit_order": _net("commit_order coordinator_parts advances live_offsets", "regressions history"),
+    "offsets/commit_steps": _net("advances transactions_settled", "regressions"),
+    "offsets/commits": _net("current_offsets", "current_offsets offset_commits"),
+    "offsets/committed_topics": _net("assignments"),
+    "offsets/decoded_commits": _net("history", "history regressions"),
+    "offsets/falls": _net("regressions", "regressions"),
+    "offsets/key_numbers": _net("live_offsets activity", "activity disappearances"),
+    "offsets/last_commits": _net("current_offsets expirations", "current_offsets pending_offsets expirations"),
+    "offsets/live_offsets": _net("live_offsets disappearances", "disappearances"),
+    "offsets/offset_spans": _net("history", "history"),
+    "offsets/repeated_commits": _net("activity", "activity"),
+    "records/decoded_records": _net("current_offsets groups damage", "current_offsets groups share_partitions"),
+    "records/latest": _net("current_offsets latest groups", "current_offsets groups members"),
+    "records/lot_size": _net("commit_lots latest history", "history"),
+    "records/named_records": _net("groups members share_partitions", "groups members share_partitions"),
+    "records/since_snapshot": _SHARES,
+    "coordinator/transactions": _net(
+        "current_offsets pending_offsets transactions_settled damage", "current_offsets pending_offsets history"
+    ),
+    "rules/deletion_rules": _KEPT,
+    "rules/expiry_rules": _KEPT,
+    "shares/share_batches": _SHARES,
+    "shares/share_replay": _SHARES,
+    "removal/deletable_rows": _KEPT,
+    "removal/expiry_rows": _net("expirations", "expirations"),
+    "removal/held_offsets": _KEPT,
+}
+"""By the last two parts of the path of a module."""
+
+
+def net_of(path: str) -> Net:
+    """The net of a module. Raises KeyError if it has none."""
+    return NETS["/".join(path.removesuffix(".py").split("/")[-2:])]
+
+
+# -- histories ---------------------------------------------------------------------------------------------------------
 
 
 class _Stopped(BaseException):
@@ -42,78 +115,48 @@ class _Stopping(list[str]):
 
 @dataclass
 class Log:
-    """A log of a history, its records decoded, and the lines that comparing its last cut runs."""
+    """A log of a history, its records decoded."""
 
-    seed: int
-    written: Written
+    whole: History
     decoded: DecodedOnce
-    lines: Lines
-    seconds: float = 0.0
+    written: Written | None = None
+    """What the judge wrote."""
 
 
-@dataclass
-class Test:
-    """One of our tests, the lines that it runs and how long it takes."""
+def recorded_logs() -> list[Log]:
+    """The smallest histories of tests/data, without a process of Kafka."""
+    found = []
+    for topic in ("????", "????-share"):
+        files = sorted(HISTORIES.glob(f"{topic}.log.jsonl.gz"), key=lambda file: (file.stat().st_size, file.name))
+        found += [History(HISTORIES, file.name.removesuffix(".log.jsonl.gz")) for file in files[:_RECORDED]]
+    return [Log(history, DecodedOnce(history.rows)) for history in found]
 
-    name: str
-    lines: Lines
-    seconds: float
 
-
-def recorded_logs(seeds: Sequence[int], folder: Path, tell: Callable[[str], None]) -> list[Log]:
-    """Logs that Kafka's coordinators write and answer for, the quickest to compare first; once for all mutants.
-
-    A log about which the tables differ without a mutant is left out and named.
-    """
-    logs = []
+def judged_logs(seeds: Sequence[int], folder: Path, tell: Callable[[str], None]) -> list[Log]:
+    """Logs that Kafka's coordinators write and answer for now."""
     with Coordinators(folder, program(tell)) as coordinators:
-        for seed in seeds:
-            for each in written(seed, coordinators):
-                logs.append(Log(seed, each, DecodedOnce(each.whole.rows), {}))
-    usable = []
-    for log in logs:
-        start = time.process_time()
-        with _LinesRun(log.lines):
-            found = difference(log, is_quick=True)
-        log.seconds = time.process_time() - start
-        if found:
-            tell(f"Left out, differs without a mutant: {found}")
-        else:
-            usable.append(log)
-    return sorted(usable, key=lambda log: log.seconds)
+        found = [each for seed in seeds for each in written(seed, coordinators)]
+    return [Log(each.whole, DecodedOnce(each.whole.rows), each) for each in found]
 
 
-class _LinesRun:
-    """Notes the lines of the tables that are run inside of it, by coverage.py."""
-
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
-
-    def __enter__(self) -> None:
-        coverage: Any = importlib.import_module("coverage")
-        tables = str(SOURCES / "kafka_records_tables")
-        self._coverage = coverage.Coverage(data_file=None, source=[tables], config_file=False)
-        self._coverage._warn_no_data = False
-        self._coverage.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._coverage.stop()
-        data = self._coverage.get_data()
-        for file in data.measured_files():
-            self._lines[str(Path(file).relative_to(SOURCES))] = set(data.lines(file) or ())
+def judged_in_every_way(logs: Sequence[Log]) -> Iterator[Log]:
+    """Of each topic the first logs that the judge wrote."""
+    for topic in dict.fromkeys(log.whole.topic for log in logs):
+        yield from [log for log in logs if log.whole.topic == topic and log.written is not None][:_IN_EVERY_WAY]
 
 
-def difference(log: Log, *, is_quick: bool) -> str | None:
-    """The first difference between the tables over a log and Kafka's answers; None if there is none."""
+def difference(log: Log, tables: Sequence[str], *, is_whole: bool) -> str | None:
+    """The first difference between some tables over a log and Kafka's answers, or None if there is none. `is_whole`
+    reads it as it is, and not in every way."""
     rounds: Any = importlib.import_module("tools.judge.rounds")
     again: Any = importlib.import_module("tools.judge.decoded_once").DecodedOnce
     decoded = again.__new__(again)
     decoded.__dict__.update(log.decoded.__dict__)
-    verdict = rounds.Verdict(log.seed, differences=_Stopping())
+    verdict = rounds.Verdict(0, tables=tables, differences=_Stopping())
     try:
         with decoded.used():
-            if is_quick:
-                rounds.compare_last_cut(log.written.whole, verdict)
+            if is_whole:
+                rounds.compare_last_cut(log.whole, verdict)
             else:
                 rounds.compare_log(log.written, verdict)
     except _Stopped as stopped:
@@ -121,48 +164,52 @@ def difference(log: Log, *, is_quick: bool) -> str | None:
     return None
 
 
-def by_histories(mutant: Mutant, logs: Sequence[Log]) -> str | None:
+def by_histories(logs: Sequence[Log], tables: Sequence[str], *, is_whole: bool) -> str | None:
     """How histories kill a mutant, or None."""
-    reaching = [log for log in logs if reaches(log.lines, mutant)]
-    for chosen, is_quick in ((reaching[:_LAST_CUTS], True), (_middle(reaching), False)):
-        for log in chosen:
-            try:
-                found = difference(log, is_quick=is_quick)
-            except Exception as error:
-                # Reading the tables needs the changed module already when it is imported.
-                found = f"{type(error).__name__}: {error}"
-            if found:
-                return found
+    for log in logs if is_whole else judged_in_every_way(logs):
+        if not any(table in COMPARISONS[log.whole.topic] for table in tables):
+            continue
+        try:
+            found = difference(log, tables, is_whole=is_whole)
+        except Exception as error:
+            # Reading the tables needs the changed module already when it is imported.
+            found = f"{type(error).__name__}: {error}"
+        if found:
+            return found
     return None
 
 
-def _middle(logs: Sequence[Log]) -> Sequence[Log]:
-    """Logs that are neither small nor slow."""
-    first = max(0, (len(logs) - _WHOLE) // 2)
-    return logs[first : first + _WHOLE]
+# -- tests -------------------------------------------------------------------------------------------------------------
 
 
-def by_tests(mutant: Mutant, tests: Sequence[Test]) -> str | None:
-    """How our tests kill a mutant, or None: the name of the first that fails."""
-    left = float(_TEST_SECONDS)
-    chosen: list[str] = []
-    for test in sorted((test for test in tests if reaches(test.lines, mutant)), key=lambda test: test.seconds):
-        left -= test.seconds
-        if left < 0 and chosen:
-            break
-        chosen.append(test.name)
-    if not chosen:
-        return None
-    watch = _FirstFailure()
-    pytest: Any = importlib.import_module("pytest")
-    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        status = pytest.main([*_PYTEST, "-x", *chosen], plugins=[watch])
-    return None if status == 0 else watch.failed or f"pytest ends with {status}"
-
+_LONG: Final = " or ".join(
+    (
+        "administrators_deleted",
+        "at_every_cut",
+        "brokers_wrote_is_sound",
+        "cost_seconds",
+        "deleted_on_a_broker",
+        "depend_on_how_many_rows",
+        "does_not_change_when_more",
+        "forgotten_but",
+        "histories_meet",
+        "logs_at_random",
+        "of_a_cleaned_log",
+        "records_without_keys",
+        "rows_of_a_moment",
+        "second_opinion",
+        "sums_are_those",
+        "that_cannot_be_are_told",
+        "the_coordinator_let_go",
+        "twice_give_the_same",
+    )
+)
+"""Parts of the names of tests that take more than half a second."""
 
 # The parent has imported what pytest would rewrite.
 _PYTEST: Final = (
     "-q",
+    "-x",
     "-n0",
     "-W",
     "ignore::pytest.PytestAssertRewriteWarning",
@@ -170,8 +217,22 @@ _PYTEST: Final = (
     "no:randomly",
     "-p",
     "no:cacheprovider",
+    "-m",
+    "not (slow or spark or broker or browser or maven or releases or matrix)",
     f"--rootdir={ROOT}",
 )
+_NONE_CHOSEN: Final = 5
+
+
+def by_tests(tests: Sequence[str], *, is_long: bool) -> str | None:
+    """How our tests kill a mutant, or None: the name of the first that fails. `is_long` runs those that take long, and
+    no others."""
+    watch = _FirstFailure()
+    pytest: Any = importlib.import_module("pytest")
+    modules = [f"{ROOT}/tests/tables/test_{module}.py" for module in tests]
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        status = pytest.main([*_PYTEST, "-k", _LONG if is_long else f"not ({_LONG})", *modules], plugins=[watch])
+    return None if status in (0, _NONE_CHOSEN) else watch.failed or f"pytest ends with {status}"
 
 
 class _FirstFailure:
@@ -188,76 +249,28 @@ class _FirstFailure:
             self.failed = report.nodeid
 
 
-def reaches(lines: Lines, mutant: Mutant) -> bool:
-    """Whether a changed line is among those that were run. What is run when a module is imported counts as reached
-    where any line of the module is."""
-    run = lines.get(mutant.path, set())
-    return any(line in run for line in mutant.lines) or (mutant.is_outside_functions and bool(run))
+# -- all together ------------------------------------------------------------------------------------------------------
 
 
-# -- which tests run which lines ---------------------------------------------------------------------------------------
-
-TESTS: Final = (
-    "activity assignments checks commit_lots commit_order current_offsets damage deletable_offsets disappearances "
-    "expirations group_events groups history latest live_offsets members offset_commits pending_offsets regressions "
-    "share_disappearances share_partitions timeline transactions_settled advances cleaned"
-)
-"""The modules of tests/tables that try what is changed: all of its tables, and its parts alone."""
-
-
-def measured_tests(folder: Path) -> list[Test]:
-    """The tests of TESTS, each module run once under coverage; what it ran is kept in a folder until it changes.
-
-    The lines are those of the modules as they are, so a change of a module that is mutated counts too.
-    """
-    found = []
-    state = hashlib.sha256(b"".join((SOURCES / path).read_bytes() for path in modules()))
-    for module in sorted((ROOT / "tests" / "tables").glob("test_*.py")):
-        if module.stem.removeprefix("test_") not in TESTS.split():
-            continue
-        digest = state.copy()
-        digest.update(module.read_bytes())
-        file = folder / f"{module.stem}-{digest.hexdigest()[:12]}.json"
-        if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(_measured(module)), encoding="utf-8")
-        for each in json.loads(file.read_text("utf-8")):
-            found.append(Test(each["name"], {path: set(run) for path, run in each["lines"].items()}, each["seconds"]))
-    return found
+def caught(net: Net, logs: Sequence[Log], *, is_quick: bool = False) -> tuple[str | None, str]:
+    """Which kind of net catches the mutant of this process and how, or None and nothing. `is_quick` leaves out the nets
+    that take seconds."""
+    if found := by_histories(logs, net.tables, is_whole=True):
+        return "histories", found
+    if found := by_tests(net.tests, is_long=False):
+        return "tests", found
+    if not is_quick:
+        if found := by_tests(net.tests, is_long=True):
+            return "tests", found
+        if found := by_histories(logs, net.tables, is_whole=False):
+            return "judge", found
+    return None, ""
 
 
-def _measured(module: Path) -> list[dict[str, Any]]:
-    watch = _Measuring()
-    pytest: Any = importlib.import_module("pytest")
-    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        pytest.main([*_PYTEST, "-m", _MARKS, str(module)], plugins=[watch])
-    return [
-        {"name": name, "seconds": seconds, "lines": {path: sorted(run) for path, run in watch.lines[name].items()}}
-        for name, seconds in watch.seconds.items()
-    ]
-
-
-_MARKS: Final = "not (slow or spark or broker or browser or maven or releases or matrix)"
-
-
-class _Measuring:
-    """A plugin of pytest that notes which lines each test runs. Only tests that pass are used."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self.lines: dict[str, Lines] = {}
-        self._failed: set[str] = set()
-
-    def pytest_runtest_protocol(self, item: Any) -> None:
-        self._start = time.process_time()
-        self._lines = _LinesRun(self.lines.setdefault(item.nodeid, {}))
-        self._lines.__enter__()
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if not report.passed:
-            self._failed.add(report.nodeid)
-
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        self._lines.__exit__()
-        if nodeid not in self._failed:
-            self.seconds[nodeid] = time.process_time() - self._start
+def net_of_all(paths: Iterable[str]) -> Net:
+    """The nets of some modules as one."""
+    nets = [net_of(path) for path in paths]
+    tests, tables = (
+        [each for net in nets for each in part(net)] for part in (attrgetter("tests"), attrgetter("tables"))
+    )
+    return Net(tuple(dict.fromkeys(tests)), tuple(dict.fromkeys(tables)))

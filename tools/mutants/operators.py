@@ -158,11 +158,18 @@ class ReturnNothing:
 
 
 class SwapArguments:
-    """The first two positional arguments of a call in the other order, and the two values of a conditional."""
+    """The first two positional arguments of a call in the other order, where the order matters."""
+
+    _SYMMETRICAL: Final = ("max", "min", "maximum", "minimum", "equal", "array_equal", "union1d")
 
     def mutation_positions(self, node: Any) -> Iterator[Position]:
-        if node.type == "arglist" and node.parent.type == "trailer" and len(self._positional(node)) > 1:
+        is_of_call = node.type == "arglist" and node.parent.type == "trailer"
+        if is_of_call and len(self._positional(node)) > 1 and self._called(node) not in self._SYMMETRICAL:
             yield node.start_pos, node.end_pos
+
+    @staticmethod
+    def _called(node: Any) -> str:
+        return str(node.parent.get_first_leaf().get_previous_leaf().value)
 
     def mutate(self, node: Any, index: int) -> Any:
         first, second = self._positional(node)[:2]

@@ -30,7 +30,6 @@ class Result:
     after: str
     killer: str | None
     how: str
-    is_reached: bool
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -79,9 +78,10 @@ def figures(
     return {
         "killed": str(Share(killed, len(results) - kinds["equivalent"])),
         "sample": f"{len(results)} mutants, drawn by seed {seed} from {possible} that are possible",
-        "killed by histories of Kafka": str(killers["histories"]),
-        "killed by our own tests alone": str(killers["tests"]),
-        "no end in time, or the process ends; counted as killed": str(killers["time"] + killers["crash"]),
+        "killed by histories of Kafka, some tables over whole logs": str(killers["histories"]),
+        "killed by our own tests, tried on what that leaves": str(killers["tests"]),
+        "killed by logs of the judge in every way, tried on what that leaves": str(killers["judge"]),
+        "no end in time, twice, or the process ends; counted as killed": str(killers["time"] + killers["crash"]),
         "equivalent, listed with reasons and not counted": str(kinds["equivalent"]),
         "survivors that are accepted, listed with reasons": str(kinds["accepted"]),
         "survivors without a case or reason": str(kinds["open"]),
@@ -113,12 +113,11 @@ class Kept:
 
 def _name(mutant: Mutant) -> str:
     digest = hashlib.sha256(mutant.file.read_bytes()).hexdigest()[:12]
-    return f"{mutant.path}:{mutant.operator}:{mutant.occurrence}:{digest}"
+    return f"{mutant.path}:{mutant.operator}:{mutant.identity}:{digest}"
 
 
 def survivor_lines(results: Iterable[Result], listed: Mapping[Any, Mapping[str, str]]) -> Iterator[str]:
     """A paragraph for each survivor that has no reason."""
     for each in results:
         if each.killer is None and each.key not in listed:
-            run = "run by tests or histories" if each.is_reached else "run by no test and no history"
-            yield f"{each.path}:{each.line}: {each.operator}, {run}\n  - {each.before}\n  + {each.after}"
+            yield f"{each.path}:{each.line}: {each.operator}\n  - {each.before}\n  + {each.after}"

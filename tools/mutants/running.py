@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -15,13 +16,13 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from tools.mutants.drawing import Mutant
-from tools.mutants.installing import install
-from tools.mutants.nets import Log, Test, by_histories, by_tests
+from tools.mutants.installing import caches, install
+from tools.mutants.nets import Log, caught, net_of
 
-Killer = Literal["histories", "tests", "time", "crash"]
+Killer = Literal["histories", "tests", "judge", "time", "crash"]
 
-_CPU_SECONDS: Final = 60
-"""Of processor time for a mutant; the longest run of one that ends takes a third of it."""
+_CPU_SECONDS: Final = 40
+"""Of processor time for a mutant; the longest run of one that ends takes half of it."""
 _SECONDS: Final = 900
 """By the clock, for one that waits."""
 _MEMORY: Final = 12 << 30
@@ -36,13 +37,19 @@ class Outcome:
     """The first difference, or the test that failed; empty for a survivor."""
 
 
-def outcome_of(mutant: Mutant, logs: Sequence[Log], tests: Sequence[Test]) -> Outcome:
-    """Run a mutant in a child, which the parent's modules and logs are copied for."""
+def outcome_of(mutant: Mutant, logs: Sequence[Log], *, is_quick: bool = False) -> Outcome:
+    """Run a mutant in a child, which the parent's modules and logs are copied for; twice if it does not end in time."""
+    found = _outcome(mutant, logs, is_quick)
+    return _outcome(mutant, logs, is_quick) if found.killer == "time" else found
+
+
+def _outcome(mutant: Mutant, logs: Sequence[Log], is_quick: bool) -> Outcome:
+    caches()
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _run_child(writing, lambda: _caught(mutant, logs, tests))
+        _run_child(writing, lambda: _caught(mutant, logs, is_quick))
     os.close(writing)
     deadline = time.monotonic() + _SECONDS
     try:
@@ -74,7 +81,7 @@ def _read(pipe: int, deadline: float) -> bytes:
     return text
 
 
-def _run_child(pipe: int, run: Callable[[], tuple[Killer | None, str]]) -> None:
+def _run_child(pipe: int, run: Callable[[], tuple[str | None, str]]) -> None:
     """Run it, write the outcome to the pipe, and end this process."""
     status = 1
     try:
@@ -90,10 +97,9 @@ def _run_child(pipe: int, run: Callable[[], tuple[Killer | None, str]]) -> None:
         os._exit(status)
 
 
-def _caught(mutant: Mutant, logs: Sequence[Log], tests: Sequence[Test]) -> tuple[Killer | None, str]:
+def _caught(mutant: Mutant, logs: Sequence[Log], is_quick: bool) -> tuple[str | None, str]:
+    # A collection would touch, and so copy, all that the parent holds.
+    gc.disable()
     install(mutant)
-    if difference := by_histories(mutant, logs):
-        return "histories", difference[:500]
-    if test := by_tests(mutant, tests):
-        return "tests", test
-    return None, ""
+    killer, how = caught(net_of(mutant.path), logs, is_quick=is_quick)
+    return killer, how[:500]

@@ -55,8 +55,8 @@ present offset; `peak` the highest offset since it was first committed, or last 
 of the last commit below the one before it, since then; `topic_id` is a number in `Advances.ids`, of the topic that the
 last commit names, -1 for none; `known_id` that of the last commit that names one, since the last deletion."""
 
-_NOTHING: Final = {"log_offset": -1, "topic_id": -1, "known_id": -1, "commits": 0, "is_value": 0}
-"""What is remembered of a key that is new; NONE of all else."""
+_NOTHING: Final = {"log_offset": -1, "commits": 0}
+"""What is remembered of a key that is new; NONE of all else, which its first commit gives."""
 
 _ADVANCE: Final = ("key", "ms", "offset", "before_ms", "before_offset")
 """What is remembered of a commit that changed the offset; the last two are NONE where there was none before."""
@@ -123,15 +123,12 @@ class Advances:
         known = 0 if self.keys is None else self.keys.num_rows
         both = steps.keys if self.keys is None else joined([self.keys, steps.keys])
         codes = numbers_of_keys(both)
-        # Codes are numbered by first occurrence, so the codes of known keys equal their numbers.
-        count = int(codes.max()) + 1 if len(codes) else 0
-        first = np.full(count, -1, np.int64)
-        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-        self.keys = both.take(pa.array(first))
-        if count > known:
-            for name, vector in self.state.items():
-                nothing = _NOTHING.get(name, NONE)
-                self.state[name] = np.concatenate([vector, np.full(count - known, nothing, np.int64)])
+        # Codes are numbered by first occurrence, so the codes of known keys equal their numbers, and a new key has the
+        # highest code so far.
+        self.keys = both.take(pa.array(np.flatnonzero(begins(np.maximum.accumulate(codes)))))
+        new = self.keys.num_rows - known
+        for name, vector in self.state.items():
+            self.state[name] = np.concatenate([vector, np.full(new, _NOTHING.get(name, NONE), np.int64)])
         found: INT64 = codes[known:][steps.key]
         return found
 
