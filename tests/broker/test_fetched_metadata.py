@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from kafka_records_engine.log.files.places import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._brokers import connection
 from kafka_records_engine.sources.controllers import fetch_metadata_log
 from kafka_records_engine.sources.unreachable import UnreachableBrokers

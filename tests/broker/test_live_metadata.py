@@ -9,7 +9,7 @@ import pytest
 from kafka import KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
-from kafka_records_engine.log.files.places import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_tables import read_table
 from tests.broker.clients import commit, create_topics

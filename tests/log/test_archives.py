@@ -17,7 +17,7 @@ import pytest
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.files import _archive_bytes, _tar_archives, _zip_archives
 from kafka_records_engine.log.files import _archives as archives
-from kafka_records_engine.log.files.places import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.reading.segment_files import RAW_SCHEMA, find_logs, open_log, read_partition
 from kafka_records_engine.sources.segment_files import Segments
 from tests.log.archives import FORMS, TARS, archived, compressed, tar_of, tar_with

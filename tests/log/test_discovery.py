@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_engine.log.files.places import NotReadable
+from kafka_records_engine.log.files.source_error import NotReadable
 from kafka_records_engine.log.reading.segment_files import LogSourceError, find_logs, open_log, scan
 from tests.log.logs import CAPTURES, TOPICS, commit, read_both, write_log
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.log.files.places import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.reading.segment_files import find_logs, open_log, read_partition
 from tests.log.logs import commit
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.log.files.places import NotReadable
+from kafka_records_engine.log.files.source_error import NotReadable
 from kafka_records_engine.log.format.checkpoints import CHECKPOINT, read_checkpoint
 from kafka_records_engine.log.reading.segment_files import LogSourceError, find_logs, open_log, read_partition, scan
 from tests.log.logs import commit, lines, read_both, write_log

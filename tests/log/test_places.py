@@ -16,7 +16,8 @@ import pytest
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.files.opened import ReplacedFile
 from kafka_records_engine.log.files.paths import located, places_of, without_secrets
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.reading.segment_files import RAW_SCHEMA, find_logs, open_log, read_partition
 from kafka_records_engine.sources.segment_files import Segments
 from tests.log.logs import CAPTURES, TOPICS, commit, lines, write_log

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.log.files.places import NotReadable
+from kafka_records_engine.log.files.source_error import NotReadable
 from kafka_records_engine.log.reading.segment_files import find_logs, scan
 from tests.log.logs import commit, lines, read_both, write_log
 from tests.log.test_bad_input import FILE, FOLDER, read

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_records_engine.sources.given import source_of
-from kafka_records_tables.commands.command import _parsed
+from kafka_records_tables.commands.subcommands import parsed
 from kafka_records_tables.query import query_of
 from kafka_records_tables.read import read_tables
 from kafka_records_tables.report.glance import rows_of
@@ -117,7 +117,7 @@ def test_a_rule_finds_it_and_does_not_where_it_just_is_not(case: RuleCase, writt
     assert [" ".join(shlex.split(each)[:2]) if each else "-" for each in commands] == list(case.next)
     for command in filter(None, commands):
         if command.startswith("kafka-records "):
-            asked = _parsed(shlex.split(command)[1:])
+            asked = parsed(shlex.split(command)[1:])
             if hasattr(asked, "where"):
                 query_of(asked.name, where=asked.where)
     other = found(context_of(written("lacks", case.lacks), rule, case.options), rule)

@@ -12,7 +12,7 @@ import pytest
 
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.files.paths import places_of
-from kafka_records_engine.log.files.places import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.reading.segment_files import find_logs, open_log, read_partition
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_tables import read_table

@@ -14,7 +14,7 @@ import pyarrow.feather
 import pytest
 
 from kafka_records_engine.log.files.paths import located
-from kafka_records_engine.log.files.places import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._saved.arrow_layout import UNREAD
 from kafka_records_engine.sources._saved.saved_arrow import arrow_reader
 from kafka_records_engine.sources.saved_rows import SavedRows

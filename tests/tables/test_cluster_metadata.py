@@ -26,7 +26,8 @@ from kafka_records.control.voters_record import Endpoint, KRaftVersionFeature, V
 from kafka_records.schemas.cluster_metadata import RECORDS
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
 from kafka_records_engine.log.files.local_files import LOCAL
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.reading.metadata_checkpoints import checkpoint_from, checkpoint_names
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import ArrowRows

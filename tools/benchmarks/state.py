@@ -2,15 +2,16 @@
 """Time `lag` of a running broker with a state directory: the first run, and runs after which nothing has changed.
 
 The broker serves the commits of many groups from files that are written for this. What is timed is `read_table` in this
-process, and a whole run of the command, the start of Python and its output included: twenty rows, or metrics in a file.
-First runs and later runs of the command take turns. They are compared with the time that Python takes to start and to
-load numpy and pyarrow alone, which no run goes below. See `--help`.
+process, by the clock, and a whole run of the command, by its processor time without that of the broker, the start of
+Python and its output included: twenty rows, or metrics in a file. First runs and later runs of the command take turns.
+They are compared with the time that Python takes to start and to load numpy and pyarrow alone. See `--help`.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -71,19 +72,21 @@ def _measure(bootstrap: str, folder: Path, asked: argparse.Namespace) -> int:
         print(f"{expected.table.num_rows} rows", file=sys.stderr)
         return 1
     size = sum(file.stat().st_size for file in (folder / "state").rglob("*") if file.is_file())
+    commands = [_of_command(bootstrap, folder / "of-the-command", words, asked.rounds) for words in _output(folder)]
+    ratios = [min(again) / first, *(ratio for ratio, _ in commands)]
     rows = [
         ("", "without state", "first run", "nothing new, best / median", "ratio"),
-        ("read_table", f"{without:.2f} s", f"{first:.2f} s", _best(again), f"{min(again) / first:.3f}"),
-        *(_of_command(bootstrap, folder / "of-the-command", words, asked.rounds) for words in _output(folder)),
-        ("Python, numpy and pyarrow alone", "", "", _best([_timed(_loaded)[0] for _ in range(asked.rounds)]), ""),
+        ("read_table", f"{without:.2f} s", f"{first:.2f} s", _best(again), f"{ratios[0]:.3f}"),
+        *(row for _, row in commands),
+        ("Python, numpy and pyarrow alone", "", "", _best([_used(_loaded) for _ in range(asked.rounds)]), ""),
     ]
     print(machine())
     print(f"{asked.groups} groups, {asked.offsets} offsets, {asked.partitions} partitions, {size / 1e6:.0f} MB kept\n")
     print(table(rows))
-    ratio = min(again) / first
-    print(f"\ntime against that of the first run: {ratio:.3f}, goal {GOAL}: {'met' if ratio <= GOAL else 'missed'}")
-    print(f"against a run without state: {min(again) / without:.3f}")
-    return 0 if ratio <= GOAL else 1
+    verdict = "met" if max(ratios) <= GOAL else "missed"
+    print(f"\ntime against that of the first run: at most {max(ratios):.3f}, goal {GOAL}: {verdict}")
+    print(f"read_table against a run without state: {min(again) / without:.3f}")
+    return 0 if max(ratios) <= GOAL else 1
 
 
 def _best(seconds: Sequence[float]) -> str:
@@ -96,13 +99,23 @@ def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - started, found
 
 
+def _used(run: Callable[[], Any]) -> float:
+    """Processor time of the programs that are run, in seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def _output(folder: Path) -> list[list[str]]:
     metrics = ["--sort=-lag", "--output", str(folder / "lag.prom"), "--overwrite"]
     return [["--sort=-lag", "--limit", "20"], metrics]
 
 
-def _of_command(bootstrap: str, state: Path, words: list[str], rounds: int) -> tuple[str, str, str, str, str]:
-    """A row about the command: first runs and later ones, which take turns."""
+def _of_command(
+    bootstrap: str, state: Path, words: list[str], rounds: int
+) -> tuple[float, tuple[str, str, str, str, str]]:
+    """The ratio of a later run and a first one of the command, and a row about it. They take turns."""
     first, again = [], []
 
     def run() -> None:
@@ -111,10 +124,11 @@ def _of_command(bootstrap: str, state: Path, words: list[str], rounds: int) -> t
 
     for _ in range(rounds):
         shutil.rmtree(state, ignore_errors=True)
-        first.append(_timed(run)[0])
-        again.append(_timed(run)[0])
+        first.append(_used(run))
+        again.append(_used(run))
     shown = " ".join(word if "/" not in word else Path(word).name for word in words)
-    return f"the command, {shown}", "", _best(first), _best(again), f"{min(again) / min(first):.3f}"
+    ratio = min(again) / min(first)
+    return ratio, (f"the command, {shown}", "", _best(first), _best(again), f"{ratio:.3f}")
 
 
 def _loaded() -> None:

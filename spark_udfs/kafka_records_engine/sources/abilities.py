@@ -97,6 +97,9 @@ class KeepsAnswers(Protocol):
     def asked_meanwhile(self) -> AskedMeanwhile:
         """What was requested from it, besides its logs, since the last call."""
 
+    def note_answer(self) -> None:
+        """An answer is kept, or was found: it holds until a log changes."""
+
 
 @dataclass(slots=True)
 class AskedMeanwhile:

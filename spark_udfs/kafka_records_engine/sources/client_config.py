@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from os import PathLike, fspath
 from typing import Final, Self
 
-from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._brokers import oauth
 from kafka_records_engine.sources._brokers.properties import read_file, read_jaas, read_properties
 from kafka_records_engine.sources._brokers.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM

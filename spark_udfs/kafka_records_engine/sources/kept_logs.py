@@ -39,10 +39,12 @@ from kafka_records_engine.sources._stored.stored_names import (
 )
 from kafka_records_engine.sources._stored.stretches import StoredLog, stored_log
 from kafka_records_engine.sources.abilities import AskedMeanwhile, HasTopicId, has
+from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.broker_threads import do_by_broker
 from kafka_records_engine.sources.known_topics import known_topics
 from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS, MissingRight, missing_rights
-from kafka_records_engine.sources.protocol import Context, LogPartition, Source
+from kafka_records_engine.sources.protocol import Context, LogEnds, LogPartition, Source
+from kafka_records_engine.sources.seen_logs import SeenLogs
 from kafka_records_engine.sources.shared_progress import SharedProgress
 from kafka_records_engine.sources.snapshot_runs import FILE_BYTES, begin_snapshot
 from kafka_records_engine.sources.snapshots import SnapshotPartition
@@ -62,6 +64,8 @@ here too, and no tombstone that was removed can be missed: a log has them for lo
 
 _OF_NOW: Final = ("unread", "first_unread", "retentions")
 """What a view may ask a source while it is made, whose answer is not kept."""
+_SEEN: Final = ("known_topics", "log_starts", "log_ends")
+"""What `SeenLogs` knows how to ask again."""
 
 
 class StateBusy(LogSourceError):
@@ -203,6 +207,8 @@ class KeptPartition:
     """The same for the same rows."""
     is_compacted: bool
     """Whether only those rows are stored that tables of state need."""
+    until_ms: int
+    """When the log partition has to be read from its start again, in milliseconds since 1970."""
 
     @property
     def topic(self) -> str:
@@ -260,6 +266,8 @@ class KeptLogs:
         self._needed = needed
         self._on_progress = on_progress
         self._asked = AskedMeanwhile()
+        self.seen = SeenLogs()
+        """What the source was asked so far, and answered."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "_source":
@@ -267,18 +275,33 @@ class KeptLogs:
         found = getattr(self._source, name)
         if name == "missing_rights":
             return self._missing_rights
-        return self._noting(found) if name in _OF_NOW else found
+        return self._noting(name, found) if callable(found) else found
 
-    def _noting(self, ask: Callable[..., Any]) -> Callable[..., Any]:
+    def _noting(self, name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
         def noted(*asked: Any, **more: Any) -> Any:
-            self._asked.of_now = True
-            return ask(*asked, **more)
+            self._asked.of_now |= name in _OF_NOW
+            self.seen.is_whole &= name in _SEEN
+            answer = ask(*asked, **more)
+            if name == "log_ends":
+                return self._noted_ends(answer)
+            if name == "log_starts":
+                self.seen.note_starts(answer)
+            elif name == "known_topics":
+                self.seen.note_topics(answer)
+            return answer
 
         return noted
 
+    def _noted_ends(self, ends: Iterable[LogEnds]) -> Iterator[LogEnds]:
+        for each in ends:
+            self.seen.note_ends(each)
+            yield each
+
     def _missing_rights(self, topics: Collection[str]) -> Sequence[MissingRight]:
         found = missing_rights(self._source, topics)
-        self._asked.rights[tuple(sorted(topics))] = tuple(sorted(each.resource_name for each in found))
+        hidden = tuple(sorted(each.resource_name for each in found))
+        self._asked.rights[tuple(sorted(topics))] = hidden
+        self.seen.note_rights(topics, hidden)
         return found
 
     @property
@@ -293,18 +316,25 @@ class KeptLogs:
 
     def topics(self) -> Sequence[str]:
         """The topics of the source."""
-        return self._source.topics()
+        topics = self._source.topics()
+        self.seen.note_names(topics)
+        return topics
 
     def asked_meanwhile(self) -> AskedMeanwhile:
         """What was asked since this was called last."""
         asked, self._asked = self._asked, AskedMeanwhile()
         return asked
 
+    def note_answer(self) -> None:
+        """See `abilities.KeepsAnswers`."""
+        self.seen.has_answer = True
+
     def partitions(self, topic: str) -> Sequence[LogPartition]:
         """The log partitions of a topic. If it is a topic of coordinators, they are read up to their ends and stored. A
         log with a finding is returned as it is in the source, and nothing of it is kept."""
         logs = self._source.partitions(topic)
         if topic not in COORDINATOR_TOPICS:
+            self.seen.is_whole = False
             return logs
         # The stored rows end where the logs end now, so every topic that a record refers to already existed.
         names = {} if all(has(log, HasTopicId) for log in logs) else dict(known_topics(self._source).names)
@@ -321,7 +351,16 @@ class KeptLogs:
 
         with told_as_errors(self._root):
             do_by_broker([*enumerate(logs)], lambda task: task[1], keep)
+        for log, kept in zip(logs, found, strict=True):
+            self._note_read(log, kept)
         return found
+
+    def _note_read(self, log: Any, kept: LogPartition) -> None:
+        if isinstance(kept, KeptPartition) and isinstance(log, BrokerPartition):
+            self.seen.note_read(log.topic, log.partition, log.topic_id, log.start, log.end)
+            self.seen.until_ms = min(self.seen.until_ms or kept.until_ms, kept.until_ms)
+        else:
+            self.seen.is_whole = False
 
     def _kept(self, log: LogPartition, names: dict[str, str], moved: Callable[[int], None]) -> LogPartition:
         if getattr(log, "trouble", None) is not None:  # abilities.MayBeInTrouble
@@ -354,18 +393,25 @@ class KeptLogs:
             stored = stored_log(root, topic, partition)
         size = sum(os.stat(file.path).st_size for file in stored.files)
         kept = SnapshotPartition(root, topic, partition, size)
-        return KeptPartition(kept, getattr(log, "found_ms", None), _identity(stored), self._needed is not None)
+        found_ms, is_compacted = getattr(log, "found_ms", None), self._needed is not None
+        return KeptPartition(kept, found_ms, _identity(stored), is_compacted, _until_ms(stored))
 
 
 def _is_old(stored: StoredLog) -> bool:
-    """Whether what is kept of a log partition is too old: by its number some time between half of the longest time and
-    all of it, so that they are not all read from their starts by one run."""
+    """Whether what is kept of a log partition is too old."""
     if not stored.files or not stored.stretches:
         return False
+    is_put_back = now_ms() < stored.stretches[0].read_at_ms  # a clock was: the age is unknown
+    return now_ms() > _until_ms(stored) or is_put_back
+
+
+def _until_ms(stored: StoredLog) -> int:
+    """When it is too old: by the number of the partition some time between half of the longest time and all of it, so
+    that they are not all read from their starts by one run."""
     half = OLDEST_MS // 2
     spread = crc32(f"{stored.topic}-{stored.partition}".encode()) % max(half, 1)
-    age_ms = now_ms() - stored.stretches[0].read_at_ms
-    return age_ms > half + spread or age_ms < 0  # a clock was put back: the age is unknown
+    begun_ms = stored.stretches[0].read_at_ms if stored.stretches else now_ms()
+    return begun_ms + half + spread
 
 
 def _identity(stored: StoredLog) -> str:

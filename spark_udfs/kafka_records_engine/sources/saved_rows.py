@@ -12,7 +12,8 @@ from os import PathLike, fspath
 from typing import Any, TypeVar
 
 from kafka_records_engine.log.files.paths import without_secrets
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.describing import Described, SavedAsked, described
 from kafka_records_engine.sources._saved.file_parts import FilePart, parts_of

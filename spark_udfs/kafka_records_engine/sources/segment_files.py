@@ -15,8 +15,9 @@ from kafka_records_engine.findings import UNREAD_LOG, Finding, Severity, in_file
 from kafka_records_engine.log.files.discovery import METADATA_TOPIC, place_of
 from kafka_records_engine.log.files.opened import OpenLog
 from kafka_records_engine.log.files.paths import expanded, without_secrets
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
 from kafka_records_engine.log.files.ranges import OffsetRange
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.files.topic_ids import topic_id, topic_names
 from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_engine.log.format.checkpoints import CLEANED, HIGH_WATERMARKS, read_checkpoint

@@ -330,7 +330,11 @@ def run(options: argparse.Namespace) -> int:
         state=options.state,
         most_series=MOST_SERIES if options.max_series is None else options.max_series,
     )
-    return TableRun(task).run()
+    if task.state is None:
+        return TableRun(task).run()
+    from kafka_records_tables.commands.kept_run import RunKeeper  # only a state has any use for it
+
+    return RunKeeper(TableRun(task), options.arguments).run()
 
 
 def _check_format(table: Table, options: argparse.Namespace) -> None:

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import ABSENT_GROUP, NOT_WRITTEN, OF_LOGS, UNDECIDED_TRANSACTION
+from kafka_records_engine.findings import ABSENT_GROUP, NOT_WRITTEN, OF_LOGS, READ_MOMENTS, UNDECIDED_TRANSACTION
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS, MissingRight, missing_rights
 from kafka_records_runtime.errors import UnsupportedVersion, plural
@@ -87,25 +87,28 @@ class TableRun:
     """Writes the rows that a task describes."""
 
     def __init__(self, task: TableTask) -> None:
-        self._task = task
+        self.task = task
         self._table = task.table
         self._rows = 0
         self._about_ends: list[Finding] = []
         self._left_out: list[Finding] = []
+        self.source: Any = None
+        """What was read."""
 
     def run(self) -> int:
         """Run it and return the exit status. Raises a CommandError if there is no answer."""
-        _check(self._task)
+        _check(self.task)
         with (
             told_in_words(self._no_log),
             ByteProgress(self._table.name) as progress,
-            session_of(self._task.spark, progress) as session,
-            source_with_state(self._task.question, self._source(), self._task.state, progress.moved) as source,
+            session_of(self.task.spark, progress) as session,
+            source_with_state(self.task.question, self._source(), self.task.state, progress.moved) as source,
             self._stream(progress, session, source) as stream,
         ):
+            self.source = source
             lags = _Lags(self._table)
-            soon = self._task.most_series if self._task.output.format == METRICS_FORMAT else 0
-            selection = Selection(self._table, lags.watched(stream), self._task.query, self._most_held, soon=soon)
+            soon = self.task.most_series if self.task.output.format == METRICS_FORMAT else 0
+            selection = Selection(self._table, lags.watched(stream), self.task.query, self._most_held, soon=soon)
             self._write(selection, progress, stream)
         if not selection.is_sorted:
             size = f"{HELD >> 20} MiB"
@@ -120,47 +123,47 @@ class TableRun:
         return FOUND if selection.stopping and status == OK else status
 
     def _stream(self, progress: ByteProgress, session: SparkSession | None, source: Source) -> Stream:
-        task = self._task
+        task = self.task
         check_question(task.question)
         engine = Engine(task.processes, session, progress.moved)
         return stream_answer(task.question, source, engine)
 
     def _source(self) -> Source:
-        return self._task.given.source(self._task.question.topic or self._table.topic or None)
+        return self.task.given.source(self.task.question.topic or self._table.topic or None)
 
     @property
     def _most_held(self) -> int | None:
         """Whether rows are sorted: a table for people is kept in memory anyway, and a requested order is obeyed."""
-        return None if self._task.needs_order or self._task.output.format == "table" else HELD
+        return None if self.task.needs_order or self.task.output.format == "table" else HELD
 
     def _write(self, selection: Selection, progress: ByteProgress, stream: Stream) -> None:
         table = self._table
-        details = table.details if self._task.may_hide_details else ()
+        details = table.details if self.task.may_hide_details else ()
         rows = self._counted(selection, progress)
-        if self._task.output.format == METRICS_FORMAT:
+        if self.task.output.format == METRICS_FORMAT:
             self._write_metrics(rows, selection, stream)
             return
-        if self._task.output.format == "starting-offsets":
+        if self.task.output.format == "starting-offsets":
             rows = self._with_all_partitions(rows, selection.schema)
-        elif self._task.output.format == "reset-offsets":
+        elif self.task.output.format == "reset-offsets":
             rows = without_line_breaks(rows, self._left_out.append)
-        write_batches(self._task.output, selection.schema, rows, details, table.essential)
+        write_batches(self.task.output, selection.schema, rows, details, table.essential)
 
     def _write_metrics(self, rows: Iterable[pa.RecordBatch], selection: Selection, stream: Stream) -> None:
         from kafka_records_tables.results.open_metrics import TableMetrics
 
-        metrics = TableMetrics(self._table.name, rows, self._task.most_series)
+        metrics = TableMetrics(self._table.name, rows, self.task.most_series)
         if not selection.is_sorted:  # rows that come unsorted are counted as they come
             for _ in rows:
                 pass
-        limit = self._task.query.limit
+        limit = self.task.query.limit
         self._rows = selection.matching if limit is None else min(limit, selection.matching)
         metrics.rows_left_out = self._rows - metrics.rows_taken
         is_complete = all(finding.severity != "damage" for finding in stream.findings)
-        write_text_to(self._task.output, lambda out: metrics.write(out, is_complete=is_complete, now=time.time()))
+        write_text_to(self.task.output, lambda out: metrics.write(out, is_complete=is_complete, now=time.time()))
         if metrics.rows_left_out:
             say(
-                f"note: {plural(metrics.rows_left_out, 'row')} left out: the metrics have {self._task.most_series} "
+                f"note: {plural(metrics.rows_left_out, 'row')} left out: the metrics have {self.task.most_series} "
                 "time series at most; --max-series allows more, --group, --topic-filter and --where choose rows"
             )
 
@@ -170,7 +173,7 @@ class TableRun:
         for batch in rows:
             topics.update(batch.column("topic").unique().to_pylist())
             yield batch
-        given = self._task.given
+        given = self.task.given
         source = given.source()
         there = {*source.topics()}
         self._about_ends += [right.finding() for right in missing_rights(source, sorted(topics - there))]
@@ -185,16 +188,16 @@ class TableRun:
 
     def _counted(self, batches: Iterable[pa.RecordBatch], progress: ByteProgress) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            if not self._rows and self._task.output.path is None and sys.stdout.isatty():
+            if not self._rows and self.task.output.path is None and sys.stdout.isatty():
                 progress.stop()  # rows and progress on one terminal would overwrite each other
             self._rows += batch.num_rows
             yield batch
 
     def _no_log(self, error: LogSourceError) -> str:
-        if not (self._task.given.has_files and self._table.topic):
+        if not (self.task.given.has_files and self._table.topic):
             return with_hint(error) + self._other_way(error)
         try:
-            there = {*self._task.given.source().topics()}
+            there = {*self.task.given.source().topics()}
         except (LogSourceError, CommandError, OSError):
             return str(error)
         if self._table.topic == METADATA:
@@ -208,25 +211,26 @@ class TableRun:
     def _other_way(self, error: LogSourceError) -> str:
         """What can be read instead of a topic that the user may not read."""
         is_topic = isinstance(error, MissingRight) and error.resource_name in COORDINATOR_TOPICS
-        is_hidden = is_topic and not self._task.given.by_requests
+        is_hidden = is_topic and not self.task.given.by_requests
         return f"; --source {REQUESTS} asks coordinators instead" if is_hidden and not why_not(self._table) else ""
 
     # -- what was found ------------------------------------------------------------------------------------------------
 
     def _say(self, findings: Sequence[Finding]) -> None:
-        path = self._task.findings
+        path = self.task.findings
         way = "--findings FILE writes all of them" if path is None else f"{path} has all of them"
         # Another line says more about absent groups.
+        moments = {*finding_lines((each for each in findings if each.reason == READ_MOMENTS), way)}
         for line in finding_lines((each for each in findings if each.reason != ABSENT_GROUP), way):
-            say(line)
+            say(line, is_of_now=line in moments)
         if path is not None:
             with replacing(path) as part, open(part, "w", encoding="utf-8") as out:
                 out.writelines(map(finding_json, findings))
 
     def _sum_up(self, findings: Sequence[Finding], counts: Counts, matching: int) -> int:
-        given = self._task.given
+        given = self.task.given
         files = FileTotals(place=given.place)
-        records = RecordTotals(counts, has_files=given.has_files, package=self._task.question.package)
+        records = RecordTotals(counts, has_files=given.has_files, package=self.task.question.package)
         for finding in findings:
             if finding.reason in OF_LOGS:
                 files.count(finding)
@@ -235,8 +239,8 @@ class TableRun:
             elif finding.severity == "damage" and finding.reason != NOT_WRITTEN:
                 records.undecodable += 1
                 records.has_newer |= finding.reason == UnsupportedVersion.__name__
-        if self._task.query.topics and not matching:
-            patterns = ", ".join(map(repr, self._task.query.topics))
+        if self.task.query.topics and not matching:
+            patterns = ", ".join(map(repr, self.task.query.topics))
             say(f"note: there is no such row about a topic that matches {patterns}")
         self._say_who_was_meant({finding.what for finding in findings if finding.reason == ABSENT_GROUP})
         rows = plural(matching, "row")
@@ -253,7 +257,7 @@ class TableRun:
 
     def _say_of_conditions(self, selection: Selection) -> None:
         """Warn about conditions that may not be what was meant."""
-        for each in self._task.query.conditions:
+        for each in self.task.query.conditions:
             words = next(column.words for column in self._table.columns if column.name == each.column)
             if words and each.operator in ("=", "!=") and not has_words(str(each.value), words):
                 known = did_you_mean(str(each.value), words) or f"; there are {', '.join(words)}"
@@ -267,7 +271,7 @@ class TableRun:
 
     def _say_without_ends(self, lags: _Lags) -> None:
         """Say what else to read if no lag is known because the logs of the topics are elsewhere."""
-        if lags.are_all_unknown and self._task.given.has_files:
+        if lags.are_all_unknown and self.task.given.has_files:
             say(
                 "note: lag is null in every row: the logs of the topics that groups consume are not here; read the "
                 "data directories of the brokers that have them, or ask running brokers with --bootstrap"
@@ -276,7 +280,7 @@ class TableRun:
     def _say_who_was_meant(self, absences: set[str]) -> None:
         """Say that no row is about some of the requested groups, with similar names. A small source is read once more
         for it."""
-        column, task = self._table.group, self._task
+        column, task = self._table.group, self.task
         absent = [group for group in task.question.groups or () if absence_of(group) in absences]
         if not absent:
             return
@@ -294,7 +298,7 @@ class TableRun:
 
     def _share_groups(self, groups: Sequence[str]) -> set[str]:
         """Which of the groups have share partitions, if that can be read quickly."""
-        task, table = self._task, TABLES["share_partitions"]
+        task, table = self.task, TABLES["share_partitions"]
         source = self._source()
         if task.spark is not None or not task.given.has_files or table.topic not in source.topics():
             return set()
@@ -310,7 +314,7 @@ class TableRun:
     def _size(self) -> int:
         """The size in bytes of the logs that were read."""
         source = self._source()
-        names = self._task.question.topic or self._table.topic
+        names = self.task.question.topic or self._table.topic
         topics = [names] if names else [name for name in source.topics() if name in _TOPICS]
         return sum(log.size for name in topics for log in source.partitions(name))
 

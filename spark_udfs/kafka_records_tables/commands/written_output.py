@@ -100,7 +100,7 @@ def _log_files(source: str) -> Iterator[Path]:
     """The sources that are on this machine, or the segment files in them and in their folders: partitions are no
     deeper."""
     from kafka_records_engine.log.files.paths import INSIDE, is_url, on_this_machine, places_of
-    from kafka_records_engine.log.files.places import LogSourceError
+    from kafka_records_engine.log.files.source_error import LogSourceError
 
     there = on_this_machine(source).partition(INSIDE)[0]
     with suppress(LogSourceError):  # whoever reads it tells

@@ -11,6 +11,7 @@ from typing import TextIO
 from kafka_records_runtime.printable import printable
 
 _is_bar_drawn: Callable[[], bool] | None = None
+_noted: list[str] | None = None
 
 
 @contextmanager
@@ -25,9 +26,22 @@ def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
         _is_bar_drawn = None
 
 
-def say(line: str) -> None:
+@contextmanager
+def noted_lines() -> Iterator[list[str]]:
+    """The lines that are printed from now on, without those about the moment at which they are printed."""
+    global _noted
+    _noted = []
+    try:
+        yield _noted
+    finally:
+        _noted = None
+
+
+def say(line: str, *, is_of_now: bool = False) -> None:
     """Print one line on standard error, even if the text has line breaks. Buffered standard output is written first, so
-    that both keep their order on a terminal."""
+    that both keep their order on a terminal. `is_of_now` marks a line that the same run would not print later."""
+    if _noted is not None and not is_of_now:
+        _noted.append(line)
     sys.stdout.flush()
     try:
         start = "\r\x1b[2K" if _is_bar_drawn is not None and _is_bar_drawn() else ""

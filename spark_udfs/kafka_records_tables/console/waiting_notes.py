@@ -16,7 +16,7 @@ class _Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         # If standard output is closed, the code that writes the result reports it.
         with suppress(OSError):
-            say(f"note: {record.getMessage()}")
+            say(f"note: {record.getMessage()}", is_of_now=True)
 
 
 def tell_waiting() -> None:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _FORM: Final = 1
 _MOST_ANSWERS: Final = 16
 """The newest N are kept: each question has one."""
+_SUFFIXES: Final = (".answer", ".run")
+"""Of answers, and of what a command printed (`commands.repeated_run`)."""
 _USUAL_PACKAGE: Final = "kafka_records"
 _HEAD: Final = Struct("<QII")
 """Bytes of what is said about an answer, which follows as JSON, and the CRC-32 of all behind. Rows come last, as a file
@@ -148,6 +150,7 @@ class KeptAnswers:
             return None
         with suppress(OSError):
             os.utime(path)
+        self._keeper.note_answer()
         return KeptAnswer(rows, tuple(findings), tuple(joined), counts)
 
     def keep(self, key: str, table: Table, answer: KeptAnswer) -> KeptAnswer:
@@ -179,13 +182,16 @@ class KeptAnswers:
         with suppress(OSError):  # the answer itself is still valid
             write_whole(os.path.join(self._folder, f"{key}.answer"), parts)
             self._forget_old()
+        self._keeper.note_answer()
         return kept
 
     def _forget_old(self) -> None:
         paths = [os.path.join(self._folder, name) for name in os.listdir(self._folder)]
-        for path in sorted(paths, key=_used, reverse=True)[_MOST_ANSWERS:]:
-            with suppress(OSError):
-                os.unlink(path)
+        for suffix in _SUFFIXES:
+            of_kind = [path for path in paths if path.endswith(suffix)]
+            for path in sorted(of_kind, key=_used, reverse=True)[_MOST_ANSWERS:]:
+                with suppress(OSError):
+                    os.unlink(path)
 
 
 def _content_at(size: int) -> int:

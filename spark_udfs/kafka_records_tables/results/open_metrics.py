@@ -17,6 +17,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from kafka_records_runtime.printable import printable
+from kafka_records_tables.results.last_run import LAST_RUN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -230,7 +231,7 @@ class TableMetrics:
         """Write all series, and three about this run: when it was, whether anything is missing, and how many rows have
         no series."""
         about_run = (
-            ("kafka_records_last_run_timestamp_seconds", "When this was written", now),
+            (LAST_RUN, "When this was written", now),
             ("kafka_records_complete", "1: nothing is missing; 0: rows are missing, or may be", int(is_complete)),
             ("kafka_records_rows_left_out", "Rows without series: --max-series was reached", self.rows_left_out),
         )

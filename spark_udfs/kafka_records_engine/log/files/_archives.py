@@ -26,7 +26,8 @@ from kafka_records_engine.log.files._archive_contents import CUT_SHORT, ArchiveM
 from kafka_records_engine.log.files._tar_archives import read_compressed_tar, read_tar
 from kafka_records_engine.log.files._zip_archives import read_zip
 from kafka_records_engine.log.files.opened import LogFile, NoRegularFile
-from kafka_records_engine.log.files.places import ListedEntry, LogSourceError, Place, PlaceKind
+from kafka_records_engine.log.files.places import ListedEntry, Place, PlaceKind
+from kafka_records_engine.log.files.source_error import LogSourceError
 
 _KEPT: Final = 4
 """The number of archives that stay unpacked, for the next partition that is read from them."""

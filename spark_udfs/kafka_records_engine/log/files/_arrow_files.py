@@ -21,7 +21,8 @@ import pyarrow.fs as arrow
 from kafka_records_engine.log.files._byte_ranges import RangeFile
 from kafka_records_engine.log.files.local_files import LOCAL
 from kafka_records_engine.log.files.opened import LogFile, NoRegularFile, ReplacedFile
-from kafka_records_engine.log.files.places import ListedEntry, LogSourceError, Place, PlaceKind
+from kafka_records_engine.log.files.places import ListedEntry, Place, PlaceKind
+from kafka_records_engine.log.files.source_error import LogSourceError
 
 T = TypeVar("T")
 

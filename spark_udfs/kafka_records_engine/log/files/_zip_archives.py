@@ -32,7 +32,8 @@ from kafka_records_engine.log.files._archive_contents import (
 )
 from kafka_records_engine.log.files._byte_ranges import RangeFile
 from kafka_records_engine.log.files.opened import LogFile
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_runtime.errors import plural
 
 _LOCAL_HEAD: Final = struct.Struct("<4s22xHH")

@@ -22,7 +22,8 @@ from typing import Any, Final
 
 from kafka_records_engine.log.files.local_files import LOCAL
 from kafka_records_engine.log.files.paths import expanded, inside_of, is_archive, without_secrets
-from kafka_records_engine.log.files.places import Entry, Files, LogSourceError, Place
+from kafka_records_engine.log.files.places import Entry, Files, Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable, some_names
 from kafka_records_runtime.wire import MAX_INT32

@@ -24,7 +24,8 @@ from os import PathLike
 from typing import Any, Final
 
 from kafka_records_engine.log.files.local_files import LOCAL
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 
 ARCHIVES: Final = (
     *(".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst"),

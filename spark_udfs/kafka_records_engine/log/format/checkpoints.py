@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from kafka_records_engine.log.files.local_files import LOCAL
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_runtime.wire import MAX_INT32
 

@@ -27,7 +27,8 @@ from typing import Final
 from kafka_records_engine.findings import Finding, in_file
 from kafka_records_engine.log.files.discovery import SUFFIXES, FoundLog, LogSourceError
 from kafka_records_engine.log.files.opened import NoRegularFile, OpenLog, SegmentFile
-from kafka_records_engine.log.files.places import NOT_READABLE, NotReadable, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import NOT_READABLE, NotReadable
 from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_engine.log.format.checkpoints import CHECKPOINT, read_checkpoint
 from kafka_records_engine.log.reading._scanning import next_offset

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_records_engine.log.files.opened import OpenLog
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.format.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, read_checkpoint
 from kafka_records_engine.log.format.offset_index import OffsetIndex
 from kafka_records_engine.log.reading.log_end import end_of

@@ -13,7 +13,8 @@ from struct import Struct
 from typing import Final
 
 from kafka_records_engine.log.files.opened import OpenLog
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_engine.log.format.crc import crc32c
 from kafka_records_engine.log.reading.head_walk import NO_MARKER, WalkedHeads, walk

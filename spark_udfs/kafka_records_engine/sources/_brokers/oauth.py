@@ -6,16 +6,12 @@ Corresponds to `ClientCredentialsJwtRetriever` and `FileJwtRetriever` of Kafka's
 from __future__ import annotations
 
 import json
-import ssl
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Final
-from urllib.error import HTTPError, URLError
+from typing import Final
 from urllib.parse import quote_plus, unquote, urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 LOGIN_HANDLERS: Final = (
@@ -33,18 +29,10 @@ ID: Final = "sasl.oauthbearer.client.credentials.client.id"
 SECRET: Final = "sasl.oauthbearer.client.credentials.client.secret"
 SCOPE: Final = "sasl.oauthbearer.scope"
 URL_ENCODES: Final = "sasl.oauthbearer.header.urlencode"
-_MOST_BYTES: Final = 1024 * 1024
 
 
 class TokenError(ValueError):
     """The reason why there is no token. The text contains no secret."""
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """Refuses redirects, which would send the secret to another server."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +57,13 @@ class ClientCredentials:
             "Authorization": f"Basic {b64encode(f'{name}:{secret}'.encode()).decode()}",
             "Content-Type": "application/x-www-form-urlencoded",
         }
-        request = Request(self.url, body.encode(), headers, method="POST")
-        opener = build_opener(ProxyHandler({}), _NoRedirect(), HTTPSHandler(context=ssl.create_default_context()))
+        # Without this kind of login, a program need not load the HTTP client.
+        from kafka_records_engine.sources._brokers.token_requests import NoToken, posted
+
         try:
-            with opener.open(request, timeout=self.timeout) as answer:
-                data = answer.read(_MOST_BYTES)
-        except HTTPError as error:
-            error.close()
-            raise TokenError(
-                f"{self.url} responded with status {error.code}: check client id, secret and scope"
-            ) from None
-        except (URLError, HTTPException, OSError) as error:
-            why = getattr(error, "reason", None) or error
-            raise TokenError(f"{self.url} gives no token: {why}") from None
-        try:
-            token = json.loads(data)["access_token"]
+            token = json.loads(posted(self.url, body.encode(), headers, self.timeout))["access_token"]
+        except NoToken as error:
+            raise TokenError(str(error)) from None
         except (ValueError, LookupError, TypeError):
             token = None
         if not isinstance(token, str):

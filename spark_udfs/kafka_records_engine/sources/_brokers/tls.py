@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._brokers.properties import read_file
 from kafka_records_runtime.installing import install_command
 

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA, TIMESTAMP_TYPES
 from kafka_records_engine.sources._saved.file_readers import open_reader
 from kafka_records_engine.sources._saved.saved_formats import Format

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kafka_records_engine.findings import UNREAD_LOG, Finding
-from kafka_records_engine.log.files.places import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.converting import SavedFile
 from kafka_records_engine.sources._saved.file_readers import open_reader

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import DAMAGED_LOG, Finding
-from kafka_records_engine.log.files.places import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._saved.converting import SavedFile
 from kafka_records_engine.sources._saved.tabular import FileReader, top_columns
 

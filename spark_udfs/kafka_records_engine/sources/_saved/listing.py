@@ -9,7 +9,8 @@ from urllib.parse import unquote
 
 from kafka_records_engine.log.files.discovery import SUFFIXES, folders_with_logs
 from kafka_records_engine.log.files.paths import inside_of, is_archive, places_of
-from kafka_records_engine.log.files.places import Entry, LogSourceError, Place
+from kafka_records_engine.log.files.places import Entry, Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._saved.saved_formats import (
     Format,
     format_of_file,

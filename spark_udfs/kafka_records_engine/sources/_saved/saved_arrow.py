@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._saved.arrow_batches import batch_of, dictionary_of, rows_of
 from kafka_records_engine.sources._saved.arrow_layout import ArrowColumn, columns_of
 from kafka_records_engine.sources._saved.arrow_messages import (

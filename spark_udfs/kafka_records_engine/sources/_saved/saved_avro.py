@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._saved.saved_formats import open_stream, unreadable
 from kafka_records_engine.sources._saved.tabular import Sequential, package_missing
 

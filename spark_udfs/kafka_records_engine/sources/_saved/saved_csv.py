@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._saved.tabular import Sequential
 from kafka_records_engine.sources._saved.taken_columns import raw_name
 from kafka_records_engine.sources._saved.text_lines import BLOCK, first_lines, open_text

@@ -10,7 +10,8 @@ from typing import Any, Final, Literal, TypeVar, get_args
 import pyarrow as pa
 
 from kafka_records_engine.log.files.opened import LogFile
-from kafka_records_engine.log.files.places import Files, LogSourceError, Place
+from kafka_records_engine.log.files.places import Files, Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 
 T = TypeVar("T")
 

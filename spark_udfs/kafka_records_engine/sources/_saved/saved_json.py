@@ -16,7 +16,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._saved.tabular import Sequential
 from kafka_records_engine.sources._saved.taken_columns import plain, plain_names, raw_name, type_of
 from kafka_records_engine.sources._saved.text_lines import blocks_of_lines, first_lines

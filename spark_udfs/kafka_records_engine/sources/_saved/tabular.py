@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._stored.stored_names import MARK
 from kafka_records_runtime.installing import install_command
 

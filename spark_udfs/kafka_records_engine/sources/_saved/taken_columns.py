@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.log.files.places import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.texts import Encoding
 from kafka_records_runtime.close_names import close_name

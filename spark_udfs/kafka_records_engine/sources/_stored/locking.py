@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._stored.stored_names import LOCK, make_folder
 
 _NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)

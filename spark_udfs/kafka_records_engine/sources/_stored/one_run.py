@@ -10,7 +10,7 @@ from typing import Any
 
 from kafka_records_engine.findings import DAMAGED_LOG, FORBIDDEN_LOG, Finding, OnFinding
 from kafka_records_engine.log.files.discovery import LogSourceError
-from kafka_records_engine.log.files.places import NotReadable
+from kafka_records_engine.log.files.source_error import NotReadable
 from kafka_records_engine.sources._stored.log_passes import Added, Pass, read_at_ms
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark
 from kafka_records_engine.sources._stored.stored_names import (

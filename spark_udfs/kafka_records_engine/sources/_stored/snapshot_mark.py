@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_records_engine.log.files.discovery import LogSourceError
-from kafka_records_engine.log.files.places import NotReadable
+from kafka_records_engine.log.files.source_error import NotReadable
 from kafka_records_engine.sources._stored.stored_names import MARK, part_name, replace_file
 
 

@@ -16,7 +16,7 @@ import shutil
 from contextlib import suppress
 from typing import Final
 
-from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.files.source_error import LogSourceError
 
 MARK: Final = "_snapshot.json"
 LOCK: Final = "_lock"

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from kafka_records_engine.findings import DAMAGED_LOG, UNREACHABLE_LOG, Finding
 from kafka_records_engine.log.files.discovery import LogSourceError
-from kafka_records_engine.log.files.places import NotReadable
+from kafka_records_engine.log.files.source_error import NotReadable
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_engine.sources._stored.stored_names import (
     folder_of,
