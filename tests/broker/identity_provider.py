@@ -64,6 +64,8 @@ class IdentityProvider:
                     self.send_response(302)
                     self.send_header("Location", f"{provider.url}/token")
                     self.end_headers()
+                elif self.path != "/token":
+                    self._answer(404, {"error": "secret-name"})
                 elif self.headers["Authorization"] != wanted or form["grant_type"] != ["client_credentials"]:
                     self._answer(401, {"error": "invalid_client"})
                 else:

@@ -68,7 +68,9 @@ def test_what_cannot_be_fetched(broker: Broker, tmp_path: Path) -> None:
 def test_a_missing_right(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "responses": ()}
     monkeypatch.setattr(connection.Connection, "ask", lambda *asked: refused)
-    with pytest.raises(LogSourceError, match="this client may not read the metadata log: it needs the ACL operation"):
+    with pytest.raises(
+        LogSourceError, match="this client may not read the metadata log: grant it CLUSTER_ACTION on the"
+    ):
         fetch_metadata_log(broker.controller, tmp_path / "none")
 
 

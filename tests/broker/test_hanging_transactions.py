@@ -86,7 +86,7 @@ def test_it_is_found_live_and_abort_ends_it_and_nothing_else(broker: Broker, lef
     at = ("abort-transaction", "--bootstrap", broker.bootstrap, "--topic", f"{TOPIC}:0")
     named = ("--start-offset", str(left.first_offset))
     dry = run(*at, *named)
-    assert (dry.status, "what it needs: the ACL operation ALTER on the cluster" in dry.out) == (0, True)
+    assert (dry.status, "what it needs: the right ALTER on the cluster" in dry.out) == (0, True)
     before = _rows(broker)
     assert ("left-alone", 0) in before
 

@@ -192,7 +192,7 @@ def test_each_command_names_the_right_that_it_lacks(guarded: Broker, folder: Pat
             assert "may not" not in said, (name, said)
         else:
             verb = str(operation).lower()
-            needs = f"user {user} may not {verb} topic {topic}: it needs the ACL operation {operation} on it"
+            needs = f"user {user} may not {verb} topic {topic}: grant it {operation} on topic {topic}"
             assert needs in said, (name, said)
 
 
@@ -203,9 +203,9 @@ def test_configs_take_a_right_of_their_own(guarded: Broker, folder: Path) -> Non
     lacks = "user half may not describe the configs of"
     assert ran.status == 1
     assert f"{lacks} topic __consumer_offsets and of" in said
-    assert "it needs the ACL operation DESCRIBE_CONFIGS on the topic" in said
-    assert f"{lacks} brokers: it needs the ACL operation DESCRIBE_CONFIGS on the cluster" in said
-    assert f"{lacks} groups and client metrics: it needs the ACL operation DESCRIBE_CONFIGS on the cluster" in said
+    assert "grant it DESCRIBE_CONFIGS on topic __consumer_offsets and the others" in said
+    assert f"{lacks} brokers: grant it DESCRIBE_CONFIGS on the cluster" in said
+    assert f"{lacks} groups and client metrics: grant it DESCRIBE_CONFIGS on the cluster" in said
     ran = run("table", "partitions", *at, "--format", "json")
     assert (ran.status, {json.loads(line)["topic"] for line in ran.out.splitlines()} >= {"orders"}) == (0, True)
 
@@ -213,8 +213,9 @@ def test_configs_take_a_right_of_their_own(guarded: Broker, folder: Path) -> Non
 def test_who_may_not_read_is_told_of_requests_and_they_take_other_rights(guarded: Broker, folder: Path) -> None:
     bootstrap = (folder / "password-listener").read_text()
     at = ("--bootstrap", bootstrap, "--command-config", str(folder / "asker"))
-    other_way = "--source requests asks coordinators instead"
-    assert run("table", "groups", *at).err.rstrip().endswith(f"on it; {other_way}")
+    other_way = "or ask the coordinators with --source requests"
+    lacks = "grant it DESCRIBE on topic __consumer_offsets"
+    assert run("table", "groups", *at).err.rstrip().endswith(f"{lacks}, {other_way}")
     for words in (("table", "timeline"), ("table", "checks"), ("dump",)):
         assert other_way not in run(*words, *at).err, words
 
@@ -222,7 +223,7 @@ def test_who_may_not_read_is_told_of_requests_and_they_take_other_rights(guarded
     groups = run("table", "groups", *asked)
     assert [json.loads(line)["group_id"] for line in groups.out.splitlines()] == ["shipping"]
     assert groups.status == 0
-    needs = "user asker may not describe the cluster: it needs the ACL operation DESCRIBE on it"
+    needs = "user asker may not describe the cluster: grant it DESCRIBE on the cluster"
     assert needs in groups.err
     assert needs not in run("table", "groups", *asked, "--group", "shipping").err
     # Brokers leave out topics of which whoever asks may know nothing, and do not say so.

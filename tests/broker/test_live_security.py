@@ -261,10 +261,10 @@ def test_the_wrong_password(guarded: Guarded, mechanism: str, caplog: pytest.Log
 def test_rights_are_named(guarded: Guarded) -> None:
     place = guarded.at("PASSWORD")
     assert refusal(place, password_of("nobody", "SCRAM-SHA-256")) == (
-        f"{place}: user nobody may not describe topic {OFFSETS}: it needs the ACL operation DESCRIBE on it"
+        f"{place}: user nobody may not describe topic {OFFSETS}: grant it DESCRIBE on topic {OFFSETS}"
     )
     assert refusal(place, password_of("looker", "SCRAM-SHA-256")) == (
-        f"{place}: user looker may not read topic {OFFSETS}: it needs the ACL operation READ on it"
+        f"{place}: user looker may not read topic {OFFSETS}: grant it READ on topic {OFFSETS}"
     )
 
 
@@ -521,12 +521,28 @@ def test_tokens_that_do_not_do(guarded: Guarded) -> None:
     stranger = IdentityProvider()
     url = guarded.provider.url
     cases: list[tuple[Any, str]] = [
-        (lambda: stranger.token("reader"), "OAUTHBEARER: the broker refused the token: invalid_token"),
-        (lambda: guarded.provider.token("reader", seconds=-600), "the broker refused the token: invalid_token"),
+        (
+            lambda: stranger.token("reader"),
+            "OAUTHBEARER: the broker refused the token: invalid_token: compare its issuer, audience, scope and key",
+        ),
+        (
+            lambda: guarded.provider.token("reader", seconds=-600),
+            "the broker refused the token: invalid_token: it expired at 2",
+        ),
         (lambda: "two words", "invalid token"),
         (lambda: {"other": ""}["secret-name"], "the function that gives the token failed with KeyError: call it alone"),
-        (with_credentials(guarded, "reader", "wrong-5"), f"{url}/token responded with status 401: check client id"),
-        (with_credentials(guarded, "reader", path="/moved"), f"{url}/moved responded with status 302"),
+        (
+            with_credentials(guarded, "reader", "wrong-5"),
+            f"{url}/token responded with status 401 (invalid_client): check client id",
+        ),
+        (
+            with_credentials(guarded, "reader", path="/moved"),
+            f"{url}/moved responded with status 302: redirects are not",
+        ),
+        (
+            with_credentials(guarded, "reader", path="/nowhere"),
+            f"{url}/nowhere responded with status 404: check sasl.oauthbearer.token.endpoint.url",
+        ),
     ]
     for given, message in cases:
         config = (

@@ -27,7 +27,11 @@ def test_rows_are_those_without_a_state(segments: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--as-of", "2h"), "--state keeps only what logs contain now: use kafka-records snapshot for --as-of"),
+        (
+            ("--as-of", "2h"),
+            "--as-of with --state: a state holds only what logs contain now: leave out --state to read what the logs "
+            "still have of that moment, or take snapshots with kafka-records snapshot and read those with --as-of",
+        ),
         (("--engine", "spark"), "--state needs --engine local"),
     ],
 )

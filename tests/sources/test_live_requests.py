@@ -160,9 +160,9 @@ def test_a_group_is_named_that_nobody_answers_for() -> None:
         }
         rows, found = committed(broker, SHORT)
         assert rows == [("half", 0, 4, None), ("there", 0, 3, 2)]
-        who, needs = f"{broker.address}: this client may not describe", "it needs the ACL operation DESCRIBE on it"
-        assert f"{who} group refused: {needs} (its committed offsets have no row)" in found
-        assert f"{who} a topic of group half, orders-1: {needs} (the partition has no row)" in found
+        who, needs = f"{broker.address}: this client may not describe", "grant it DESCRIBE on"
+        assert f"{who} group refused: {needs} group refused (its committed offsets have no row)" in found
+        assert f"{who} a topic of group half, orders-1: {needs} topic orders (the partition has no row)" in found
         assert len(found) == 3
         lost = next(each for each in found if "group lost" in each)
         assert mute.address in lost

@@ -40,7 +40,7 @@ NO_LEADER = 5
 STORAGE_ERROR = 56
 NOT_ALLOWED = 29
 
-READ_TOPIC = f"this client may not read topic {TOPIC}: it needs the ACL operation READ on it"
+READ_TOPIC = f"this client may not read topic {TOPIC}: grant it READ on topic {TOPIC}"
 
 
 def partition_of(asked: dict[str, Any]) -> int:
@@ -340,7 +340,7 @@ def test_a_stream_does_not_pass_over_what_a_missing_right_hides() -> None:
     with fake_brokers(Revoking()) as (broker,):
         broker.end = 3
         (log,) = LiveBrokers(broker.address, QUICK).partitions(TOPIC)
-        with pytest.raises(LogSourceError, match="it needs the ACL operation READ on it"):
+        with pytest.raises(LogSourceError, match="grant it READ on topic "):
             list(raw_rows(log, is_failfast=False))
 
 
@@ -418,7 +418,7 @@ def test_a_right_on_log_ends_that_is_taken_away_costs_its_topic_only() -> None:
         assert [(each.topic, each.high_watermark) for each in ends] == [("orders", 3), ("secret", None)]
         (finding,) = context.findings
         assert (finding.reason, finding.topic) == (MISSING_RIGHT, "secret")
-        assert "it needs the ACL operation DESCRIBE on it" in finding.what
+        assert "grant it DESCRIBE on topic " in finding.what
 
 
 def test_a_topic_that_is_hidden_since_it_was_listed_is_named() -> None:

@@ -178,7 +178,7 @@ class Guarded(Brokers):
 
 COMMITS = [Commit("g", "orders", 0, 5), Commit("g", "secret", 0, 7), Commit("g", "gone", 1, 9)]
 ENDS = {("orders", 0): told(0, 8)}
-NEEDS = "it needs the ACL operation DESCRIBE on it"
+NEEDS = "grant it DESCRIBE on topic"
 
 
 def test_a_hidden_topic_is_no_deleted_one() -> None:
@@ -188,7 +188,7 @@ def test_a_hidden_topic_is_no_deleted_one() -> None:
         assert not result.is_complete
         (found,) = [each for each in result.findings if each.severity == "damage"]
         assert (found.reason, found.topic) == (MISSING_RIGHT, "secret")
-        assert str(found) == f"brokers: user reader may not describe topic secret: {NEEDS} (its lag is unknown)"
+        assert str(found) == f"brokers: user reader may not describe topic secret: {NEEDS} secret (its lag is unknown)"
     problems = {(row["topic"], row["partition"]): row["problem"] for row in read_table("lag", source).table.to_pylist()}
     assert problems == {
         ("orders", 0): None,

@@ -26,6 +26,7 @@ from kafka_records_engine.sources._brokers.pool import borrow, give_back
 from kafka_records_engine.sources._brokers.requests_sent import FETCH, FETCH_SNAPSHOT
 from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources.live import Config, addresses_of, config_of
+from kafka_records_engine.sources.right_words import lacks_right
 from kafka_records_engine.sources.time_limit import Timeout, limit_of
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_runtime.error_codes import ErrorCode
@@ -291,7 +292,7 @@ class _Fetching:
         code = ErrorCode(answer["error_code"])
         if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             user = f"user {self._config.username}" if self._config.uses_sasl else "this client"
-            what = f"{user} may not read the metadata log: it needs the ACL operation CLUSTER_ACTION on the cluster"
+            what = lacks_right(user, "CLUSTER_ACTION", "the cluster", "read the metadata log")
             raise Refused(self._shown, what)
         if code in _NO_METADATA_LOG:
             raise Refused(self._shown, _A_BROKER)

@@ -20,6 +20,7 @@ from kafka_records_engine.sources.group_descriptions import GroupDescription
 from kafka_records_engine.sources.group_requests import GroupRequests, ListedGroup
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context
+from kafka_records_engine.sources.right_words import lacks_right
 from kafka_records_engine.sources.waiting import pause
 from kafka_records_runtime.error_codes import ErrorCode
 
@@ -147,7 +148,7 @@ class CoordinatorAnswers:
     def _groups(self, wanted: Sequence[str] | None, found: list[Finding]) -> Mapping[str, AskedGroup]:
         listed = self._listed(wanted, found)
         if wanted is None and self._may_describe_cluster() is False:
-            what = f"{self._cluster.who} may not describe the cluster: it needs the ACL operation DESCRIBE on it"
+            what = lacks_right(self._cluster.who, "DESCRIBE", "the cluster")
             found.append(Finding("note", MISSING_RIGHT, what, _UNLISTED, file=self._source.name))
         described = self._requests.describe({group: each.kind for group, each in listed.items()})
         there = {
@@ -200,10 +201,11 @@ class CoordinatorAnswers:
     ) -> Finding:
         who, place = self._cluster.who, self._source.name
         if error == _NO_GROUP:
-            text = f"{who} may not describe {what}: it needs the ACL operation DESCRIBE on it"
+            text = lacks_right(who, "DESCRIBE", what)
             return Finding("damage", MISSING_RIGHT, text, impact, file=place)
         if error == _NO_TOPIC:
-            text = f"{who} may not describe a topic of {what}: it needs the ACL operation DESCRIBE on it"
+            on = "its topics" if topic is None else f"topic {topic}"
+            text = lacks_right(who, "DESCRIBE", on, f"describe a topic of {what}")
             return Finding("damage", MISSING_RIGHT, text, impact, topic, file=place)
         return Finding("damage", UNREACHABLE_LOG, f"{what}: {error}", impact, topic, partition, file=place)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from kafka_records_engine.findings import ABSENT_TOPIC, MISSING_RIGHT, Finding, OnFinding
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.abilities import has
+from kafka_records_engine.sources.right_words import lacks_right
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.protocol import LogPartition, Source
@@ -23,8 +24,7 @@ class MissingRight(LogSourceError):
     exists."""
 
     def __init__(self, place: str, who: str, operation: str, topic: str) -> None:
-        verb = "read" if operation == "READ" else "describe"
-        super().__init__(place, f"{who} may not {verb} topic {topic}: it needs the ACL operation {operation} on it")
+        super().__init__(place, lacks_right(who, operation, f"topic {topic}"))
         self.who = who
         self.operation = operation
         """Of the ACL: READ or DESCRIBE."""

@@ -26,7 +26,7 @@ table open_transactions finds it (hanging_rule=no_entry), with the partition and
 that its producer does not come back: what it writes after the marker begins another hanging transaction.
 
 With --execute it asks once on a terminal, and takes --yes instead of the answer; without a terminal it demands --yes.
-The leader writes one marker (WriteTxnMarkers), which needs the ACL operation ALTER on the cluster; the questions before
+The leader writes one marker (WriteTxnMarkers), which needs the right ALTER on the cluster; the questions before
 need READ on the topic, DESCRIBE on transactional ids, and READ on __transaction_state where no id answers for the
 producer. Afterwards the leader is asked again, and what it says is printed. Nothing brings the records back.
 """

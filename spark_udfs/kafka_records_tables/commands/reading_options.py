@@ -75,7 +75,10 @@ def check_state_options(options: argparse.Namespace, given: GivenSource, questio
     if given.by_requests:
         raise UsageError("--state keeps records, but requests return none: leave out --source requests")
     if options.as_of is not None:
-        raise UsageError("--state keeps only what logs contain now: use kafka-records snapshot for --as-of")
+        raise UsageError(
+            "--as-of with --state: a state holds only what logs contain now: leave out --state to read what the logs "
+            "still have of that moment, or take snapshots with kafka-records snapshot and read those with --as-of"
+        )
     from kafka_records_tables.engines.with_state import check_state
 
     try:

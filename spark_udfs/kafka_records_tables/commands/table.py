@@ -38,7 +38,7 @@ from kafka_records_tables.near_names import UnknownColumn, near
 from kafka_records_tables.query import QueryError, query_of, topic_columns
 from kafka_records_tables.results.described import described
 from kafka_records_tables.table_options import OptionError, option_values, own_options, tables_with
-from kafka_records_tables.tables import TABLES, is_of_records
+from kafka_records_tables.tables import TABLES, is_of_records, of_a_moment
 
 if TYPE_CHECKING:
     from kafka_records_tables import Table
@@ -382,7 +382,7 @@ def _query(table: Table, options: argparse.Namespace) -> Query:
 def _check_records(table: Table, options: argparse.Namespace) -> None:
     """Raise a UsageError for an option about records if the table is not made from records."""
     if options.as_of is not None and not is_of_records(table):
-        raise UsageError(f"--as-of: rows of {table.name} show logs as they are now: leave it out")
+        raise UsageError(f"--as-of: rows of {table.name} show logs as they are now: leave it out{of_a_moment(table)}")
     if options.group and table.group is None and not table.group_inputs:
         raise UsageError(f"--group: rows of {table.name} do not belong to a group; {_other_options(table)}")
     if table.records or table.inputs:

@@ -212,7 +212,8 @@ class TableRun:
         """What can be read instead of a topic that the user may not read."""
         is_topic = isinstance(error, MissingRight) and error.resource_name in COORDINATOR_TOPICS
         is_hidden = is_topic and not self.task.given.by_requests
-        return f"; --source {REQUESTS} asks coordinators instead" if is_hidden and not why_not(self._table) else ""
+        way = f", or ask the coordinators with --source {REQUESTS}"
+        return way if is_hidden and not why_not(self._table) else ""
 
     # -- what was found ------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.missing_rights import AbsentTopic
+from kafka_records_engine.sources.right_words import lacks_right
 from kafka_records_engine.sources.transaction_requests import ActiveProducer, MarkerAnswerLost
 from kafka_records_tables.read import read_table
 from kafka_records_tables.tables.open_transactions import LIVE_STATES
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.live import LiveBrokers
     from kafka_records_engine.sources.transaction_requests import TransactionRequests
 
-RIGHT: Final = "the ACL operation ALTER on the cluster (CLUSTER_ACTION does as well)"
+_CLUSTER: Final = "the cluster (CLUSTER_ACTION does as well)"
+RIGHT: Final = f"the right ALTER on {_CLUSTER}"
 """The right that a WriteTxnMarkers request needs (`KafkaApis.handleWriteTxnMarkersRequest`)."""
 
 _NOT_AUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
@@ -157,7 +159,7 @@ def carry_out(source: LiveBrokers, planned: OpenTransaction) -> OpenTransaction:
     except MarkerAnswerLost as lost:
         error = f"no answer came: {lost}"
     if error == _NOT_AUTHORIZED:
-        error = f"{requests.who} may not write markers: it needs {RIGHT}"
+        error = lacks_right(requests.who, "ALTER", _CLUSTER, "write markers")
     left = requests.open_producers(place)
     is_aborted = all((each.producer_id, each.first_offset) != (now.producer_id, now.first_offset) for each in left)
     ends = requests.ends(place)

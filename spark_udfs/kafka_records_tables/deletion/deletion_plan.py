@@ -33,9 +33,9 @@ MEANINGS: Final = {
     SUBSCRIBED: "the group subscribes to the topic",
     "NON_EMPTY_GROUP": "the group has members",
     UNKNOWN_TOPIC: "there is no such topic or partition, or the right to DESCRIBE it is missing",
-    "GROUP_AUTHORIZATION_FAILED": "a right on the group is missing: to look it takes DESCRIBE, to delete DELETE, to "
-    "commit READ",
-    "TOPIC_AUTHORIZATION_FAILED": "a right on the topic is missing: READ",
+    "GROUP_AUTHORIZATION_FAILED": "a right on the group is missing: grant DESCRIBE to see its offsets, DELETE to "
+    "delete them, READ to restore them",
+    "TOPIC_AUTHORIZATION_FAILED": "a right on the topic is missing: grant READ",
     "UNKNOWN_MEMBER_ID": "the group has members, and takes commits of nobody else: stop them, then run this again",
     OTHER_OFFSET: "another offset is there, --overwrite replaces it",
     OTHER_TOPIC: "the topic was recreated since, and its offsets mean something else",

@@ -14,7 +14,7 @@ from kafka_records_tables.engines.package_check import misfits
 from kafka_records_tables.engines.request import TableRequest
 from kafka_records_tables.near_names import UnknownColumn, UnknownOption, UnknownTable, near
 from kafka_records_tables.table_options import moment, option_values, own_options
-from kafka_records_tables.tables import TABLES, Table, is_of_records
+from kafka_records_tables.tables import TABLES, Table, is_of_records, of_a_moment
 
 
 def table_called(table: str | Table) -> Table:
@@ -54,7 +54,7 @@ def question_of(
         if groups is not None and table.group is None and not table.group_inputs:
             raise ValueError(f"{table.name} has no column that names a group: leave out group")
         if as_of is not None and not is_of_records(table):
-            raise ValueError(f"{table.name} shows logs as they are now: leave out as_of")
+            raise ValueError(f"{table.name} shows logs as they are now: leave out as_of{of_a_moment(table)}")
         modules.append(_checked_module(table))
         if as_of is not None and as_of_ms is None:
             as_of_ms = moment("as_of", as_of)

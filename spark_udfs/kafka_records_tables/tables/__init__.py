@@ -49,7 +49,17 @@ from kafka_records_tables.tables import (
 )
 from kafka_records_tables.tables.declaration import Column, Option, Table
 
-__all__ = ["TABLES", "Column", "Option", "Table", "input_called", "inputs_of", "is_of_records", "tables_read"]
+__all__ = [
+    "TABLES",
+    "Column",
+    "Option",
+    "Table",
+    "input_called",
+    "inputs_of",
+    "is_of_records",
+    "of_a_moment",
+    "tables_read",
+]
 
 TABLES: Final[Mapping[str, Table]] = {
     module.TABLE.name: module.TABLE
@@ -120,6 +130,15 @@ def tables_read(table: Table) -> list[Table]:
     """The tables that are read for `table`: itself, or those that a view is finally made of, because inputs may be
     views."""
     return [read for each in inputs_of(table) for read in tables_read(each)] if table.inputs else [table]
+
+
+def of_a_moment(table: Table) -> str:
+    """For messages: which tables, of those that a table is made from, can be answered as of a moment."""
+    names = [each.name for each in tables_read(table) if each.name in _OF_A_MOMENT]
+    return f", or ask {' and '.join(names)}, which can show that moment" if names else ""
+
+
+_OF_A_MOMENT: Final = ("current_offsets", "share_partitions", "transactions")
 
 
 def is_of_records(table: Table) -> bool:

@@ -17,6 +17,7 @@ from kafka_records_engine.sources._brokers.pool import borrow, give_back
 from kafka_records_engine.sources._brokers.requests_sent import LIST_OFFSETS, METADATA
 from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources._brokers.transport import shown_address
+from kafka_records_engine.sources.right_words import lacks_right
 from kafka_records_engine.sources.waiting import side_by_side
 from kafka_records_runtime.error_codes import ErrorCode
 from kafka_records_runtime.uuids import Uuid
@@ -84,8 +85,7 @@ class NotAllowed(Exception):
         self.topic = topic
 
     def __str__(self) -> str:
-        verb = self.operation.lower()
-        return f"{self.who} may not {verb} topic {self.topic}: it needs the ACL operation {self.operation} on it"
+        return lacks_right(self.who, self.operation, f"topic {self.topic}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from kafka_records_engine.sources._brokers.requests_sent import (
     LIST_CONFIG_RESOURCES,
 )
 from kafka_records_engine.sources.known_topics import CLEANUP_POLICY, RETENTION_BYTES, RETENTION_MS, retention_of
+from kafka_records_engine.sources.right_words import lacks_right
 from kafka_records_runtime.error_codes import ErrorCode
 
 TOPIC: Final = 2
@@ -228,9 +229,11 @@ def words_of(refusal: Refusal, who: str) -> str:
         whose += f" and of {len(names) - 1} more"
     if not refusal.is_right:
         return f"the configs of {whose} are unknown: {refusal.why}"
-    on = _RIGHT_ON.get(kind, _CLUSTER) if names else _CLUSTER
-    return f"{who} may not describe the configs of {whose}: it needs the ACL operation DESCRIBE_CONFIGS on {on}"
+    on = f"{_RIGHT_ON[kind]} {names[0]}" if names and kind in _RIGHT_ON else _CLUSTER
+    if kind in _RIGHT_ON and len(names) > 1:
+        on = f"{on} and the others"
+    return lacks_right(who, "DESCRIBE_CONFIGS", on, f"describe the configs of {whose}")
 
 
 _CLUSTER: Final = "the cluster"
-_RIGHT_ON: Final = {TOPIC: "the topic", GROUP: "the group"}
+_RIGHT_ON: Final = {TOPIC: "topic", GROUP: "group"}

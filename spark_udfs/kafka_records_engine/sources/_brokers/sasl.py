@@ -7,7 +7,9 @@ import hmac
 import json
 import re
 import secrets
-from base64 import b64decode, b64encode
+import time
+from base64 import b64decode, b64encode, urlsafe_b64decode
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_records_engine.sources._brokers.oauth import TokenError
@@ -65,6 +67,7 @@ class OAuthBearer:
     def __init__(self, token: Callable[[], str], extensions: Mapping[str, str]) -> None:
         self._token = token
         self._extensions = extensions
+        self._advice = ""
 
     def first(self) -> bytes:
         """Raises ValueError if the token cannot be obtained or is invalid; the message does not quote it."""
@@ -77,6 +80,7 @@ class OAuthBearer:
             raise ValueError(what) from error
         if not _TOKEN.fullmatch(token if type(token) is str else ""):
             raise ValueError("invalid token: it may hold only letters, digits and - . _ ~ + / =")
+        self._advice = _advice_about(token)
         told = "".join(f"\x01{name}={value}" for name, value in self._extensions.items())
         return f"n,,\x01auth=Bearer {token}{told}\x01\x01".encode()
 
@@ -87,7 +91,21 @@ class OAuthBearer:
             status = str(json.loads(answer)["status"])
         except (ValueError, LookupError, TypeError):
             status = ""
-        raise ValueError(f"the broker refused the token: {status if _STATUS.fullmatch(status) else 'no reason given'}")
+        why = status if _STATUS.fullmatch(status) else "no reason given"
+        raise ValueError(f"the broker refused the token: {why}: {self._advice}")
+
+
+def _advice_about(token: str) -> str:
+    """What to do about a token that is refused. Of the token only its end is shown, if that has passed."""
+    try:
+        claims = token.split(".")[1]
+        expires = json.loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]
+        if expires < time.time():
+            ended = datetime.fromtimestamp(expires, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            return f"it expired at {ended}: get a new one, and compare the clocks"
+    except (ValueError, LookupError, TypeError, OverflowError, OSError):
+        pass
+    return "compare its issuer, audience, scope and key with what the broker expects"
 
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")

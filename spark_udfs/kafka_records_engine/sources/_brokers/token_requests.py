@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 from collections.abc import Mapping
 from http.client import HTTPException
@@ -9,7 +10,12 @@ from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
+ADDRESS: Final = "sasl.oauthbearer.token.endpoint.url"
 _MOST_BYTES: Final = 1024 * 1024
+_REFUSALS: Final = (
+    *("invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type"),
+    "invalid_scope",
+)
 
 
 class NoToken(Exception):
@@ -32,8 +38,28 @@ def posted(url: str, body: bytes, headers: Mapping[str, str], timeout: float) ->
             data: bytes = answer.read(_MOST_BYTES)
             return data
     except HTTPError as error:
+        refusal = _refusal(error)
         error.close()
-        raise NoToken(f"{url} responded with status {error.code}: check client id, secret and scope") from None
+        status = f"{error.code} ({refusal})" if refusal else str(error.code)
+        raise NoToken(f"{url} responded with status {status}: {_advice(error.code)}") from None
     except (URLError, HTTPException, OSError) as error:
         why = getattr(error, "reason", None) or error
-        raise NoToken(f"{url} gives no token: {why}") from None
+        what = getattr(why, "strerror", None) or why
+        raise NoToken(f"{url} gives no token: {what}: check {ADDRESS}, and that this machine reaches it") from None
+
+
+def _refusal(error: HTTPError) -> str:
+    """The error in the answer, if it is one of RFC 6749, section 5.2; any other text may repeat a secret."""
+    try:
+        code = json.loads(error.read(_MOST_BYTES))["error"]
+    except (ValueError, LookupError, TypeError, OSError, HTTPException):
+        return ""
+    return code if code in _REFUSALS else ""
+
+
+def _advice(status: int) -> str:
+    if status in (400, 401, 403):
+        return "check client id, secret and scope"
+    if 300 <= status < 400:
+        return f"redirects are not followed, as they would get the secret: name the final address in {ADDRESS}"
+    return "try again later" if status >= 500 or status == 429 else f"check {ADDRESS}"

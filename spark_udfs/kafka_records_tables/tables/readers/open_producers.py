@@ -42,7 +42,7 @@ class Reader(TableReader):
                     f"a transaction is open from offset {log['last_stable_offset']} on, and no leader reports its "
                     "producer"
                 )
-                impact = "it has no row: reading the topic takes the ACL operation READ on it"
+                impact = f"it has no row: grant READ on topic {log['topic']} if that right is missing"
                 self._context.report(Finding("note", UNREAD_LOG, what, impact, log["topic"], log["partition"]))
         is_open = [bool(each) for each in batch.column("open_producers").to_pylist()]
         for log in batch.filter(pa.array(is_open, pa.bool_())).to_pylist():
