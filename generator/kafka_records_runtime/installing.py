@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 _PROJECT: Final = "kafka-records"
 _TABLES: Final = "tables"
 _PIP: Final = "pip install"
+_UVX: Final = "uvx --from"
 _BY_MARK: Final = {
     "pipx_metadata.json": "pipx install --force",
     "uv-receipt.toml": "uv tool install --force",
@@ -31,7 +32,7 @@ def install_command(extra: str) -> str:
     both = extra if command == _PIP or extra == _TABLES else f"{_TABLES},{extra}"
     options, requirement = _requirement(both)
     quoted = "'" + requirement.replace("'", "'\\''") + "'"
-    return " ".join([command, *options, quoted])
+    return " ".join([command, *options, quoted, *([_PROJECT] if command == _UVX else [])])
 
 
 def with_hint(missing: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
@@ -66,7 +67,8 @@ def _command() -> str:
     for mark, command in _BY_MARK.items():
         if os.path.exists(os.path.join(sys.prefix, mark)):
             return command
-    return _PIP
+    # uvx runs a program in an environment of uv's cache, where nothing can be installed.
+    return _UVX if Path(sys.prefix).parent.name.startswith("archive-v") else _PIP
 
 
 def _is_clone(folder: Path) -> bool:

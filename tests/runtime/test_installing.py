@@ -119,3 +119,9 @@ def test_as_a_program_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / mark).touch()
     assert install_command("sql") == f"{command} 'kafka-records[tables,sql]'"
     assert install_command("tables") == f"{command} 'kafka-records[tables]'"
+
+
+@pytest.mark.usefixtures("site")
+def test_in_an_environment_of_uvx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "archive-v0" / "WVmDCIK4855olV4Z"))
+    assert install_command("sql") == "uvx --from 'kafka-records[tables,sql]' kafka-records"
