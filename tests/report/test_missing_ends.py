@@ -17,7 +17,7 @@ from kafka_records_tables.report.report_parts import Level, Report
 from kafka_records_tables.report.report_text import in_short
 from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 
-_ARCHIVE = Path(__file__).parents[1] / "data" / "clusters" / "08.tar.xz"
+_ARCHIVE = Path(__file__).parents[1] / "data" / "clusters" / "08" / "data.tar.xz"
 _COORDINATORS = (OFFSETS, SHARE_STATE, TRANSACTIONS)
 _LOG = f"{0:020}.log"
 

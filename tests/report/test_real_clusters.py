@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -171,11 +170,7 @@ HEALTHY = ("03", "jobs-1", "rolling_restart-1", "scaling-1")
 
 def cluster(name: str, into: Path) -> Path:
     """Its data directory."""
-    if (RECORDED / name).is_dir():
-        return unpack(RECORDED / name, into)
-    with tarfile.open(CLUSTERS / f"{name}.tar.xz") as packed:
-        packed.extractall(into, filter="data")
-    return into
+    return unpack((RECORDED if (RECORDED / name).is_dir() else CLUSTERS) / name, into)
 
 
 def _is_made_by_hand(name: str) -> bool:

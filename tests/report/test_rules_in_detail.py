@@ -45,7 +45,7 @@ def _context(looks: Mapping[str, Sequence[Row]] | None = None, **tables: Sequenc
         {name: _table(TABLES[name], rows) for name, rows in tables.items()},
         (),
         thresholds_of(None),
-        second_look=lambda declared, _, topic: _table(
+        second_look=lambda declared, _, topic, __: _table(
             declared, [row for row in (looks or {}).get(declared.name, ()) if topic is None or row["topic"] == topic]
         ),
     )

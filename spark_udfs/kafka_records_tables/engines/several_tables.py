@@ -83,11 +83,10 @@ class SeveralTables:
         """The findings of reading, and what was read, once. Looking up the ends of logs is counted if nothing else was
         read."""
         whole, ends = self._reports.reading, self._ends.reading
-        only_moments = Counts(moments=ends.counts.moments)
         for kept in self._kept.values():
             whole.add([found for found in kept.findings if found not in whole.findings], Counts())
             whole.counts.widen(kept.counts)
-        whole.add(ends.findings, only_moments if whole.counts.partitions else ends.counts)
+        whole.add(ends.findings, _looked_up(ends.counts, whole.counts))
         whole.add(list(self._lacking), Counts())
         return whole
 
@@ -144,7 +143,7 @@ class SeveralTables:
         asked = {self._number(each): each for each in at_the_bottom(request) if each.table.name in there.logs}
         for reports in (self._reports, self._ends):
             found = reports.of(asked)
-            report.add(found.findings, found.counts)
+            report.add(found.findings, _looked_up(found.counts, report.counts))
         for number, each in asked.items():
             notes = moment_notes(each, self._reports.of([number]).counts)
             report.add([note for note in notes if note not in report.findings], Counts())
@@ -184,7 +183,7 @@ class SeveralTables:
         for each in at_the_bottom(request):
             number = self._number(each)
             found = self._ends.of([number])
-            report.add(found.findings, found.counts)
+            report.add(found.findings, _looked_up(found.counts, report.counts))
             report.counts.note_moment("topics", each.topics.asked_ms)
             for log in there.logs.get(each.table.name, ()):
                 if has(log, HasIdentity):
@@ -266,6 +265,12 @@ class SeveralTables:
         known = topics_known_to(self._source, self._about_topics.append)
         self._lacking.update(dict.fromkeys(self._about_topics))
         return known
+
+
+def _looked_up(ends: Counts, read: Counts) -> Counts:
+    """The counts of looking up the ends of logs. Logs and files count only if no records were read: a view reads some
+    of these logs, too, and they would count twice."""
+    return Counts(moments=ends.moments) if read.partitions else ends
 
 
 def _alone(request: TableRequest) -> TableRequest:

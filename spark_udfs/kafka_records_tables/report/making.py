@@ -254,7 +254,17 @@ def report_of(
     )
     findings = findings_of(context)
     chosen = {name: _about_topics(name, rows, topics) for name, rows in tables.items()}
-    report = Report(request, findings, numbers_of(chosen), chosen, reading.missing, reading.found, reading.counts)
+    report = Report(
+        request,
+        findings,
+        numbers_of(chosen),
+        chosen,
+        reading.missing,
+        reading.found,
+        reading.counts,
+        commits=context.looked_up("history", "group_id"),
+        log_samples=context.looked_up("log_samples", "topic"),
+    )
     return report if earlier is None else replace(report, diff=report_diff(report, earlier))
 
 
@@ -288,7 +298,9 @@ class _Reading:
             raise LogSourceError(self._source.name, rights[0] if rights else _NO_COORDINATOR)
         return {name: self._chosen(name, found[name].table) for name in REPORTED if name in found}
 
-    def look(self, table: Table, groups: tuple[str, ...] | None, topic: str | None) -> pa.Table | None:
+    def look(
+        self, table: Table, groups: tuple[str, ...] | None, topic: str | None, more: Mapping[str, Any]
+    ) -> pa.Table | None:
         """The rows of another table, for some groups or a topic; None if the source does not have its topic."""
         question = self._question
         options = {name: value for name, value in question.options_of_all.items() if name in _names(table)}
@@ -300,7 +312,7 @@ class _Reading:
             assume=question.assume,
             topic=topic,
             package=question.package,
-            options=options,
+            options={**options, **more},
         )
         try:
             found = read_answers(replace(asked, groups=groups), self._source, self._engine)

@@ -328,6 +328,10 @@ class Report:
     """What was read, counted once and not per table."""
     diff: ReportDiff | None = None
     """What changed since an earlier report, if one was given."""
+    commits: pa.Table | None = None
+    """Rows of `history`: the commits of groups that rules have looked at more closely."""
+    log_samples: pa.Table | None = None
+    """Where logs ended at some times (`report.facts.log_samples`), if rules have asked for that."""
 
     def __repr__(self) -> str:
         counts = Counter(finding.level for finding in self.findings)

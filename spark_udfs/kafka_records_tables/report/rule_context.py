@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.report.command_lines import command_line, condition_of, kafka_command, option, records_command
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables import Table
 
 Made = TypeVar("Made")
-SecondLook = Callable[["Table", "tuple[str, ...] | None", "str | None"], "pa.Table | None"]
+SecondLook = Callable[["Table", "tuple[str, ...] | None", "str | None", Mapping[str, Any]], "pa.Table | None"]
 
 SECOND_MS: Final = 1000
 MINUTE_MS: Final = 60 * SECOND_MS
@@ -80,19 +81,31 @@ class RuleContext:
             self._made[make] = make(self)
         return cast("Made", self._made[make])
 
-    def look(self, table: str | Table, groups: Sequence[str] | None = None, *, topic: str | None = None) -> pa.Table:
+    def look(
+        self, table: str | Table, groups: Sequence[str] | None = None, *, topic: str | None = None, **options: Any
+    ) -> pa.Table:
         """The rows of a table that no report reads for every group, only for suspected ones: the source is read once
-        more. `topic` is for tables of every topic. Empty if the report is made only from tables, or the source does not
-        have the topic."""
+        more. `topic` is for tables of every topic; `options` are further ones of the table. Empty if the report is made
+        only from tables, or the source does not have the topic."""
         name = table if isinstance(table, str) else table.name
         declaration = TABLES[table] if isinstance(table, str) else table
-        key = name, None if groups is None else tuple(sorted(set(groups))), topic
+        key = name, None if groups is None else tuple(sorted(set(groups))), topic, tuple(options.items())
         if key not in self._looks:
             found = None
             if self.second_look is not None and groups != ():
-                found = self.second_look(declaration, key[1], topic)
+                found = self.second_look(declaration, key[1], topic, options)
             self._looks[key] = declaration.schema.empty_table() if found is None else found
         return self._looks[key]
+
+    def looked_up(self, name: str, key: str) -> pa.Table | None:
+        """The rows of a table that rules have read a second time, each group or topic (`key`) once; None if none has
+        read it."""
+        found: pa.Table | None = None
+        for (of_table, *_), rows in self._looks.items():
+            if of_table == name:
+                more = rows if found is None else rows.filter(pc.invert(pc.is_in(rows[key], found[key].unique())))
+                found = more if found is None else pa.concat_tables([found, more])
+        return found
 
     def limit(self, name: str) -> Any:
         """A threshold: milliseconds, a count or a share."""

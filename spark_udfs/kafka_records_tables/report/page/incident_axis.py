@@ -49,7 +49,8 @@ def incident_axes(report: Report) -> list[dict[str, Any] | None]:
     }
     if "transactions" in report.tables:
         tables["transactions"] = report.tables["transactions"]
-    chosen = replace(report, tables=tables)
+    commits = None if report.commits is None else _of_groups(report.commits, tuple(named))
+    chosen = replace(report, tables=tables, commits=commits)
     return [_axis(chosen, each) if needs_somebody(each) else None for each in report.findings]
 
 
@@ -96,7 +97,10 @@ def _lanes(report: Report, finding: ReportFinding) -> Iterator[tuple[str, Any]]:
             yield name, _times(events.filter(pc.equal(events["event"], event)), "at_timestamp_ms")
     if groups and "regressions" in tables:
         yield "offsets fall", _times(_of_finding(tables["regressions"], finding), "commit_timestamp_ms")
-    if groups and "current_offsets" in tables:
+    commits = _of_finding(report.commits, finding) if groups and report.commits is not None else None
+    if commits is not None and commits.num_rows:
+        yield "commits of new offsets", _times(commits, "valid_from_timestamp_ms")
+    elif groups and "current_offsets" in tables:
         yield "last commits", _times(_of_finding(tables["current_offsets"], finding), "commit_timestamp_ms")
     if finding.transactional_ids and "transactions" in tables:
         transactions = tables["transactions"]
@@ -117,11 +121,13 @@ def _evidence_times(finding: ReportFinding) -> Iterator[int]:
 
 
 def _offsets(report: Report, finding: ReportFinding) -> list[dict[str, Any]]:
-    """Offsets of groups over time, as far as rows have times: falls, the last commits, and where logs end now."""
+    """Offsets of groups over time, as far as rows have times: commits, falls, and where logs end now."""
     tables = report.tables
     points: dict[tuple[str, str, int], dict[int | None, int | None]] = defaultdict(dict)
     if not finding.group_ids:
         return []
+    for row in [] if report.commits is None else _of_finding(report.commits, finding).to_pylist():
+        points[row["group_id"], row["topic"], row["partition"]][row["valid_from_timestamp_ms"]] = row["offset"]
     for row in _rows(tables, "regressions", finding):
         of_place = points[row["group_id"], row["topic"], row["partition"]]
         of_place[row["from_commit_timestamp_ms"]] = row["from_offset"]
@@ -145,12 +151,24 @@ def _offsets(report: Report, finding: ReportFinding) -> list[dict[str, Any]]:
                     "group": group,
                     "topic": topic,
                     "partition": partition,
-                    "points": [[at, known[at]] for at in times[-_MOST_MARKS:]],
+                    "points": [[at, known[at]] for at in _thinned(np.asarray(times, np.int64))],
                     "end": end,
+                    "ends": _ends_over_time(report, topic, partition),
                 }
             )
     drawn.sort(key=lambda each: (-len(each["points"]), each["group"], each["topic"], each["partition"]))
     return drawn[:_MOST_PARTITIONS]
+
+
+def _ends_over_time(report: Report, topic: str, partition: int) -> list[list[int]]:
+    """Moments, each with the offset at which a log ended by then; empty if rules have not asked for them."""
+    if report.log_samples is None:
+        return []
+    rows = report.log_samples
+    rows = rows.filter(pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], partition)))
+    samples: list[dict[str, int]] = next((each for each in rows["samples"].to_pylist() if each), [])
+    ends = {each["timestamp_ms"]: each["offset"] + 1 for each in samples}
+    return [[at, ends[at]] for at in _thinned(np.asarray(sorted(ends), np.int64))]
 
 
 def _rows(tables: Mapping[str, pa.Table], name: str, finding: ReportFinding) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ def _find(context: RuleContext) -> list[Incident]:
     rows = context.table("progress")
     rows = kept(rows, equal(rows, "state", "stopped"))
     stopped: dict[str, list[dict[str, Any]]] = {}
-    for row in rows.to_pylist():
+    for row in [*rows.to_pylist(), *_stopped_on_brokers(context)]:
         stopped.setdefault(row["group_id"], []).append(row)
     counts = {each["group_id"]: each["member_count"] for each in context.table("groups").to_pylist()}
     least = context.limit(f"{KIND}.after")
@@ -33,6 +33,41 @@ def _find(context: RuleContext) -> list[Incident]:
         and all(each["reason"] is None for each in places)
         and max(each["wait_ms"] or 0 for each in places) >= least
     ]
+
+
+def _stopped_on_brokers(context: RuleContext) -> list[dict[str, Any]]:
+    """Rows as `progress` has them for files, of partitions of running brokers that have records to read and no commit
+    for longer than usual: the times of their first unread records are asked for, because `progress` lacks them."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept, numbers
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
+    from kafka_records_tables.report.facts.usual_values import usual_gap
+
+    if context.is_stored or context.second_look is None:
+        return []
+    groups = context.table("groups")
+    alive = kept(groups, pc.greater(groups["member_count"], 0))["group_id"].to_pylist()
+    lag = context.table("lag")
+    is_old = numbers(lag, "commit_timestamp_ms", 2**62) <= context.at_ms - context.limit(f"{KIND}.after")
+    lag = kept(lag, pc.greater(lag["lag"], 0), pc.is_null(lag["problem"]), equal(lag, "group_id", *alive), is_old)
+    suspects = tuple(lag["group_id"].unique().to_pylist())[:MOST_GROUPS]
+    if not suspects:
+        return []
+    spans = commit_spans(context, suspects)
+    still = set(zip(*(lag[name].to_pylist() for name in ("group_id", "topic", "partition")), strict=True))
+    found = []
+    for row in context.look("lag", suspects, times=True).to_pylist():
+        key = row["group_id"], row["topic"], row["partition"]
+        of_place = spans.get(key, [])
+        if key not in still or row["unread_timestamp_ms"] is None or not of_place:
+            continue
+        since = max(row["unread_timestamp_ms"], of_place[-1].from_ms or 0)
+        usual = usual_gap([each.from_ms for each in of_place])
+        if usual is not None and context.at_ms - since > 2 * usual.most_ms:
+            more = {"since_timestamp_ms": since, "wait_ms": context.at_ms - since, "longest_wait_ms": usual.most_ms}
+            found.append({**row, **more, "reason": None})
+    return found
 
 
 def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) -> Incident:

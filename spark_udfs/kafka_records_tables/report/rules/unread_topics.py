@@ -72,7 +72,7 @@ def _has_all_groups(context: RuleContext) -> bool:
     there = set(rows["partition"].to_pylist())
     count = _partition_count(context) or max(there, default=-1) + 1
     return (
-        bool(there)
+        context.table("activity").num_rows > 0
         and there == set(range(count))
         and not any(rows["log_start_offset"].to_pylist())
         and not any(each.topic == OFFSETS for each in context.ends)
@@ -205,8 +205,8 @@ Topics with records, other than Kafka's own (`{_INTERNAL}…`), that no record o
 commit, subscription, assignment or share group, and no deletion of such a thing that the log still has. So a topic
 whose readers left or expired lately is not a finding. Topics that are compacted by their configs are left out, because
 clients read them as tables, without a group. Topics younger than `age` are left out, too. There is no such finding if
-the ends of other topics are unknown, a log of `{OFFSETS}` is missing or incomplete, or the report is about some groups
-(`--group`).""",
+the ends of other topics are unknown, if a log of `{OFFSETS}` is missing or incomplete or all are empty, or if the
+report is about some groups (`--group`).""",
     tables=(*_READERS, "members", "log_ends"),
     levels={Level.NOTE: "always: no record tells whether something reads it without a group"},
     find=_find,

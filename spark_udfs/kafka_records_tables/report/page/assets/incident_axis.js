@@ -32,18 +32,21 @@ const incidentAxis = ({ axis }) => {
   return make("figure", { class: "axis" }, make("figcaption", {}, head), make("dl", {}, lanes, offsets));
 };
 
-/** The offsets of a group in a partition, as steps; the end of the log as a dashed line. */
-const offsetLane = ({ group, topic, partition, points, end }, axis, x, begin) => {
+/** The offsets of a group in a partition, as steps; the end of the log as a dashed line, over time if that is known. */
+const offsetLane = ({ group, topic, partition, points, end, ends }, axis, x, begin) => {
   const known = points.map(([ms, offset]) => [ms, Number(offset)]);
-  const all = [...known.map(([, offset]) => offset), ...(end === null ? [] : [Number(end)])];
+  const endings = ends.map(([ms, offset]) => [ms, Number(offset)]).filter(([ms]) => ms >= axis.start_ms);
+  const all = [...known, ...endings].map(([, offset]) => offset).concat(end === null ? [] : [Number(end)]);
   const [least, most] = [Math.min(...all), Math.max(...all)];
   const y = (offset) => (OFFSETS_HEIGHT - 4 - ((offset - least) / (most - least || 1)) * (OFFSETS_HEIGHT - 8)).toFixed(1);
-  const steps = known.map(([ms, offset], i) => (i ? `H${x(ms)}V${y(offset)}` : `M${x(ms)} ${y(offset)}`)).join("");
+  const path = (steps) => steps.map(([ms, offset], i) => (i ? `H${x(ms)}V${y(offset)}` : `M${x(ms)} ${y(offset)}`)).join("");
+  const flat = end === null ? [] : [[axis.start_ms, Number(end)], [axis.end_ms, Number(end)]];
+  const endLine = endings.length > 1 ? [...endings, ...flat.slice(1)] : flat;
   const marks = known.map(([ms, offset]) => drawn("line", { x1: x(ms), x2: x(ms), y1: Number(y(offset)) - 4, y2: Number(y(offset)) + 4, class: "axis-mark" }));
   const told = [...new Set(points.map(([, offset]) => number(offset)))];
   const shownOnes = told.length > 4 ? [told[0], "…", ...told.slice(-2)] : told;
   return [
     make("dt", {}, "offset of ", shown(group, 40), " in ", shown(topic, 40), `-${partition}: `, make("b", {}, shownOnes.join(" → ")), end === null ? null : [", the log ends at ", make("b", {}, number(end))]),
-    make("dd", {}, drawing(OFFSETS_HEIGHT, begin(OFFSETS_HEIGHT), end === null ? null : drawn("line", { x1: 0, x2: AXIS_WIDTH, y1: y(Number(end)), y2: y(Number(end)), class: "axis-end" }), drawn("path", { d: `${steps}H${x(axis.end_ms)}`, class: "axis-offsets" }), marks)),
+    make("dd", {}, drawing(OFFSETS_HEIGHT, begin(OFFSETS_HEIGHT), endLine.length ? drawn("path", { d: path(endLine), class: "axis-end" }) : null, drawn("path", { d: `${path(known)}H${x(axis.end_ms)}`, class: "axis-offsets" }), marks)),
   ];
 };

@@ -244,8 +244,8 @@ const readingSection = () => {
   const { reading } = report.document;
   if (!reading.length) return null;
   const [damage, notes] = [reading.filter((each) => each.severity === "damage"), reading.filter((each) => each.severity !== "damage")];
-  return section("reading", "Notes about the logs that were read", damage.length ? readingLines(damage) : null,
-    notes.length ? folded(`${plural(notes.length, "note")} about what the logs do not tell`, {}, () => notesByReason(notes)) : null);
+  return section("reading", "Problems while reading", damage.length ? readingLines(damage) : null,
+    notes.length ? folded(`${plural(notes.length, "problem")} without damage: what the logs do not tell`, {}, () => notesByReason(notes)) : null);
 };
 
 /** One line for each reason; others of the same reason are folded behind it. */

@@ -1,0 +1,32 @@
+"""What is usual for a group by its own history, so that a threshold is needed only if the log has too little of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+LEAST: Final = 10
+"""Fewer intervals do not show what is usual."""
+_PERCENTILE: Final = 95
+
+
+@dataclass(frozen=True, slots=True)
+class UsualGap:
+    """The intervals between events of a group, in milliseconds."""
+
+    count: int
+    median_ms: int
+    high_ms: int
+    """The 95th percentile."""
+    most_ms: int
+
+
+def usual_gap(times_ms: Iterable[int | None]) -> UsualGap | None:
+    """The intervals between moments; None if there are fewer than LEAST."""
+    known = sorted(each for each in times_ms if each is not None)
+    gaps = sorted(later - earlier for earlier, later in pairwise(known))
+    if len(gaps) < LEAST:
+        return None
+    return UsualGap(len(gaps), gaps[len(gaps) // 2], gaps[len(gaps) * _PERCENTILE // 100], gaps[-1])
