@@ -10,9 +10,12 @@ from kafka_records_tables.report.rule import Threshold, Verdict
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.usual_values import UsualGap
     from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "group_stands_still"
+_TIMES: Final = 2
+"""How many times the longest interval of its own history makes a stop of a group."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -24,15 +27,35 @@ def _find(context: RuleContext) -> list[Incident]:
     for row in [*rows.to_pylist(), *_stopped_on_brokers(context)]:
         stopped.setdefault(row["group_id"], []).append(row)
     counts = {each["group_id"]: each["member_count"] for each in context.table("groups").to_pylist()}
-    least = context.limit(f"{KIND}.after")
-    return [
-        _incident(context, group, places)
+    # A stopped application has no members that could read its backlog.
+    suspects = [
+        group
         for group, places in stopped.items()
-        # A stopped application has no members that could read its backlog.
-        if counts.get(group)
-        and all(each["reason"] is None for each in places)
-        and max(each["wait_ms"] or 0 for each in places) >= least
+        if counts.get(group) and all(each["reason"] is None for each in places)
     ]
+    found = []
+    for group, usual in _usual_gaps(context, suspects).items():
+        places = stopped[group]
+        limit = context.limit(f"{KIND}.after")
+        if usual is not None:
+            # Nights without records are among the longest intervals. `progress` knows the longest wait for files.
+            own = usual.high_ms if context.is_stored else usual.most_ms
+            limit = max(_TIMES * own, context.limit("report.group_settles_within"))
+        if max(each["wait_ms"] or 0 for each in places) >= limit:
+            found.append(_incident(context, group, places, limit, usual))
+    return found
+
+
+def _usual_gaps(context: RuleContext, groups: list[str]) -> dict[str, UsualGap | None]:
+    """How long groups usually take from one commit of a new offset to the next, in any of their partitions; None for
+    those of which the log has too few."""
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
+    from kafka_records_tables.report.facts.usual_values import usual_gap
+
+    times: dict[str, set[int]] = {each: set() for each in groups}
+    for (group, *_), spans in commit_spans(context, tuple(groups[:MOST_GROUPS])).items():
+        times[group].update(each.from_ms for each in spans if each.from_ms is not None)
+    return {group: usual_gap(of_group) for group, of_group in times.items()}
 
 
 def _stopped_on_brokers(context: RuleContext) -> list[dict[str, Any]]:
@@ -64,13 +87,15 @@ def _stopped_on_brokers(context: RuleContext) -> list[dict[str, Any]]:
             continue
         since = max(row["unread_timestamp_ms"], of_place[-1].from_ms or 0)
         usual = usual_gap([each.from_ms for each in of_place])
-        if usual is not None and context.at_ms - since > 2 * usual.most_ms:
+        if usual is not None and context.at_ms - since > _TIMES * usual.most_ms:
             more = {"since_timestamp_ms": since, "wait_ms": context.at_ms - since, "longest_wait_ms": usual.most_ms}
             found.append({**row, **more, "reason": None})
     return found
 
 
-def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) -> Incident:
+def _incident(
+    context: RuleContext, group: str, places: list[dict[str, Any]], limit: int, gaps: UsualGap | None
+) -> Incident:
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rule_context import counted, length, listed, moment, of_group, places_shown, shown
 
@@ -92,6 +117,16 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
         "a member, so its heartbeats go on.",
         evidence_for=(
             Evidence(f"nothing was committed after {moment(last)}", OFFSETS, places[0]["log_partition"], None, last),
+            Evidence(
+                f"a stop is longer than {length(limit)} for this group: "
+                + (
+                    f"{_TIMES} times what {'95 % of' if context.is_stored else 'all'} {gaps.count} intervals between "
+                    f"its commits of new offsets took at most (half of them: {length(gaps.median_ms)}), and at least "
+                    f"{length(context.limit('report.group_settles_within'))}"
+                    if gaps is not None
+                    else "the threshold, because the log has too few of its commits to know what is usual"
+                )
+            ),
         ),
     )
     progress = context.table("progress")
@@ -120,7 +155,7 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
         since_timestamp_ms=since,
         is_going_on=True,
         scale={"records_waiting": waiting, "partitions": len(places)},
-        evidence=verdict.evidence_for,
+        evidence=verdict.evidence_for[:1],
         evidence_count=len(places),
         rows=(Rows("progress", of_group(group)), Rows("lag", of_group(group))),
         next=(
@@ -128,7 +163,7 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
             context.see("List which partitions do not move, and since when", Rows("progress", of_group(group))),
             context.describe_members(group),
         ),
-        measured={"wait_ms": wait} if usual is None else {"wait_ms": wait, "usual_ms": usual},
+        measured={"wait_ms": wait, "limit_ms": limit} | ({} if usual is None else {"usual_ms": usual}),
         thresholds=context.limits_of(f"{KIND}.after"),
     )
     return Incident(finding, waiting, {"application_hangs": verdict})
@@ -139,14 +174,23 @@ RULE = incident_rule(
     title="a group has members but reads nothing",
     about="""\
 Groups with members whose partitions are `stopped` in `progress`: records wait for longer than they ever did for this
-group, and nothing is committed. Groups without members are not a finding: they have no member that could read.""",
+group, and nothing is committed. What is too long follows from the group's own history, if the log has ten intervals
+between its commits of new offsets: twice what 95 % of them took at most (for running brokers, twice the longest), and
+at least `report.group_settles_within`. Otherwise it is `after`. Running brokers are asked for the times of unread
+records of suspected groups. Groups without members are not a finding: they have no member that could read.""",
     tables=("progress", "lag", "members", "groups"),
     levels={Level.HIGH: "always"},
     find=_find,
     listing=Rows("progress", ("state=stopped",)),
     causes=(PossibleCause("application_hangs", "the application hangs", "for: it is a member but commits nothing"),),
     thresholds=(
-        Threshold("after", "duration", "30s", "how long records have waited", "shorter stops happen in any deployment"),
+        Threshold(
+            "after",
+            "duration",
+            "30s",
+            "how long records have waited, for groups whose own history is too short",
+            "shorter stops happen in any deployment",
+        ),
     ),
 )
 
