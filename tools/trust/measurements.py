@@ -64,7 +64,7 @@ MEASUREMENTS: Final = (
     Measurement(
         name="live-reads",
         title="Reads of live brokers",
-        command="KAFKA_RECORDS_DAY_SECONDS=300 python -m pytest -s -m matrix tests/broker/test_live_state.py",
+        command="KAFKA_RECORDS_DAY_SECONDS=1500 python -m pytest -s -m matrix tests/broker/test_live_state.py",
         proves="Tables that are read repeatedly, with a state, from brokers that are killed and come back are those "
         "that a read without a state gives.",
         proves_not="Anything about clusters of hundreds of brokers, or about networks other than loopback.",
