@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import pickle
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from kafka_records.schemas.consumer_offsets import RECORDS
+from kafka_records_engine.sources import Context
+from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables.coordinator.groups.loading_groups import _as_java_maps_them
 from kafka_records_tables.coordinator.offsets import commit_order
 from kafka_records_tables.coordinator.offsets.commit_effects import CLOCK, NO_TIME, Clock
 from kafka_records_tables.coordinator.offsets.commit_order import running_maximum
+from kafka_records_tables.coordinator.offsets.commit_steps import CommitSteps
+from kafka_records_tables.coordinator.records import latest
+from kafka_records_tables.coordinator.transactions import UnknownOutcome, UnknownTransactions, next_markers
+from tests.tables.topic import Topic
 
 MEMBERS = [
     *("c", "b", "q", "a", "consumer-1-3f2a", "consumer-2-77b1", "rdkafka-9c", "rdkafka-9d", "sarama", "Aa", "BB"),
@@ -52,3 +62,57 @@ def test_the_largest_offset_so_far_is_that_of_a_key_alone(far: int, monkeypatch:
     monkeypatch.setattr(commit_order, "_MOST", 48)
     assert running_maximum(codes, values).tolist() == expected
     assert running_maximum(codes[:0], values[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("has_old_key", [False, True])
+def test_a_tombstone_names_no_topic_id(has_old_key: bool) -> None:
+    """The lot has ids that other commits name. With a key of the old type, rows are decoded one by one."""
+    topic = Topic()
+    key = {"group": "g", "topic": "orders", "partition": 0}
+    for topic_id in (Uuid(b"a" * 16), None, Uuid(b"b" * 16)):
+        value = None if topic_id is None else {"offset": 1, "metadata": "", "commit_timestamp": 5, "topic_id": topic_id}
+        topic.add("OffsetCommit", key, value, version=4)
+    if has_old_key:
+        topic.commit("g", 2, record="LegacyOffsetCommit")
+    found = CommitSteps(RECORDS, Context("__consumer_offsets"))
+    (batch,) = topic.table().combine_chunks().to_batches()
+    (lot,) = [*found.take(batch), *found.rest()]
+    steps = lot.steps
+    assert steps is not None
+    named = [None if at < 0 else steps.ids[int(at)].as_py() for at in steps.topic_id]
+    assert named == [str(Uuid(b"a" * 16)), None, str(Uuid(b"b" * 16)), *[None] * has_old_key]
+    assert steps.is_value.tolist() == [True, False, True, *[True] * has_old_key]
+
+
+def test_a_source_without_producer_ids_has_one_producer() -> None:
+    def batch(offsets: list[int], producers: list[int | None]) -> pa.RecordBatch:
+        columns = [pa.array(offsets, pa.int64()), pa.array(producers, pa.int64())]
+        return pa.RecordBatch.from_arrays(columns, names=["offset", "producer_id"])
+
+    rows, markers = batch([1, 2, 3, 6], [None, 5, 1, 5]), batch([4, 5], [5, None])
+    assert next_markers(rows, markers).tolist() == [1, 0, -1, -1]
+
+
+@pytest.mark.parametrize("limit", ["LOT_ROWS", "LOT_BYTES"])
+def test_records_of_one_key_do_not_gather(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after Kafka's cleaner, memory depends on the number of keys."""
+    monkeypatch.setattr(latest, limit, 10 if limit == "LOT_ROWS" else 200)
+    kept = latest.Latest(("offset", "key"))
+    for offset in range(100):
+        kept.add(pa.RecordBatch.from_pydict({"offset": [offset], "key": [b"k"], "value": [None]}))
+        assert sum(rows.num_rows for rows in kept._rows) <= 20
+    assert kept.rows() == pa.RecordBatch.from_pydict({"offset": [99], "key": [b"k"]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "args"),
+    [
+        (UnknownTransactions, ("__consumer_offsets",)),
+        (UnknownTransactions, ("__consumer_offsets", 3, 14)),
+        (UnknownOutcome, ("__consumer_offsets", 3, 14, "maybe")),
+    ],
+)
+def test_an_error_says_the_same_in_another_process(kind: type[Exception], args: tuple[Any, ...]) -> None:
+    error = kind(*args)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert [str(each) in str(error) for each in args] == [True] * len(args)

@@ -163,6 +163,18 @@ def test_a_group_that_was_deleted_is_made_again_by_the_next_commit() -> None:
         assert found[3].event.key == ("g", "orders", 0)
 
 
+def test_a_tombstone_that_a_cleaner_left_of_another_group_makes_none() -> None:
+    """The coordinator that wrote it had a group of that kind before: what happened is not what a load makes of it."""
+    topic = Topic()
+    topic.commit("g", 1)
+    topic.add("ConsumerGroupMemberMetadata", {"group_id": "g", "member_id": "m"}, None)
+    made, left = _events(topic.table())
+    assert (made.after, left.before, left.after) == (left.before, left.after, made.after)
+    assert left.after is not None
+    assert left.after.kind == "simple"
+    assert GroupStates([made, left]).remembered == 1
+
+
 def test_rows_without_batches_are_batches_of_their_own() -> None:
     topic = Topic()
     topic.commit("g", 1)

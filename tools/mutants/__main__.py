@@ -56,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--histories", type=int, default=8, metavar="N", help="histories that the judge writes (default: 8)"
     )
-    parser.add_argument("--quick", action="store_true", help="without the nets that take seconds, as a first run")
+    parser.add_argument(
+        "--quick", action="store_true", help="recorded histories and short tests alone: a first run, without Java"
+    )
     parser.add_argument("--record", action="store_true", help="write the figures into docs/trust.json")
     asked = parser.parse_args(arguments)
     # A process of its own for each mutant is enough.
@@ -64,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         drawn, possible = draw(asked.count, asked.seed)
         with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
-            logs = [*recorded_logs(), *judged_logs(range(1, asked.histories + 1), Path(scratch), _tell)]
+            logs = recorded_logs()
+            if not asked.quick:
+                logs += judged_logs(range(1, asked.histories + 1), Path(scratch), _tell)
             # The nets have to hold what is right. This also imports what every mutant's process needs.
             killer, how = caught(net_of_all(modules()), logs, is_quick=asked.quick)
             if killer is not None:

@@ -22,6 +22,7 @@ from tools.mutants.nets import Log, caught, net_of
 Killer = Literal["histories", "tests", "judge", "time", "crash"]
 
 _CPU_SECONDS: Final = 40
+_QUICK_CPU_SECONDS: Final = 12
 """Of processor time for a mutant; the longest run of one that ends takes half of it."""
 _SECONDS: Final = 900
 """By the clock, for one that waits."""
@@ -45,11 +46,12 @@ def outcome_of(mutant: Mutant, logs: Sequence[Log], *, is_quick: bool = False) -
 
 def _outcome(mutant: Mutant, logs: Sequence[Log], is_quick: bool) -> Outcome:
     caches()
+    limit = _QUICK_CPU_SECONDS if is_quick else _CPU_SECONDS
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _run_child(writing, lambda: _caught(mutant, logs, is_quick))
+        _run_child(writing, limit, lambda: _caught(mutant, logs, is_quick))
     os.close(writing)
     deadline = time.monotonic() + _SECONDS
     try:
@@ -63,7 +65,7 @@ def _outcome(mutant: Mutant, logs: Sequence[Log], is_quick: bool) -> Outcome:
         killer, how = json.loads(text)
         return Outcome(killer, how)
     if time.monotonic() >= deadline or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
-        return Outcome("time", f"no end after {_CPU_SECONDS} s of processor time")
+        return Outcome("time", f"no end after {limit} s of processor time")
     if os.WIFEXITED(status):
         raise RuntimeError(f"A mutant could not be tried: {mutant.path}:{mutant.line}, {mutant.operator}: see above")
     return Outcome("crash", f"signal {os.WTERMSIG(status)} ends the process")
@@ -81,11 +83,11 @@ def _read(pipe: int, deadline: float) -> bytes:
     return text
 
 
-def _run_child(pipe: int, run: Callable[[], tuple[str | None, str]]) -> None:
+def _run_child(pipe: int, limit: int, run: Callable[[], tuple[str | None, str]]) -> None:
     """Run it, write the outcome to the pipe, and end this process."""
     status = 1
     try:
-        resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS + 5))
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         found = run()
         os.write(pipe, json.dumps(found).encode())

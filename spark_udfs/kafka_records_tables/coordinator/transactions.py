@@ -300,15 +300,15 @@ class _Waiting(NamedTuple):
     """Rows that wait for markers of their producers."""
 
     rows: pa.RecordBatch
-    producers: frozenset[int]
+    producers: frozenset[int | None]
 
 
 def _waiting(rows: pa.RecordBatch) -> _Waiting:
     return _Waiting(rows, _producers(rows))
 
 
-def _producers(rows: pa.RecordBatch) -> frozenset[int]:
-    return frozenset(pc.unique(rows.column("producer_id").fill_null(-1)).to_pylist())
+def _producers(rows: pa.RecordBatch) -> frozenset[int | None]:
+    return frozenset(pc.unique(rows.column("producer_id")).to_pylist())
 
 
 _WAITING, _COMMITTED, _ABORTED, _HIDDEN = range(4)

@@ -303,17 +303,13 @@ class Groups:
         replayed."""
         self._ended.clear()
 
-    def ended_at(self, group_id: str) -> int:
-        """The offset of the last tombstone that ended a group with this id; -1 if none was seen."""
-        return self._ended.get(group_id, -1)
-
     def _tombstone(self, role: _Role, event: Event) -> None:
         group_id = event.group_id
         group = self._groups.get(group_id)
         if group is not None and group.makes_way_for(role.kind) and self._tombstones_make_groups:
             group = self._made(role.kind, event)
         if role.role == GROUP:
-            self._ended[group_id] = max(event.offset, self._ended.get(group_id, -1))
+            self._ended[group_id] = event.offset
             # The tombstone of a classic group ends a group of any kind; those of other kinds also end a simple group of
             # the same name.
             if group is not None and (role.kind in (CLASSIC, group.kind) or group.is_simple):

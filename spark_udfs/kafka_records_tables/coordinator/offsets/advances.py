@@ -34,8 +34,6 @@ _KEPT_PARTS: Final = 3 * PARTS
 """Of so many parts the last advance is kept. When parts become twice as long, half as many are left."""
 _LAST: Final = 4
 _LONGEST: Final = 4
-_LONGEST_PAUSE: Final = 2**32 - 2
-"""Pauses longer than 49 days count as equal."""
 _STATE: Final = (
     "is_value",
     "offset",
@@ -150,7 +148,7 @@ class Advances:
             return
         places = np.arange(count)
         is_first, is_value, offset, ms = begins(chain), rows["is_value"] > 0, rows["offset"], rows["ms"]
-        before = np.maximum(places - 1, 0)
+        before = places - 1
         ids = _known_before(chain, rows["known_id"], is_value)
         is_other_topic = (ids >= 0) & (ids[before] >= 0) & (ids != ids[before])
         is_fresh = is_value & (is_first | ~is_value[before] | is_other_topic)
@@ -169,7 +167,7 @@ class Advances:
         last = np.flatnonzero(ends(chain))
         key = chain[last]
         fell = np.maximum.accumulate(np.where(is_fall, places, -1))
-        has_fallen = (fell[last] >= 0) & (segment[np.maximum(fell[last], 0)] == segment[last])
+        has_fallen = (fell[last] >= 0) & (segment[fell[last]] == segment[last])
         began = np.flatnonzero(begins(segment))[segment[last]]
         stands = is_held_value[began]
         state["fell_ms"][key] = np.where(has_fallen, ms[fell[last]], np.where(stands, state["fell_ms"][key], NONE))
@@ -195,7 +193,7 @@ class Advances:
             "ms": rows["ms"][at],
             "offset": rows["offset"][at],
             "before_ms": np.where(fresh, NONE, before_ms[at]),
-            "before_offset": np.where(fresh, NONE, rows["offset"][np.maximum(at - 1, 0)]),
+            "before_offset": np.where(fresh, NONE, rows["offset"][at - 1]),
         }
         self._latest_ms = max(self._latest_ms, int(new["ms"].max()))
         if self._first_ms is None:
@@ -221,10 +219,9 @@ class Advances:
         is_recent = part > self._latest_ms // width - _KEPT_PARTS
         is_kept |= is_recent & (ends(key) | ends(part))
         has_pause = rows["before_ms"] != NONE
-        pause = np.where(has_pause, ms.astype(np.float64) - rows["before_ms"], 0)
-        # Rows without a pause come last.
-        shorter = np.where(has_pause, _LONGEST_PAUSE - np.clip(pause, 0, _LONGEST_PAUSE), _LONGEST_PAUSE + 1)
-        longest = stable_order(shorter.astype(np.int64))
+        # Hostile times may be further apart than an int64 can say. Rows without a pause come last.
+        pause = np.where(has_pause, np.maximum(ms.astype(np.float64) - rows["before_ms"], 0), -1)
+        longest = np.argsort(-pause, kind="stable")
         longest = longest[stable_order(key[longest])]
         rank = np.empty(count, np.int64)
         rank[longest] = np.arange(count)
@@ -235,9 +232,7 @@ class Advances:
 def _known_before(chain: INT64, ids: INT64, is_value: FLAGS) -> INT64:
     """The id of each row, or that of the last row of its key before it that has one, unless the offset was deleted in
     between; -1 if none has."""
-    if (ids >= 0).all():
-        return ids
     # A tombstone has no topic id, and later commits may be for a topic with another id.
     last = np.maximum.accumulate(np.where((ids >= 0) | ~is_value, np.arange(len(ids)), -1))
-    is_known = (last >= 0) & (chain[np.maximum(last, 0)] == chain)
-    return np.where(is_known, ids[np.maximum(last, 0)], -1)
+    is_known = (last >= 0) & (chain[last] == chain)
+    return np.where(is_known, ids[last], -1)

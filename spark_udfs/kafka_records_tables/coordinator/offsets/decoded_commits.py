@@ -65,8 +65,6 @@ class DecodedCommits:
     def _decode_at_once(self) -> bool:
         """Decode distinct keys, and values by themselves; False if any row needs a closer look."""
         encoded = self.rows.column("key").dictionary_encode()
-        if encoded.null_count:
-            return False
         distinct = DecodedRecords(pa.RecordBatch.from_arrays([encoded.dictionary], names=["key"]), self._schemas)
         of_keys, number = distinct.columns, self.types[-1]
         if of_keys.errors or of_keys.leniencies or of_keys.key_bytes_left.any():

@@ -102,7 +102,7 @@ def follow(held: HeldSteps | None, steps: Steps | None) -> Followed:
     ids, told_at = _known_ids(whole, commits, of_chain)
 
     is_next = ~begins(of_chain)
-    before = np.where(is_next, np.arange(len(values)) - 1, 0)
+    before = np.arange(len(values)) - 1
     is_lower = is_next & (offsets < offsets[before])
     was_deleted = is_next & (values - values[before] > 1)
     is_recreated = is_next & (ids >= 0) & (ids[before] >= 0) & (ids != ids[before])
@@ -197,20 +197,17 @@ def _known_ids(whole: HeldSteps, commits: INT64, chain: INT64) -> tuple[INT64, I
     has that of the last commit before it that does. Equal ids have the same place."""
     steps = whole.steps
     encoded = steps.ids.dictionary_encode()
-    first = np.full(len(encoded.dictionary) + 1, -1, np.int64)
-    # numpy keeps the last assignment to an index.
-    first[encoded.indices.to_numpy()[::-1]] = np.arange(len(steps.ids) - 1, -1, -1)
-    same = np.append(first[encoded.indices.to_numpy()], -1)
+    codes = encoded.indices.to_numpy()
+    # Codes are numbered by first occurrence, so an id that is new has the highest code so far.
+    first = np.flatnonzero(begins(np.maximum.accumulate(codes)))
+    same = np.append(first[codes], -1)
     ids = same[steps.topic_id[commits]]
     is_told = ids >= 0
     told_at = whole.id_log_offset[commits]
     told_at = np.where((told_at == _NONE) & is_told, steps.log_offset[commits], told_at)
-    if is_told.all():
-        return ids, told_at
     last = np.maximum.accumulate(np.where(is_told, np.arange(len(chain)), -1))
-    is_known = (last >= 0) & (chain[np.maximum(last, 0)] == chain)
-    known = np.where(is_known, last, 0)
-    return np.where(is_known, ids[known], -1), np.where(is_known, told_at[known], _NONE)
+    is_known = (last >= 0) & (chain[last] == chain)
+    return np.where(is_known, ids[last], -1), np.where(is_known, told_at[last], _NONE)
 
 
 def _left(

@@ -99,7 +99,7 @@ def last_offsets(latest: Latest, schemas: Mapping[int, RecordSchema]) -> dict[Co
     keys = commit_keys(found, numbers_of(schemas, COMMITS))
     for key, has_key, offset in zip(keys, found.has_key.tolist(), found.offsets.tolist(), strict=True):
         if has_key:
-            last[key] = max(offset, last.get(key, -1))
+            last[key] = offset
     return last
 
 
