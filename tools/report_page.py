@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kafka_records_tables.report.report_parts import Level
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.rule import ReportRule, Threshold
 from kafka_records_tables.report.rules import RULES
 from kafka_records_tables.report.thresholds import OF_REPORT, of_report

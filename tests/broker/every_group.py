@@ -175,7 +175,7 @@ def _settle(*consumers: KafkaConsumer) -> None:
             each.poll(timeout_ms=100)
         return all(each.group_metadata().state == MemberState.STABLE and each.assignment() for each in consumers)
 
-    wait_until(settled, "a group has not settled")
+    wait_until(settled, "a group has not settled", 90)
 
 
 def _classic(bootstrap: str, clients: ExitStack) -> None:

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.sources import Counts
 from kafka_records_tables import TABLES, read_table
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import (
     Evidence,
-    Level,
     NextStep,
     Number,
     Report,

@@ -17,9 +17,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from kafka_records_engine.findings import Finding
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.page import page_file, write_page
 from kafka_records_tables.report.page.cut_tables import CutTables
-from kafka_records_tables.report.report_parts import Level, LevelChange, NextStep, Number, Report, ReportDiff, Rows
+from kafka_records_tables.report.report_parts import LevelChange, NextStep, Number, Report, ReportDiff, Rows
 from tests.browsers import started_browser
 from tests.page.made_reports import (
     AT_MS,

@@ -9,7 +9,7 @@ from struct import pack
 from typing import Any, Final
 
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
-from kafka_records_tables.report.report_parts import Level
+from kafka_records_tables.report.levels import Level
 from tests.report.classic_lives import ClassicLife
 from tests.report.data_directory import OFFSETS, SHARE_STATE, TRANSACTIONS, Write
 from tests.report.incidents import END_MS

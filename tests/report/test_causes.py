@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from kafka_records_tables.report.causes import with_causes
 from kafka_records_tables.report.folding import folded
-from kafka_records_tables.report.report_parts import Decision, Evidence, Lack, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.levels import Level
+from kafka_records_tables.report.report_parts import Decision, Evidence, Lack, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Hypothesis, Question, ReportRule, Verdict
 
 _FACT = Evidence("a fact")

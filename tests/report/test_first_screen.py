@@ -12,17 +12,9 @@ import pytest
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_tables.report.first_screen import actor_words, first_sentence, incident_lines, scale_words
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import read_report
-from kafka_records_tables.report.report_parts import (
-    Actor,
-    Cause,
-    Effect,
-    Evidence,
-    Level,
-    NextStep,
-    Report,
-    ReportFinding,
-)
+from kafka_records_tables.report.report_parts import Actor, Cause, Effect, Evidence, NextStep, Report, ReportFinding
 from kafka_records_tables.report.report_text import write_report_text
 from tests.cli.running import run
 from tests.tables.topic import Topic

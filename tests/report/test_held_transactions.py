@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import read_report
-from kafka_records_tables.report.report_parts import Level, ReportFinding, Rows
+from kafka_records_tables.report.report_parts import ReportFinding, Rows
 from tests.report.data_directory import OFFSETS, TRANSACTIONS
 from tests.report.made_up_cluster import HOUR, MINUTE, SECOND, MadeCluster
 from tests.report.rule_cases import END_MS

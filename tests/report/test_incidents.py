@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 
 from kafka_records_tables import read_table
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import read_report
-from kafka_records_tables.report.report_parts import Level
 from tests.report.healthy import HEALTHY
 from tests.report.incidents import END_MS, INCIDENTS, Incident, write_all, write_incident
 from tests.report.made_up_cluster import DAY, HOUR, MINUTE

@@ -12,8 +12,9 @@ import pytest
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.log.reading.missing_end import STOPPED, MissingEnd
 from kafka_records_engine.sources.segment_files import Segments
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import read_report
-from kafka_records_tables.report.report_parts import Level, Report
+from kafka_records_tables.report.report_parts import Report
 from kafka_records_tables.report.report_text import in_short
 from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import read_report
-from kafka_records_tables.report.report_parts import Level
 from tests.report.more_incidents import VARIANTS, write_variant
 from tests.variants import mostly
 

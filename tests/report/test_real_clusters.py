@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import read_report
-from kafka_records_tables.report.report_parts import Level
 from tests.variants import mostly
 from tools.incidents.recording import unpack
 

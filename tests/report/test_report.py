@@ -12,10 +12,11 @@ import pytest
 
 from kafka_records_tables.read import read_table
 from kafka_records_tables.report.glance import rows_of
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import REPORTED, read_report
 from kafka_records_tables.report.report_diff import earlier_report, report_diff
 from kafka_records_tables.report.report_json import SCHEMA
-from kafka_records_tables.report.report_parts import Level, Report, ReportDiff
+from kafka_records_tables.report.report_parts import Report, ReportDiff
 from tests.cli.running import run
 
 LEVELS = tuple(level.name for level in Level)

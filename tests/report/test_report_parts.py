@@ -16,10 +16,11 @@ from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_tables.query import query_of
 from kafka_records_tables.report.command_lines import command_line, condition_of, quoted
 from kafka_records_tables.report.glance import rows_of
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import read_report
 from kafka_records_tables.report.report_diff import DiffError, earlier_report, report_diff
 from kafka_records_tables.report.report_json import SCHEMA, report_object
-from kafka_records_tables.report.report_parts import Level, LevelChange, Report, ReportDiff, Rows
+from kafka_records_tables.report.report_parts import LevelChange, Report, ReportDiff, Rows
 from kafka_records_tables.report.report_text import write_report_text
 from kafka_records_tables.report.rule_context import HOUR_MS, RuleContext, length
 from kafka_records_tables.report.rules import RULES

@@ -12,9 +12,9 @@ import pytest
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.sources import Counts
 from kafka_records_tables import TABLES, Result, read_table
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.notebook_html import MOST_OF_A_LEVEL
 from kafka_records_tables.report.report_parts import (
-    Level,
     LevelChange,
     NextStep,
     Number,

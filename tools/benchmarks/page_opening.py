@@ -23,8 +23,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 from kafka_records_engine.sources import Counts
 from kafka_records_tables import TABLES
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.page import write_page
-from kafka_records_tables.report.report_parts import Level, Report, ReportFinding, ReportRequest
+from kafka_records_tables.report.report_parts import Report, ReportFinding, ReportRequest
 from tools.chromium import chromium
 
 _AT_MS: Final = 1_790_000_000_000

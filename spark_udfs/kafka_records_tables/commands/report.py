@@ -23,7 +23,7 @@ from kafka_records_tables.commands.source_options import add_sources, given_sour
 from kafka_records_tables.console.endings import EXIT_STATUS_HELP, UsageError, require
 from kafka_records_tables.near_names import near
 from kafka_records_tables.query import QueryError
-from kafka_records_tables.report.report_parts import FailOn, Level
+from kafka_records_tables.report.levels import FailOn, Level
 from kafka_records_tables.table_options import value_of
 from kafka_records_tables.tables.declaration import RETENTION, Option
 from kafka_records_tables.tables.words.check_words import PARTITIONS

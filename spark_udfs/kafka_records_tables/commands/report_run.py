@@ -34,8 +34,9 @@ from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.question import Question
+    from kafka_records_tables.report.levels import FailOn
     from kafka_records_tables.report.making import NamedSource
-    from kafka_records_tables.report.report_parts import FailOn, Report
+    from kafka_records_tables.report.report_parts import Report
     from kafka_records_tables.tables.declaration import Table
 
 
@@ -83,7 +84,7 @@ class ReportRun:
             raise CommandError(f"--diff: {error}") from None
         self._write(report)
         self._sum_up(report)
-        watched = () if task.fail_on is None else task.fail_on.chosen(report)
+        watched = () if task.fail_on is None else report.to_fail_on(task.fail_on)
         if watched:
             say(f"{plural(len(watched), 'finding')} for --fail-on {task.fail_on}")
         if any(finding.severity == "damage" for finding in report.reading):

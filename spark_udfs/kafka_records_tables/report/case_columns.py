@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.report.report_parts import Level
+from kafka_records_tables.report.levels import Level
 
 RowMask = Any
 """A boolean array of numpy, without nulls."""

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_tables.report.report_parts import Level
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.rule_context import listed, moment, partitions_shown, shown
 
 if TYPE_CHECKING:

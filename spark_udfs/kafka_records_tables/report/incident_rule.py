@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kafka_records_tables.report.report_parts import Level, ReportFinding, Rows
+from kafka_records_tables.report.levels import Level
+from kafka_records_tables.report.report_parts import ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Hypothesis, Question, ReportRule, Threshold, Verdict
 
 if TYPE_CHECKING:

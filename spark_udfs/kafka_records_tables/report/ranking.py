@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from kafka_records_tables.report.causes import with_causes
 from kafka_records_tables.report.folding import FoldedCases, folded
-from kafka_records_tables.report.report_parts import Effect, Level, ReportFinding
+from kafka_records_tables.report.levels import Level
+from kafka_records_tables.report.report_parts import Effect, ReportFinding
 from kafka_records_tables.report.rule_context import counted, listed
 from kafka_records_tables.report.rules import RULES
 from kafka_records_tables.report.topic_choice import about_topics

@@ -11,15 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from kafka_records_runtime.printable import printable
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_json import FORMAT, FORMAT_VERSION
-from kafka_records_tables.report.report_parts import (
-    Level,
-    LevelChange,
-    Report,
-    ReportDiff,
-    ReportFinding,
-    ReportRequest,
-)
+from kafka_records_tables.report.report_parts import LevelChange, Report, ReportDiff, ReportFinding, ReportRequest
 from kafka_records_tables.report.rule_context import length, listed, moment
 from kafka_records_tables.report.thresholds import known_thresholds
 

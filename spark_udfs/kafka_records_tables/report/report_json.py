@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kafka_records_runtime.jsontext import json_text
 from kafka_records_runtime.printable import json_printable
-from kafka_records_tables.report.report_parts import Level
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.results.finding_lines import finding_object
 
 if TYPE_CHECKING:

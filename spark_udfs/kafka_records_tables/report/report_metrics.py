@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from prometheus_client.core import GaugeMetricFamily
 
-from kafka_records_tables.report.report_parts import Level
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.results.open_metrics import write_families
 
 if TYPE_CHECKING:

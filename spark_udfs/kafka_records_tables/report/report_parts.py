@@ -1,17 +1,14 @@
-"""The parts of a report. The page, the JSON document and the command's output are made only from these values.
-
-Nothing here imports numpy or pyarrow, so that a command can list kinds and levels at once.
-"""
+"""The parts of a report. The page, the JSON document and the command's output are made only from these values."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kafka_records_runtime.printable import printable
+from kafka_records_tables.report.levels import FailOn, Level
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,26 +24,6 @@ Confidence = Literal["high", "medium", "low"]
 
 Consequence = Literal["data_lost", "work_stopped", "work_repeated", "waste", "none"]
 """What an incident does to the users of the cluster, the worst first."""
-
-
-class Level(IntEnum):
-    """How much a finding should worry an operator."""
-
-    NOTE = 0
-    """Worth knowing; all is well."""
-    LOW = 1
-    """Look at it when there is time."""
-    MODERATE = 2
-    """Look at it this week."""
-    HIGH = 3
-    """Look at it today."""
-    CRITICAL = 4
-    """Somebody loses data, or a coordinator does not work, now or soon."""
-
-    @property
-    def word(self) -> str:
-        """Its name in JSON and on the command line."""
-        return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,27 +266,6 @@ class ReportDiff:
 
 
 @dataclass(frozen=True, slots=True)
-class FailOn:
-    """The findings for which the command fails."""
-
-    level: Level
-    """This level and worse ones."""
-    only_new: bool = False
-    """Only findings that are new or have become worse since the earlier report."""
-
-    def __str__(self) -> str:
-        return f"{'new:' if self.only_new else ''}{self.level.word}"
-
-    def chosen(self, report: Report) -> list[ReportFinding]:
-        """The findings of a report to fail on. With `only_new`, a report without a diff has none."""
-        diff = report.diff
-        places: Iterable[int] = range(len(report.findings))
-        if self.only_new:
-            places = () if diff is None else (*diff.new, *(change.finding for change in diff.worse))
-        return [report.findings[at] for at in sorted(places) if report.findings[at].level >= self.level]
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """A whole report. Every number on a page is in a row of `tables`, or counts or sums their rows."""
 
@@ -337,6 +293,14 @@ class Report:
         counts = Counter(finding.level for finding in self.findings)
         found = ", ".join(f"{counts[level]} {level.word}" for level in sorted(counts, reverse=True))
         return f"<report of {printable(self.request.source)}: {found or 'no findings'}>"
+
+    def to_fail_on(self, asked: FailOn) -> list[ReportFinding]:
+        """The findings for which the command fails. With `only_new`, a report without a diff has none."""
+        diff = self.diff
+        places: Iterable[int] = range(len(self.findings))
+        if asked.only_new:
+            places = () if diff is None else (*diff.new, *(change.finding for change in diff.worse))
+        return [self.findings[at] for at in sorted(places) if self.findings[at].level >= asked.level]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings by level, the numbers, and what could not be read."""

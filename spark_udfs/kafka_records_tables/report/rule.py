@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
+    from kafka_records_tables.report.levels import Level
+    from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
     from kafka_records_tables.report.rule_context import RuleContext
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kafka_records_engine.findings import MISSING_RIGHT
-from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.levels import Level
+from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 from kafka_records_tables.report.rules.broken_logs import LOADS, groups_of_logs, groups_shown, logs_shown
 from kafka_records_tables.topics import METADATA, OFFSETS, SHARE_STATE, TRANSACTIONS

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
-from kafka_records_tables.report.report_parts import Actor, Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.levels import Level
+from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
 from kafka_records_tables.topics import TRANSACTIONS
 

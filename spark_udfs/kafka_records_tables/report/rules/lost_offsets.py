@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.command_lines import condition_of, option
-from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.levels import Level
+from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Hypothesis, Question, ReportRule, Threshold, Verdict
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
-from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.levels import Level
+from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Threshold, Verdict
 from kafka_records_tables.topics import TRANSACTIONS
 

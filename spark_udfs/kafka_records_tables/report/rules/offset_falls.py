@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kafka_records_tables.report.report_parts import Confidence, Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.levels import Level
+from kafka_records_tables.report.report_parts import Confidence, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Hypothesis, Question, ReportRule, Threshold, Verdict
 from kafka_records_tables.topics import OFFSETS
 

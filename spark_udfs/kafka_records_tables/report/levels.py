@@ -1,0 +1,39 @@
+"""Levels of findings. Every start of the command loads them, so nothing else is here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Level(IntEnum):
+    """How much a finding should worry an operator."""
+
+    NOTE = 0
+    """Worth knowing; all is well."""
+    LOW = 1
+    """Look at it when there is time."""
+    MODERATE = 2
+    """Look at it this week."""
+    HIGH = 3
+    """Look at it today."""
+    CRITICAL = 4
+    """Somebody loses data, or a coordinator does not work, now or soon."""
+
+    @property
+    def word(self) -> str:
+        """Its name in JSON and on the command line."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class FailOn:
+    """The findings for which the command fails."""
+
+    level: Level
+    """This level and worse ones."""
+    only_new: bool = False
+    """Only findings that are new or have become worse since the earlier report."""
+
+    def __str__(self) -> str:
+        return f"{'new:' if self.only_new else ''}{self.level.word}"
