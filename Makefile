@@ -219,6 +219,11 @@ fuzz: $(INSTALLED) ## Fuzz every message (see tools/fuzz.py), then run the tests
 	$(BIN)/python tools/fuzz.py --seconds 1
 	$(BIN)/python -m pytest -m "not spark and not broker" --hypothesis-profile=exhaustive
 
+.PHONY: fuzz-guided
+fuzz-guided: $(INSTALLED) ## Fuzz what reads bytes by the branches it takes, TARGET=segments or all (see tools/guided), for SECONDS=60 each.
+	@$(BIN)/python -m pip install --quiet --editable '.[fuzz]' || echo "No atheris here: fuzzing without guidance."
+	$(BIN)/python -m tools.guided $(if $(TARGET),--target $(TARGET)) --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
+
 .PHONY: bench
 bench: $(INSTALLED) ## Run the benchmarks of codecs, imports and the columnar engine, a table each; some ten minutes.
 	@for name in import_time row_codecs columns; do $(BIN)/python tools/benchmarks/$$name.py || exit 1; done

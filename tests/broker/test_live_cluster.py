@@ -244,10 +244,10 @@ def test_reads_through_a_proxy_that_disturbs_them_are_the_log_or_say_what_happen
     brokers: list[ProxiedBroker], tmp_path: Path
 ) -> None:
     """`make faults` reads for as long as you like."""
-    outcome = Run(brokers, tmp_path, seed=random.randrange(1 << 32)).run(4)
+    outcome = Run(brokers, tmp_path, seed=random.randrange(1 << 32)).run(3, readers=2)
     assert outcome.differences == []
-    assert outcome.answers[EQUAL] > 8
-    assert outcome.faults.total() > 20
+    assert outcome.answers[EQUAL] >= 8
+    assert outcome.faults.total() > 5
     assert outcome.moves
 
 

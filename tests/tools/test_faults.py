@@ -78,7 +78,7 @@ def test_a_proxy_passes_everything_on_and_disturbs_what_it_is_told_to() -> None:
         proxy = Proxy(faults, outer, broker.port)
         broker.answers[METADATA] = lambda asked: _through(broker, outer)
         try:
-            for rate, count in ((0.0, 1), (0.3, 12)):
+            for rate, count in ((0.0, 1), (0.3, 6)):
                 faults.rate, answered = rate, 0
                 for _ in range(count):
                     with suppress(LogSourceError):

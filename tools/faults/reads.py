@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -79,6 +81,8 @@ class Reads:
         answer is waited for."""
         self._bootstrap, self._truth, self._served = bootstrap, truth, served
         self._random, self._state, self._limit = random, state, limit
+        self.took = 0.0
+        """Seconds of the last read, without the comparison."""
         self.kinds: dict[str, Callable[[], list[Finding]]] = {
             "raw rows": self._raw_rows,
             "log that grows": self._growing,
@@ -100,18 +104,31 @@ class Reads:
             client_rack=self._random.choice(("", "", "rack-2")),
         )
 
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        started, self.took = time.monotonic(), 0.0
+        try:
+            yield
+        finally:
+            self.took = time.monotonic() - started
+
+    def _table(self, name: str, **options: Any) -> Any:
+        with self._timed():
+            return read_table(name, self._brokers(), processes=1, **options)
+
     def _brokers(self) -> LiveBrokers:
         return LiveBrokers(self._bootstrap, self._config(), timeout=LIMIT)
 
     # -- raw rows ------------------------------------------------------------------------------------------------------
 
     def _raw_rows(self) -> list[Finding]:
-        logs = sorted(self._brokers().partitions(STEADY), key=lambda log: log.partition)
+        with self._timed():
+            logs = sorted(self._brokers().partitions(STEADY), key=lambda log: log.partition)
+            answers = [_raw(log) for log in logs]
         if [log.partition for log in logs] != list(range(PARTITIONS)):
             raise Difference(f"partitions {[log.partition for log in logs]} of {PARTITIONS}")
         every: list[Finding] = []
-        for log, whole in zip(logs, self._truth.steady, strict=True):
-            rows, found = _raw(log)
+        for log, (rows, found), whole in zip(logs, answers, self._truth.steady, strict=True):
             every += found
             if log.trouble is None:
                 check_part(rows, whole, found, f"{STEADY}-{log.partition}")
@@ -121,8 +138,9 @@ class Reads:
 
     def _growing(self) -> list[Finding]:
         least = self._served.grown
-        (log,) = self._brokers().partitions(GROWING)
-        rows, found = _raw(log)
+        with self._timed():
+            (log,) = self._brokers().partitions(GROWING)
+            rows, found = _raw(log)
         if log.trouble is None:
             whole = self._truth.grown()
             if not least <= log.end <= whole.num_rows:
@@ -132,8 +150,9 @@ class Reads:
 
     def _again(self) -> list[Finding]:
         before = self._served.again
-        (log,) = self._brokers().partitions(AGAIN)
-        rows, found = _raw(log)
+        with self._timed():
+            (log,) = self._brokers().partitions(AGAIN)
+            rows, found = _raw(log)
         after = self._served.again
         values = [value.decode() for value in rows["value"].to_pylist()]
         times = {int(value.partition(":")[0]) for value in values}
@@ -152,26 +171,29 @@ class Reads:
 
     def _tables(self) -> list[Finding]:
         name = self._random.choice(TABLES)
-        return check_table(name, read_table(name, self._brokers(), processes=1), self._truth.tables[name])
+        return check_table(name, self._table(name), self._truth.tables[name])
 
     def _with_ends(self) -> list[Finding]:
         name = self._random.choice(ENDS)
-        return check_table(name, read_table(name, self._brokers(), processes=1), self._truth.ends[name])
+        return check_table(name, self._table(name), self._truth.ends[name])
 
     def _with_state(self) -> list[Finding]:
         name = self._random.choice(KEPT)
-        result = read_table(name, self._brokers(), state=self._state, processes=1)
+        result = self._table(name, state=self._state)
         return check_table(name, result, self._truth.tables[name])
 
     def _requests(self) -> list[Finding]:
         name = self._random.choice(REQUESTED)
         source = LiveRequests(self._bootstrap, self._config(), timeout=LIMIT)
-        return check_table(name, read_table(name, source, processes=1), self._truth.requested[name])
+        with self._timed():
+            result = read_table(name, source, processes=1)
+        return check_table(name, result, self._truth.requested[name])
 
     def _snapshot(self) -> list[Finding]:
         """One through the proxies, and if it lacks something, one without them: then it is whole."""
         with TemporaryDirectory() as folder:
-            found = _damage(take_snapshot(self._brokers(), folder, [COMMITS]).findings)
+            with self._timed():
+                found = _damage(take_snapshot(self._brokers(), folder, [COMMITS]).findings)
             name = "offset_commits"
             result = read_table(name, folder, processes=1)
             if not found:

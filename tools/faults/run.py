@@ -149,7 +149,6 @@ class Run:
                 self.outcome.differences.append(f"{kind}, without faults: {outcome}: {told}")
 
     def _outcome_of(self, reads: Reads, kind: str) -> tuple[str, str]:
-        started = time.monotonic()
         try:
             found = reads.kinds[kind]()
             outcome, told = (TOLD, "; ".join(map(str, found))) if found else (EQUAL, "")
@@ -161,9 +160,8 @@ class Run:
             outcome = REFUSED if is_true else f"{type(error).__name__}"
         except Exception as error:
             outcome, told = f"{type(error).__name__}", f"{error!r}"
-        took = time.monotonic() - started
-        if took > LIMIT + _SLACK:
-            outcome, told = "too long", f"{took:.0f} s; {told}"
+        if reads.took > LIMIT + _SLACK:
+            outcome, told = "too long", f"{reads.took:.0f} s; {told}"
         return outcome, told
 
     def _count(self, kind: str, outcome: str, told: str) -> None:

@@ -21,7 +21,7 @@ AGAIN: Final = "again"
 COMMITS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"
 PARTITIONS: Final = 3
-GROUPS: Final = 40
+GROUPS: Final = 16
 RECORDS: Final = 60
 """In the topic that is created again, each time."""
 _WAIT: Final = 60
@@ -62,13 +62,13 @@ class Served:
             for packing, size in ((None, 900), ("gzip", 16_384)):
                 settings = {"compression_type": packing, "batch_size": size, "linger_ms": 2}
                 producer = clients.enter_context(closing(self._producer(**settings)))
-                for number in range(600):
+                for number in range(300):
                     producer.send(STEADY, b"%d" % number * 20, b"key-%d" % (number % 50), partition=number % PARTITIONS)
                 producer.flush()
             _until(lambda: _commits(admin, self._random), "no coordinator takes a commit")
             producer = clients.enter_context(closing(self._producer(transactional_id="writer")))
             producer.init_transactions()
-            for number in range(6):
+            for number in range(3):
                 producer.begin_transaction()
                 producer.send(STEADY, b"in a transaction", partition=number % PARTITIONS)
                 offset = {TopicPartition(STEADY, 0): OffsetAndMetadata(number, "", -1)}
@@ -108,9 +108,9 @@ class Served:
 
     def _grow(self) -> None:
         with closing(self._producer()) as producer:
-            while self._pause(0.05, 0.3):
+            while self._pause(0.1, 1):
                 with suppress(KafkaError):
-                    sent = [producer.send(GROWING, b"%d" % each) for each in range(self._random.randint(1, 30))]
+                    sent = [producer.send(GROWING, b"%d" % each) for each in range(self._random.randint(1, 20))]
                     self.grown = max(self.grown, *(each.get(_WAIT).offset + 1 for each in sent))
 
     def _recreate(self) -> None:
@@ -153,12 +153,12 @@ def _commits(admin: KafkaAdminClient, random: Random) -> bool:
     """Commit offsets, some again and some deleted. False if a coordinator is not there yet."""
     for number in range(GROUPS):
         group = f"group-{number:02}"
-        for _ in range(3):
+        for _ in range(2):
             place = TopicPartition(STEADY, random.randrange(PARTITIONS))
             offsets = {place: OffsetAndMetadata(random.randrange(400), "x" * random.randrange(90), -1)}
             if not _works(partial(admin.alter_group_offsets, group, offsets)):
                 return False
-        if number % 10 == 0:
+        if number % 8 == 0:
             admin.delete_groups([group])
     return True
 

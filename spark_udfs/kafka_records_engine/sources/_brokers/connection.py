@@ -45,6 +45,9 @@ SOFTWARE: Final = "kafka-records"
 NOTE_AFTER: Final = 5.0
 """Seconds of waiting after which a note says what the program waits for."""
 
+_TELLING_MS: Final = 100
+"""A broker that says nothing for a shorter time is slow, and no reason to suspect another protocol."""
+
 _log: Final = logging.getLogger(__name__)
 
 _LARGEST: Final = 0x7FFFFFFF
@@ -207,7 +210,7 @@ class Connection:
         if isinstance(error, TimeoutError):
             self.session.note_silence(self.address)
             milliseconds = max(round(1000 * (deadline - started)), 0)
-            if not self._answers and not self._transport.received:
+            if not self._answers and not self._transport.received and milliseconds >= _TELLING_MS:
                 return self._transport.silence(milliseconds)
             part = f", but for the first {self._transport.received} bytes" if self._transport.received > 4 else ""
             lost = NoAnswer(self.address, f"no answer within {milliseconds} ms{part}")

@@ -1,0 +1,46 @@
+"""Inputs that reach something new, in a form that others can read: tests/data/vectors/fuzzed-*.jsonl.gz."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tools.guided import archives, codecs, columns, saved, segments
+from tools.guided.target import DATA
+
+MESSAGES: Final = DATA / "vectors" / "fuzzed-messages.jsonl.gz"
+FILES: Final = DATA / "vectors" / "fuzzed-files.jsonl.gz"
+_LARGEST: Final = 3000
+_MOST: Final[Mapping[str, int]] = {"codecs": 400, "columns": 120, "segments": 120, "archives": 60, "saved": 60}
+
+
+def write(corpus: Path) -> None:
+    """Write the smallest inputs of each target, whose corpora are folders of `corpus`."""
+    messages = [codecs.described(data) for data in _smallest(corpus, "codecs")]
+    messages += [line for data in _smallest(corpus, "columns") for line in columns.described(data)]
+    _pack(MESSAGES, [*{str(line): line for line in messages}.values()])
+    files = [("segment.log", segments.file_of(data)) for data in _smallest(corpus, "segments")]
+    files += [archives.file_of(data) for data in _smallest(corpus, "archives")]
+    files += [saved.file_of(data) for data in _smallest(corpus, "saved")]
+    _pack(FILES, [{"file": name, "hex": data.hex()} for name, data in files])
+
+
+def lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of one of the files."""
+    with gzip.open(path, "rt", encoding="utf-8") as packed:
+        yield from map(json.loads, packed)
+
+
+def _smallest(corpus: Path, name: str) -> list[bytes]:
+    """Those that the fuzzer found, without the seeds."""
+    found = {each.read_bytes() for each in (corpus / name).iterdir() if not each.name.startswith("seed-")}
+    fitting = sorted((each for each in found if 1 < len(each) <= _LARGEST), key=lambda each: (len(each), each))
+    return fitting[:: max(len(fitting) // _MOST[name], 1)][: _MOST[name]]
+
+
+def _pack(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
