@@ -435,6 +435,18 @@ def test_a_static_member_that_comes_back_replaces_itself() -> None:
     assert (row["member_id"], shown(row)) == ("old", [("same_instance", 3)])
 
 
+@pytest.mark.parametrize("instance", [None, "i"])
+def test_a_member_that_left_when_another_one_joined_is_not_replaced(instance: str | None) -> None:
+    """In one batch and millisecond: a dynamic member, or a static one before whose return the epoch has changed."""
+    log = Log()
+    log.write(0, group("g"), member("g", "old", ["a"], instance))
+    log.write(5, member("g", "old", None), group("g", epoch=2), member("g", "new", ["a"], "i"))
+
+    (row,) = explained(log)
+
+    assert told([row]) == [("member_left", "medium")]
+
+
 @pytest.mark.parametrize(
     ("after_ms", "cause"),
     [(44_999, "member_left"), (45_000, "session_timeout"), (50_000, "member_left or session_timeout")],

@@ -20,7 +20,16 @@ from kafka_records.consumer_offsets import decode_record
 from kafka_records_tables import read_table
 from tests.tables.histories import NAMES, SHARE_NAMES, decoded, history, may_be_noted
 from tests.variants import one_in
-from tools.judge.answers import OF_BOTH_TOPICS, OF_CLEANED_LOGS, OF_LOSSY_LOGS, SINCE_4_4, UNTOLD, Loaded
+from tools.judge.answers import (
+    BEFORE_4_3,
+    OF_BOTH_TOPICS,
+    OF_CLEANED_LOGS,
+    OF_LOSSY_LOGS,
+    OF_SHARED_BATCHES,
+    SINCE_4_4,
+    UNTOLD,
+    Loaded,
+)
 from tools.judge.comparing import differences
 
 pytestmark = pytest.mark.slow
@@ -82,7 +91,8 @@ def test_every_rule_is_needed() -> None:
             assert list(differences(loaded, ELSEWHERE)) == []
             used += loaded.used
 
-    assert set(used) == set(UNTOLD) - OF_BOTH_TOPICS - OF_CLEANED_LOGS - OF_LOSSY_LOGS - SINCE_4_4
+    elsewhere = OF_BOTH_TOPICS | OF_CLEANED_LOGS | OF_LOSSY_LOGS | OF_SHARED_BATCHES | SINCE_4_4 | BEFORE_4_3
+    assert set(used) == set(UNTOLD) - elsewhere
 
 
 def _loaded(name: str, cut: int) -> Loaded:

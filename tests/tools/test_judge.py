@@ -26,13 +26,13 @@ from tests.kafka_needed import skipped_without_kafka
 from tests.tables.histories import FOLDER, history
 from tests.variants import one_in
 from tools.judge import __main__ as command
-from tools.judge import rounds
+from tools.judge import rounds, swarm
 from tools.judge.answers import Difference, Loaded
 from tools.judge.compared_checks import checks, refusals
 from tools.judge.compared_disappearances import precision_and_recall
 from tools.judge.compared_expirations import expirations
 from tools.judge.comparing import COMPARISONS, differences
-from tools.judge.coordinators import Coordinators, CoordinatorsError, program
+from tools.judge.coordinators import Coordinators, CoordinatorsError, is_for, program
 from tools.judge.decoded_once import DecodedOnce
 from tools.judge.histories import History, write_log
 from tools.judge.ledger import Compared, Ledger, Tally
@@ -272,6 +272,41 @@ def test_other_processes_that_die_of_the_same_signal_are_no_failure(
     assert Ledger(file).left_of(range(1, 6)) == [3, 4, 5]
 
 
+def test_a_folder_of_sources_is_for_releases() -> None:
+    releases = ("4.0.0", "4.1.1", "4.2.0", "4.2.1", "4.3.1", "4.4.0")
+    assert [is_for("since_4_2_before_4_3", release) for release in releases] == [False, False, True, True, False, False]
+    assert [is_for("before_4_2", release) for release in releases] == [True, True, False, False, False, False]
+
+
+def test_what_happened_is_counted_by_records() -> None:
+    """The features of a recorded history, and of one that has no records."""
+    assert swarm.happened(history("0004"), history("0004-share")) == {
+        *("batched_assignments", "classic_groups", "consumer_groups", "share_groups", "streams_groups"),
+        *("transactions_v1", "transactions_v2"),
+    }
+    drawn = Counter({frozenset(): 2, frozenset({"a"}): 2, frozenset({"b"}): 1, frozenset({"a", "b"}): 1})
+    everything = Counter({frozenset(): 20, frozenset({"a"}): 20, frozenset({"b"}): 1, frozenset({"a", "b"}): 1})
+    *_, pair, last = swarm.lines(drawn, everything)
+    assert pair.split() == ["a", "+", "b", "1", "1"]
+    assert last == (
+        "20 seeds: 1 of 1 pairs are in fewer than a tenth of the histories with all features, together 1 times, and 1 "
+        "times where features are drawn; 0 of them meet more often there"
+    )
+
+
+def test_records_of_several_writes_in_a_millisecond_of_one_batch_are_merged(tmp_path: Path) -> None:
+    places = [(0, 0, 5), (1, 0, 5), (2, 0, 6), (3, 3, 6), (4, 3, 6)]
+    records = [{"offset": offset, "batch": batch, "timestamp_ms": time} for offset, batch, time in places]
+    write_log(tmp_path, {"history": "x"}, records)
+    writes = {1: 1, 2: 2}
+    with gzip.open(tmp_path / "x.why.jsonl.gz", "wt", encoding="utf-8") as file:
+        for offset, *_ in places:
+            cause = {"history": "x", "offset": offset, "call": "leave"}
+            cause |= {"write": writes[offset]} if offset in writes else {}
+            file.write(json.dumps(cause) + "\n")
+    assert History(tmp_path, "x").merged == {0, 1}
+
+
 # -- with Kafka's classes ----------------------------------------------------------------------------------------------
 
 
@@ -285,7 +320,7 @@ def coordinators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinat
 
 @pytest.mark.maven
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", one_in(4, SEEDS))
+@pytest.mark.parametrize("seed", one_in(6, SEEDS))
 def test_tables_say_what_coordinators_answer_about_new_histories(seed: int, coordinators: Coordinators) -> None:
     verdict = rounds.judge(seed, coordinators)
     assert verdict.differences == []
@@ -293,6 +328,26 @@ def test_tables_say_what_coordinators_answer_about_new_histories(seed: int, coor
     # In a few histories nobody commits.
     assert {name for name, tally in verdict.compared.tables.items() if not tally.compared} in (set(), OF_COMMITS)
     assert not list(coordinators.folder.glob(f"{seed:04d}*"))
+
+
+@pytest.mark.maven
+@pytest.mark.slow
+def test_a_seed_draws_the_features_of_its_history(coordinators: Coordinators) -> None:
+    """Few of them at a time, the same each time, every one of them at some time; others where a caller names them."""
+    on: Counter[str] = Counter()
+    for seed in range(30):
+        drawn = History(coordinators.folder, coordinators.log(seed)).header["features"].split(",")
+        on.update(drawn)
+        assert sum(name.endswith("_groups") for name in drawn) < 5
+    again = History(coordinators.folder, coordinators.log(7)).records
+    assert again == History(coordinators.folder, coordinators.log(7)).records
+    named = History(coordinators.folder, coordinators.log(7, "classic_groups,static_members"))
+    assert named.header["features"] == "classic_groups,static_members"
+    assert swarm.happened(named) <= {"classic_groups", "static_members"}
+    everything = History(coordinators.folder, coordinators.log(7, swarm.ALL)).header["features"].split(",")
+    assert set(on) == set(everything)
+    for left in coordinators.folder.glob("*.gz"):
+        left.unlink()
 
 
 @pytest.mark.maven
@@ -495,12 +550,12 @@ def _opens(question: dict[str, Any], part: str, name: str) -> bool:
 @pytest.mark.maven
 @pytest.mark.slow
 def test_a_seed_is_a_history(coordinators: Coordinators) -> None:
-    first = _files_of(coordinators, 19)
-    assert first == _files_of(coordinators, 19)
+    first = _files_of(coordinators, 20)
+    assert first == _files_of(coordinators, 20)
     assert sorted(first) == [
-        f"0019{name}.jsonl.gz" for name in ("-share.answers", "-share.log", ".answers", ".log", ".why")
+        f"0020{name}.jsonl.gz" for name in ("-share.answers", "-share.log", ".answers", ".log", ".why")
     ]
-    for name in ("0019", "0019-share"):
+    for name in ("0020", "0020-share"):
         told = History(coordinators.folder, name)
         assert len(told.records) == len(told.why) > 5
         tombstones = [record["offset"] for record in told.records if record.get("value", "") is None]
@@ -509,7 +564,7 @@ def test_a_seed_is_a_history(coordinators: Coordinators) -> None:
 
 
 def _files_of(coordinators: Coordinators, seed: int) -> dict[str, list[str]]:
-    name = coordinators.write(seed)
+    name = coordinators.write(seed, "consumer_groups,share_groups")
     return {
         file.name: gzip.decompress(file.read_bytes()).decode().splitlines()
         for file in coordinators.folder.glob(f"{name}*.gz")

@@ -27,6 +27,10 @@ them: the same in every run. Coordinators that loaded it up to some records, and
 answer questions; the tables over the same records have to say the same: in the order of the log, in any order with
 some records twice, and as of the time of a record.
 
+A seed also draws which features its history has, so that rare ones meet (tools/judge/java/Feature.java). A difference
+names them; --features takes the names, so that a history can be tried again with fewer. How often they meet is counted
+by python -m tools.judge.swarm.
+
 Some of the cleaned logs no coordinator of Kafka can load; those are counted and not compared. Each log is loaded once
 more with records lost: of that it is compared whether a coordinator loads it (`checks, records lost`).
 
@@ -47,6 +51,7 @@ examples:
   python -m tools.judge 1-1000           the first thousand seeds
   python -m tools.judge 17 --keep /tmp   one history, kept if it differs
   python -m tools.judge 2000-12000 --ledger build/judge.json
+  python -m tools.judge 17 --features consumer_groups,static_members
 """
 
 _SECONDS_BETWEEN_LINES = 10
@@ -72,13 +77,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--ledger", type=Path, metavar="FILE", help="leave out the seeds in this file, and add those of this run"
     )
+    parser.add_argument(
+        "--features",
+        default="",
+        metavar="NAMES",
+        help="what may happen in the histories, in place of what a seed draws",
+    )
     asked = parser.parse_args(arguments)
+    if asked.ledger and asked.features:
+        parser.error("a ledger is of histories whose features are drawn: leave out --features or --ledger")
     ledger = Ledger(asked.ledger)
     seeds = ledger.left_of(seed for given in asked.seeds for seed in given)
     keep = asked.keep or Path(tempfile.mkdtemp(prefix="judge-"))
     keep.mkdir(parents=True, exist_ok=True)
     try:
-        return _run(seeds, max(1, min(asked.workers, len(seeds))), keep, ledger)
+        return _run(seeds, max(1, min(asked.workers, len(seeds))), keep, ledger, asked.features)
     except (MissingPrerequisite, FetchError, CompileError, CoordinatorsError) as error:
         _tell(str(error))
         return 2
@@ -94,13 +107,15 @@ def _seeds(text: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def _run(seeds: list[int], workers: int, keep: Path, ledger: Ledger) -> int:
+def _run(seeds: list[int], workers: int, keep: Path, ledger: Ledger, features: str) -> int:
     start = time.monotonic()
     earlier, judged = len(ledger), 0
     differing, found = Compared(), 0
     with Stop() as stop:
         try:
-            for verdict in _reported(verdicts(seeds, workers, keep, program(_tell)), len(seeds), ledger, stop):
+            for verdict in _reported(
+                verdicts(seeds, workers, keep, program(_tell), features), len(seeds), ledger, stop
+            ):
                 judged += 1
                 if not verdict.differences:
                     ledger.add(verdict.seed, verdict.compared)

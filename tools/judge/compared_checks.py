@@ -8,20 +8,20 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_codegen.evolution.kafka_releases import release_order
 from kafka_records_engine.sources import LogPartition
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_tables import read_table
 from kafka_records_tables.coordinator.groups.loading_groups import PASSED_OVER
-from kafka_records_tables.tables.words.check_words import CONFLICT, STATE_UNNAMED, TRANSIENT, UNASSIGNED
+from kafka_records_tables.tables.words.check_words import CONFLICT, NOT_LOADED, STATE_UNNAMED, TRANSIENT, UNASSIGNED
 from tools.judge.answers import Difference, Loaded, differing, is_described
 from tools.judge.histories import History
 
 ONE_EACH: Final = "__consumer_offsets=1,__share_group_state=1"
 """Histories have one partition of each topic."""
 
-_WITHOUT_METADATA: Final = "StreamsGroupMember.rebalanceTimeoutMs()"
+_WITHOUT_METADATA: Final = ("StreamsGroupMember.rebalanceTimeoutMs()", "Cannot remove the process ID null")
+"""What coordinators of 4.2 and later, and of 4.1, say."""
 
 Row = dict[str, Any]
 
@@ -37,13 +37,21 @@ def checks(loaded: Loaded) -> Iterator[Difference]:
         (row["check"], row["log_offset"], row["detail"]) for row in _problems(rows, loaded.history, loaded.used)
     ]
     if is_refused(loaded):
-        has_conflict = any(check == CONFLICT for check, *_ in problems)
+        has_conflict = any(check == CONFLICT for check, *_ in problems) or _has_replay_bug(loaded)
         error = loaded.questions[0]["error"]
         yield from differing("checks", "a log that is not loaded", {"stops": error}, {"stops": has_conflict and error})
         return
     yield from differing("checks", "a log that a coordinator has loaded", {"problems": []}, {"problems": problems})
     if loaded.history.topic == "__consumer_offsets" and loaded.cut == max(loaded.history.cuts):
         yield from _unassigned(loaded)
+
+
+def _has_replay_bug(loaded: Loaded) -> bool:
+    """Whether the release that wrote the log does not load it, of which later releases do."""
+    release = loaded.history.header["kafka"]
+    rows = loaded.read("checks", partitions=ONE_EACH, loads_in=release).to_pylist()
+    found = any(row["check"] == NOT_LOADED and "KAFKA-" in row["detail"] for row in rows)
+    return bool(found and loaded.untold("a replay bug of the release", True))
 
 
 def _problems(rows: list[Row], history: History, rules: Counter[str]) -> list[Row]:
@@ -55,7 +63,7 @@ def _problems(rows: list[Row], history: History, rules: Counter[str]) -> list[Ro
             rules["partitions of deleted topics"] += 1
         elif row["level"] != TRANSIENT:
             problems.append(row)
-    if release_order(history.header["kafka"]) < release_order("4.4.0"):
+    if history.is_before("4.4.0"):
         return problems
     passed = [row for row in problems if row["check"] == CONFLICT and PASSED_OVER in row["detail"]]
     rules["a subscription that 4.4 passes over"] += len(passed)
@@ -73,11 +81,12 @@ def refusals(loaded: Loaded) -> Iterator[Difference]:
     rows = loaded.read("checks", partitions=ONE_EACH).to_pylist()
     conflicts = [row["detail"] for row in _problems(rows, loaded.history, loaded.used) if row["check"] == CONFLICT]
     (answer,) = loaded.questions
-    if _WITHOUT_METADATA in answer.get("error", ""):
+    if any(error in answer.get("error", "") for error in _WITHOUT_METADATA):
         loaded.untold("a member without its metadata", None)
         return
     about = f"a log that has lost records: {answer.get('error')}, {conflicts}"
-    yield from differing("checks", about, {"stops": is_refused(loaded)}, {"stops": bool(conflicts)})
+    stops = bool(conflicts) or (is_refused(loaded) and _has_replay_bug(loaded))
+    yield from differing("checks", about, {"stops": is_refused(loaded)}, {"stops": stops})
 
 
 def of_both_topics(groups: History, states: History, as_of: int | None, rules: Counter[str]) -> Iterator[Difference]:
@@ -153,7 +162,8 @@ def _tasks_left(answer: Mapping[str, Any], cluster: _Cluster) -> _Left:
     targets = [part for member in answer["members"] for part in member["targetAssignment"]["activeTasks"]]
     counts = cluster.known_topics().partition_counts
     lefts: list[int] = []
-    for each in answer["topology"]["subtopologies"]:
+    # A coordinator of 4.1 has no topology before the next heartbeat.
+    for each in (answer["topology"] or {"subtopologies": ()})["subtopologies"]:
         topics = [*each["sourceTopics"], *(topic["name"] for topic in each["repartitionSourceTopics"])]
         there = [counts.get(topic, 1) for topic in topics]
         wanted = [topic["partitions"] for topic in each["repartitionSourceTopics"]]

@@ -50,6 +50,9 @@ def _compared(loaded: Loaded, table: str, options: Mapping[str, int], *, is_note
         true = expected.get(offset, "")
         is_told = true in of_text(cause)
         if (confidence == "high" and not is_told) or true not in possible:
+            if offset in history.merged:
+                loaded.untold("writes of one moment in one batch", None)
+                continue
             yield Difference(table, f"offset {offset}, {options}", true, (cause, confidence, possible))
         if is_noted:
             loaded.noted[f"{true}{_TOLD}{cause}, {confidence}"] += 1

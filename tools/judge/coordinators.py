@@ -1,12 +1,14 @@
 """The program that drives Kafka's coordinators: compiled once, and spoken to through its input and output.
 
-Its sources are in `java/`, where a folder has what Kafka's classes call otherwise since a release; it needs the jars of
-`tools.broker`. It stays outside the repository, in the cache folder, one folder for each state of its sources.
+Its sources are in `java/`, where a folder has what Kafka's classes call otherwise since or before a release; it needs
+the jars of `tools.broker`. It stays outside the repository, in the cache folder, one folder for each state of its
+sources.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,6 +23,8 @@ from tools.java_compiler import compile_java
 from tools.kafka_releases import LATEST, WHOLE, WITHOUT_TOOLS
 
 SOURCES: Final = Path(__file__).with_name("java")
+
+_BOUND: Final = re.compile(r"(since|before)_(\d+)_(\d+)")
 
 _JVM: Final = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 # What a coordinator logs is about the requests of random clients, and would be most of the work.
@@ -53,8 +57,8 @@ def command(
     `program`.
     """
     every_place = [broker_jars(tell) / "*", *(each / "*" for each in _connect_jars(tell)), *places]
-    by_release = SOURCES / ("since_4_4" if release_order(LATEST) >= release_order("4.4.0") else "before_4_4")
-    every_source = sorted([*SOURCES.glob("*.java"), *by_release.glob("*.java"), *sources])
+    of_release = [source for source in SOURCES.glob("*_*/*.java") if is_for(source.parent.name, LATEST)]
+    every_source = sorted([*SOURCES.glob("*.java"), *of_release, *sources])
     state = hashlib.sha256(LATEST.encode())
     for source in every_source:
         state.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
@@ -66,6 +70,14 @@ def command(
             compile_java("the judge", every_source, every_place, Path(scratch) / "classes")
             keep(Path(scratch) / "classes", classes)
     return [java(), *_JVM, _QUIET, *options, "-cp", ":".join(map(str, (classes, *every_place))), main]
+
+
+def is_for(folder: str, release: str) -> bool:
+    """Whether the sources of a folder are for a release of Kafka: `since_4_2_before_4_3` is for 4.2.0 and 4.2.1."""
+    return all(
+        (release_order(release) >= release_order(f"{major}.{minor}.0")) == (word == "since")
+        for word, major, minor in _BOUND.findall(folder)
+    )
 
 
 def _connect_jars(tell: Callable[[str], None]) -> list[Path]:
@@ -106,12 +118,19 @@ class Coordinators:
         self._process.communicate()
         self._open.close()
 
-    def write(self, seed: int) -> str:
+    def write(self, seed: int, features: str = "") -> str:
         """Write the history of a seed with the answers to it, and the same for its share state, if there is any.
+
+        `features` names what may happen in it, as in the header of a history, in place of what the seed draws.
 
         Returns the name of the history, to which the other adds `-share`. The same seed gives the same files.
         """
-        self._ask(f"write {seed}")
+        self._ask(f"write {seed} {features}".strip())
+        return f"{seed:04d}"
+
+    def log(self, seed: int, features: str = "") -> str:
+        """Write the history of a seed as `write` does, without any answers. Returns its name."""
+        self._ask(f"log {seed} {features}".strip())
         return f"{seed:04d}"
 
     def answer(self, name: str) -> None:

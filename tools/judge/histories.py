@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kafka_records_codegen.evolution.kafka_releases import release_order
 from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 
 Question = dict[str, Any]
@@ -47,6 +48,10 @@ class History:
         settings: dict[str, str] = self.header["settings"]
         return settings
 
+    def is_before(self, release: str) -> bool:
+        """Whether an older release of Kafka wrote it and answered."""
+        return release_order(self.header["kafka"]) < release_order(release)
+
     @property
     def topic(self) -> str:
         """The topic whose partition this is."""
@@ -78,6 +83,17 @@ class History:
         own = self.folder / f"{name.removesuffix('-share')}.why.jsonl.gz"
         lines = _read(own if own.exists() else self.folder / "why.jsonl.gz")
         return {line["offset"]: line for line in lines if line["history"] == name}
+
+    @cached_property
+    def merged(self) -> frozenset[int]:
+        """The offsets of records that share their batch and their millisecond with those of another write."""
+        writes: dict[tuple[int, int], set[int]] = {}
+        for record in self.records:
+            moment = record["batch"], record["timestamp_ms"]
+            writes.setdefault(moment, set()).add(self.why[record["offset"]].get("write", record["batch"]))
+        return frozenset(
+            record["offset"] for record in self.records if len(writes[record["batch"], record["timestamp_ms"]]) > 1
+        )
 
     def up_to(self, cut: int) -> pa.Table:
         """The rows with offsets up to `cut`."""

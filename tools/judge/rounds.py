@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -42,15 +43,18 @@ class Verdict:
     compared: Compared = field(default_factory=Compared)
 
 
-def verdicts(seeds: list[int], workers: int, folder: Path, command: list[str]) -> Iterator[Verdict]:
-    """The verdict on each seed, in their order, by so many processes with coordinators of their own."""
+def verdicts(seeds: list[int], workers: int, folder: Path, command: list[str], features: str = "") -> Iterator[Verdict]:
+    """The verdict on each seed, in their order, by so many processes with coordinators of their own.
+
+    `features` replaces what the seeds draw (`Coordinators.write`).
+    """
     if workers == 1:
         with Coordinators(folder, command) as coordinators:
-            yield from (judge(seed, coordinators) for seed in seeds)
+            yield from (judge(seed, coordinators, features) for seed in seeds)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, initializer=_start, initargs=(folder, command)) as pool:
-        yield from pool.map(_judge, seeds)
+        yield from pool.map(partial(_judge, features=features), seeds)
 
 
 _started: list[Coordinators] = []
@@ -65,25 +69,28 @@ def _start(folder: Path, command: list[str]) -> None:
     _started.append(Coordinators(folder, command).__enter__())
 
 
-def _judge(seed: int) -> Verdict:
-    return judge(seed, _started[0])
+def _judge(seed: int, features: str) -> Verdict:
+    return judge(seed, _started[0], features)
 
 
-def judge(seed: int, coordinators: Coordinators) -> Verdict:
+def judge(seed: int, coordinators: Coordinators, features: str = "") -> Verdict:
     """Write the history of a seed and compare; its files stay in the folder of the coordinators only if they differ.
 
     What is written: records and share state as they came, and both once more as a cleaner leaves them, with the
-    answers of coordinators that loaded those; and both with records lost, with whether a coordinator loads that.
+    answers of coordinators that loaded those; and both with records lost, with whether a coordinator loads that. Each
+    difference has the features of the history.
     """
     verdict = Verdict(seed)
     wholes = []
-    for log in written(seed, coordinators):
+    for log in written(seed, coordinators, features):
         wholes.append(log.whole)
         verdict.compared.counts["logs"] += 1
         with DecodedOnce(log.whole.rows).used():
             compare_log(log, verdict)
     if len(wholes) > 1:
         _compare_both(wholes[0], wholes[1], verdict)
+    on = wholes[0].header["features"]
+    verdict.differences = [f"{difference}\n  features {on}" for difference in verdict.differences]
     if not verdict.differences:
         for file in coordinators.folder.glob(f"{wholes[0].name}*.gz"):
             file.unlink()
@@ -101,10 +108,10 @@ class Written:
     lossy: History
 
 
-def written(seed: int, coordinators: Coordinators) -> Iterator[Written]:
+def written(seed: int, coordinators: Coordinators, features: str = "") -> Iterator[Written]:
     """Write the history of a seed: that of groups, and of share state where there is some."""
     folder = coordinators.folder
-    name = coordinators.write(seed)
+    name = coordinators.write(seed, features)
     for each in (name, f"{name}-share"):
         if (folder / f"{each}.log.jsonl.gz").exists():
             whole = History(folder, each)
@@ -151,7 +158,8 @@ def _compare(history: History, verdict: Verdict) -> None:
             compare_loaded(verdict, way, Loaded(history, cut, _over(shuffled)))
     _compare_end(history, chance, verdict)
     times = history.rows["timestamp_ms"].to_pylist()
-    if cut + 1 == len(times) or times[cut + 1] > times[cut]:
+    # Where the clock went back, rows up to a time are not the rows up to a cut.
+    if max(times[: cut + 1]) == times[cut] < min(times[cut + 1 :], default=times[cut] + 1):
         whole = _Log(history.rows, history.topic)
         compare_loaded(verdict, "as of a time", Loaded(history, cut, _over(whole, as_of=times[cut])))
 
@@ -167,7 +175,11 @@ def _compare_end(history: History, chance: Random, verdict: Verdict) -> None:
 
 def _compare_both(groups: History, states: History, verdict: Verdict) -> None:
     """Over groups and share state together, at the end and as of the time of a record."""
-    moments = (None, Random(groups.name).choice(groups.rows["timestamp_ms"].to_pylist()))
+    times = groups.rows["timestamp_ms"].to_pylist()
+    some_time = Random(groups.name).choice(times)
+    # Where the clock went back, a time does not divide the logs.
+    is_clear = all(_is_ascending(log.rows["timestamp_ms"].to_pylist()) for log in (groups, states))
+    moments = (None, some_time) if is_clear else (None,)
     tally, made = Tally(len(moments)), COMPARISONS_MADE["checks"]
     for as_of in moments:
         for difference in of_both_topics(groups, states, as_of, tally.rules):
@@ -175,6 +187,10 @@ def _compare_both(groups: History, states: History, verdict: Verdict) -> None:
             tally.differences += 1
     tally.compared = COMPARISONS_MADE["checks"] - made
     verdict.compared.of("checks, both topics").add(tally)
+
+
+def _is_ascending(times: list[int]) -> bool:
+    return all(earlier <= later for earlier, later in pairwise(times))
 
 
 def _cleaned(history: History, chance: Random) -> tuple[History, int]:

@@ -17,7 +17,6 @@ import org.apache.kafka.common.message.OffsetDeleteRequestData.OffsetDeleteReque
 import org.apache.kafka.common.message.OffsetDeleteRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.coordinator.group.GroupCoordinatorShard.DeletedTopic;
 
 /** What administrators do, in the steps that GroupCoordinatorService takes for them. */
 final class Admin {
@@ -31,7 +30,9 @@ final class Admin {
 
     void act() {
         int choice = chance.between(0, 99);
-        if (choice < 25) {
+        if (world.features.has(Feature.TOPIC_DELETIONS) && chance.is(25)) {
+            deleteTopic();
+        } else if (choice < 25) {
             deleteGroups();
         } else if (choice < 52) {
             deleteOffsets();
@@ -39,8 +40,6 @@ final class Admin {
             alterShareOffsets();
         } else if (choice < 70) {
             deleteShareOffsets();
-        } else if (choice < 78) {
-            deleteTopic();
         } else if (choice < 90) {
             changeTopics();
         } else {
@@ -102,9 +101,9 @@ final class Admin {
         world.shareState.delete(initiated.deleteStateRequestParameters());
         Map<Uuid, String> deleted =
             initiated.deleteStateRequestParameters().groupTopicPartitionData().topicsData().stream()
-                .filter(topic -> world.topics().topicMetadata(topic.topicId()).isPresent())
+                .filter(topic -> world.topics().withId(topic.topicId()) != null)
                 .collect(Collectors.toMap(
-                    topic -> topic.topicId(), topic -> world.topics().topicMetadata(topic.topicId()).get().name()));
+                    topic -> topic.topicId(), topic -> world.topics().withId(topic.topicId()).name()));
         world.groups.call("completeDeleteShareGroupOffsets", shard -> shard.completeDeleteShareGroupOffsets(
             group, deleted, new ArrayList<>(initiated.errorTopicResponseList())));
     }
@@ -122,8 +121,7 @@ final class Admin {
             }
             return;
         }
-        List<DeletedTopic> deleted = List.of(new DeletedTopic(topic.id(), topic.name()));
-        world.groups.call("onTopicsDeleted", shard -> shard.onTopicsDeleted(deleted));
+        world.groups.call("onTopicsDeleted", shard -> Cluster.delete(shard, topic));
         world.groups.call("maybeCleanupShareGroupState", shard -> shard.maybeCleanupShareGroupState(Set.of(topic.id())));
         world.shareState.topicsDeleted(Set.of(topic.id()));
     }

@@ -4,25 +4,37 @@ import java.util.function.Supplier;
 
 import org.apache.kafka.common.utils.Time;
 
-/** The clock of a history, in milliseconds since 1970. It stands still until it is set. */
+/** The clock of a history, in milliseconds since 1970, which stands still until it is set; and the time that has passed. */
 final class Clock implements Time {
     private long now;
+    /** What the clock shows beside the time that has passed. */
+    private long shift;
 
     Clock(long now) {
         this.now = now;
     }
 
-    /** Sets the clock, which never goes back. */
-    void set(long milliseconds) {
-        if (milliseconds < now) {
-            throw new IllegalArgumentException("The clock is at " + now + " and does not go back to " + milliseconds);
+    /** Lets time pass until `elapsed`, which never goes back; timers go by it. */
+    void set(long elapsed) {
+        if (elapsed < now) {
+            throw new IllegalArgumentException("Time is at " + now + " and does not go back to " + elapsed);
         }
-        now = milliseconds;
+        now = elapsed;
+    }
+
+    /** Moves what the clock shows, back or ahead, without any time that passes. */
+    void jump(long milliseconds) {
+        shift += milliseconds;
+    }
+
+    /** The time that has passed; where nothing jumps it is what the clock shows. */
+    long elapsed() {
+        return now;
     }
 
     @Override
     public long milliseconds() {
-        return now;
+        return now + shift;
     }
 
     @Override

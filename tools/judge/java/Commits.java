@@ -1,9 +1,11 @@
 package judge;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.OffsetCommitRequestData;
@@ -23,18 +25,28 @@ final class Commits {
     private final Chance chance;
     private final List<Log.Producer> producers = new ArrayList<>();
     private final Map<Long, Log.Producer> open = new LinkedHashMap<>();
+    /** The producers whose transactions are of version 2. */
+    private final Set<Long> ofVersion2 = new HashSet<>();
 
     Commits(World world) {
         this.world = world;
         this.chance = world.chance;
+        if (!world.features.hasAnyOf(Feature.TRANSACTIONS_V1, Feature.TRANSACTIONS_V2)) {
+            return;
+        }
         for (int number = 0; number < PRODUCERS; number++) {
-            producers.add(new Log.Producer(chance.between(0, 9999) * 10L + number, (short) chance.between(0, 5)));
+            Log.Producer producer = new Log.Producer(chance.between(0, 9999) * 10L + number, (short) chance.between(0, 5));
+            producers.add(producer);
+            boolean isVersion2 = !world.features.has(Feature.TRANSACTIONS_V1) || chance.is(50);
+            if (isVersion2 && world.features.has(Feature.TRANSACTIONS_V2)) {
+                ofVersion2.add(producer.id());
+            }
         }
     }
 
     /** Commits as a member of a group, in the given generation or member epoch. */
     void commit(Client client, String group, String memberId, String instanceId, int generation, List<String> topics) {
-        if (chance.is(15)) {
+        if (!producers.isEmpty() && chance.is(25)) {
             commitInTransaction(group, memberId, instanceId, generation, topics);
             return;
         }
@@ -48,7 +60,7 @@ final class Commits {
     void commitAlone() {
         String group = world.anyGroup();
         List<String> topics = world.someTopicNames();
-        if (chance.is(30)) {
+        if (!producers.isEmpty() && chance.is(40)) {
             commitInTransaction(group, "", null, chance.is(5) ? 1 : -1, topics);
             return;
         }
@@ -58,7 +70,7 @@ final class Commits {
         OffsetCommitRequestData request = new OffsetCommitRequestData()
             .setGroupId(group).setGenerationIdOrMemberEpoch(generation).setTopics(committed(topics));
         Client client = Client.of("admin", address, ApiKeys.OFFSET_COMMIT);
-        if (world.isOld && chance.is(30)) {
+        if (world.features.has(Feature.OLD_VERSIONS) && chance.is(30)) {
             client = Client.of("old", address, ApiKeys.OFFSET_COMMIT, VERSION_WITH_RETENTION);
             request.setRetentionTimeMs(chance.spread(0, 4 * world.settings.retentionMs()));
         }
@@ -101,20 +113,31 @@ final class Commits {
 
     /** Ends one of the open transactions; also one that was announced for the group and committed nothing. */
     void endTransaction() {
+        boolean areLate = world.features.has(Feature.LATE_MARKERS);
         Log.Producer producer = chance.oneOf(new ArrayList<>(open.values()));
-        if (producer == null && !chance.is(15)) {
-            return;
-        }
-        if (producer == null) {
+        if (producer == null && chance.is(areLate ? 40 : 10)) {
             producer = chance.oneOf(producers);
         }
+        if (producer == null) {
+            return;
+        }
+        if (areLate && !ofVersion2.contains(producer.id()) && chance.is(40)) {
+            // The marker of an earlier transaction: before KIP-890 it ends what the producer writes now, who does not know.
+            world.groups.endTransaction(producer, chance.is(65));
+            return;
+        }
         open.remove(producer.id());
-        // With the newer protocol the epoch rises at each end, and the marker has the new one.
-        short epoch = (short) (producer.epoch() + chance.between(0, 1));
+        // With version 2 the epoch rises at each end, and the marker has the new one.
+        short epoch = (short) (producer.epoch() + (ofVersion2.contains(producer.id()) ? 1 : 0));
         Log.Producer ending = new Log.Producer(producer.id(), epoch);
         producers.removeIf(each -> each.id() == ending.id());
         producers.add(ending);
-        world.groups.endTransaction(ending, chance.is(65));
+        boolean isCommit = chance.is(65);
+        world.groups.endTransaction(ending, isCommit);
+        if (areLate && !ofVersion2.contains(ending.id()) && chance.is(25)) {
+            // The coordinator has lost the answer, and writes the marker again.
+            world.groups.endTransaction(ending, isCommit);
+        }
     }
 
     private List<OffsetCommitRequestTopic> committed(List<String> among) {

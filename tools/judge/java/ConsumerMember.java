@@ -30,7 +30,7 @@ final class ConsumerMember extends Member {
     }
 
     private void subscribe() {
-        boolean byRegex = chance.is(25);
+        boolean byRegex = world.features.has(Feature.REGULAR_EXPRESSIONS) && chance.is(50);
         topics = byRegex && chance.is(70) ? List.of() : world.someTopicNames();
         regex = byRegex ? chance.of(".*", "[a-d].*", "p.*", "nothing-.*", "orders|depots") : "";
         isNewlySubscribed = true;

@@ -130,7 +130,7 @@ final class GroupAnswers {
     private void fetchAll(String group, boolean stable) {
         ObjectNode line = question("fetch_all_offsets").put("group", group).put("require_stable", stable);
         OffsetFetchRequestGroup request = new OffsetFetchRequestGroup().setGroupId(group).setTopics(null);
-        line.set("answer", offsets(shard.fetchOffsets(request, stable ? Long.MAX_VALUE : cut)));
+        line.set("answer", offsets(Cluster.fetchAll(shard, request, stable ? Long.MAX_VALUE : cut)));
     }
 
     private void fetch(String group, boolean stable, List<Commit> commits) {

@@ -16,31 +16,39 @@ final class History {
 
     private final long seed;
     private final String name;
+    private final Features features;
     private final World world;
     private final long start;
 
-    /** Lets it happen. */
-    History(long seed) {
+    /** Lets it happen, with those features. */
+    History(long seed, Features features) {
         this.seed = seed;
+        this.features = features;
         name = String.format("%04d", seed);
         Randomness.seed(seed);
         Chance chance = new Chance(seed);
         start = FIRST_START + chance.spread(0, LAST_START - FIRST_START);
-        world = new World(chance, new Clock(start));
-        world.live((int) chance.spread(10, 500), 400);
+        world = new World(chance, features, new Clock(start));
+        world.live((int) chance.spread(60, 500), 500);
     }
 
-    /** Writes what happened, why, and Kafka's answers. */
-    void write(Path folder) {
+    /** Writes what happened and why, and with `isAnswered` Kafka's answers. */
+    void write(Path folder, boolean isAnswered) {
         List<ObjectNode> why = new ArrayList<>();
-        write(folder, name, world.groups.log, why);
+        List<Recorded> recorded = new ArrayList<>(List.of(recorded(name, world.groups.log, why)));
         if (world.share.log.end() > 0) {
-            write(folder, name + "-share", world.share.log, why);
+            recorded.add(recorded(name + "-share", world.share.log, why));
+        }
+        for (Recorded each : recorded) {
+            each.write(folder);
+            if (isAnswered) {
+                each.answer(folder);
+            }
         }
         Json.write(folder.resolve(name + ".why.jsonl.gz"), why);
     }
 
-    private void write(Path folder, String file, Log log, List<ObjectNode> why) {
+    private Recorded recorded(String file, Log log, List<ObjectNode> why) {
         ObjectNode header = header(file, log);
         Loaded loaded = new Loaded(log);
         ArrayNode questions = header.putArray("questions");
@@ -59,22 +67,24 @@ final class History {
         }
         for (Log.Entry entry : log.entries) {
             ObjectNode cause = Json.object().put("history", file).put("offset", entry.offset()).put("call", entry.call());
+            if (entry.write() != entry.batch()) {
+                cause.put("write", entry.write());
+            }
             if (entry.why() != null) {
                 cause.put("why", entry.why());
             }
             why.add(cause);
         }
-        Recorded recorded = new Recorded(header, log);
-        recorded.write(folder);
-        recorded.answer(folder);
+        return new Recorded(header, log);
     }
 
     private ObjectNode header(String file, Log log) {
-        ObjectNode header = Json.object().put("history", file).put("seed", seed).put("kafka", Release.NAME)
+        ObjectNode header = Json.object().put("history", file).put("seed", seed).put("features", features.toString())
+            .put("kafka", Release.NAME)
             .put("topic", log.topic).put("partition", 0)
             .put("start_ms", start).put("end_ms", world.clock.milliseconds());
         if (log == world.groups.log) {
-            header.put("offsets_retention_ms", world.settings.retentionMs()).put("old_versions", world.isOld);
+            header.put("offsets_retention_ms", world.settings.retentionMs()).put("old_versions", features.has(Feature.OLD_VERSIONS));
         }
         ObjectNode settings = header.putObject("settings");
         world.settings.properties().forEach(settings::put);
@@ -92,12 +102,18 @@ final class History {
         TreeSet<Long> cuts = new TreeSet<>(world.chance.some(ends, 1, CUTS - 1));
         List<Recorded.Moment> moments = new ArrayList<>();
         for (long cut : cuts) {
-            moments.add(new Recorded.Moment(cut, log.entries.get((int) cut).timestamp(), world.topicsAt(log, cut)));
+            moments.add(new Recorded.Moment(cut, latest(log, cut), world.topicsAt(log, cut)));
         }
         if (log.end() > 0) {
-            moments.add(new Recorded.Moment(log.end() - 1, world.clock.milliseconds(), world.topics()));
+            long now = Math.max(world.clock.milliseconds(), latest(log, log.end() - 1));
+            moments.add(new Recorded.Moment(log.end() - 1, now, world.topics()));
         }
         return moments;
+    }
+
+    /** The newest time in the log up to `cut`: the broker that loads it has the right one. */
+    private static long latest(Log log, long cut) {
+        return log.entries.stream().limit(cut + 1).mapToLong(Log.Entry::timestamp).max().orElseThrow();
     }
 
     private static void topics(ArrayNode array, Topics topics) {

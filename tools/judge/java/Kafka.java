@@ -10,7 +10,6 @@ import org.apache.kafka.coordinator.group.GroupConfigManager;
 import org.apache.kafka.coordinator.group.GroupCoordinatorConfig;
 import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics;
-import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
 import org.apache.kafka.coordinator.share.ShareCoordinatorConfig;
 import org.apache.kafka.coordinator.share.ShareCoordinatorShard;
 import org.apache.kafka.coordinator.share.metrics.ShareCoordinatorMetrics;
@@ -34,7 +33,7 @@ final class Kafka {
     Kafka(Map<String, String> settings) {
         groups = GroupCoordinatorConfig.fromProps(settings);
         share = new ShareCoordinatorConfig(new AbstractConfig(ShareCoordinatorConfig.CONFIG_DEF, settings, false));
-        groupConfigs = Release.groupConfigs(groups, ShareGroupConfig.fromProps(settings));
+        groupConfigs = Configs.of(groups, settings);
     }
 
     /** A coordinator of groups; what it holds can be read as of the snapshots taken of it. */

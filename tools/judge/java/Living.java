@@ -20,6 +20,7 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
     private final Clock clock;
     private final Function<CoordinatorRecord, List<CoordinatorRecord>> asWritten;
     private final Causes causes;
+    private final Batches batches;
 
     /** `asWritten` makes what an older broker might have written in place of a record. */
     Living(
@@ -29,7 +30,8 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
         Timers timers,
         Tasks tasks,
         Function<CoordinatorRecord, List<CoordinatorRecord>> asWritten,
-        Causes causes
+        Causes causes,
+        Batches batches
     ) {
         this.shard = shard;
         this.log = log;
@@ -38,6 +40,7 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
         this.tasks = tasks;
         this.asWritten = asWritten;
         this.causes = causes;
+        this.batches = batches;
     }
 
     /** Calls the coordinator, and writes and replays its records. Returns its response, or null when it refuses. */
@@ -52,6 +55,7 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
 
     /** Ends the producer's transaction; the marker has the epoch of `producer`. */
     void endTransaction(Log.Producer producer, boolean commit) {
+        batches.close();
         log.appendMarker(clock.milliseconds(), producer, commit ? "commit" : "abort");
         TransactionResult result = commit ? TransactionResult.COMMIT : TransactionResult.ABORT;
         shard.replayEndTransactionMarker(producer.id(), producer.epoch(), result);
@@ -63,8 +67,8 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
         if (task == null) {
             return false;
         }
-        clock.set(Math.max(clock.milliseconds(), task.due()));
-        call(Causes.nameOfTimer(task.key()), Log.Producer.NONE, task.operation()::generateRecords);
+        clock.set(Math.max(clock.elapsed(), task.due()));
+        call(Causes.nameOfTimer(task.key()), Log.Producer.NONE, task.operation());
         return true;
     }
 
@@ -88,11 +92,12 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
             refused = true;
             return null;
         }
-        long batch = log.end();
+        long write = log.end();
+        long batch = result.records().isEmpty() ? log.end() : batches.of(producer, log.end(), clock.elapsed());
         for (CoordinatorRecord made : result.records()) {
             for (CoordinatorRecord record : asWritten.apply(made)) {
                 String why = causes.why(name, record, result.records());
-                long offset = log.append(batch, clock.milliseconds(), record, producer, name, why);
+                long offset = log.append(batch, write, clock.milliseconds(), record, producer, name, why);
                 if (result.replayRecords()) {
                     shard.replay(offset, producer.id(), producer.epoch(), record);
                 }

@@ -60,7 +60,7 @@ final class Loaded {
             }
         }
         try {
-            shard.onLoaded(topics);
+            Cluster.load(shard, topics);
         } catch (RuntimeException refused) {
             throw new Refused(refused);
         }

@@ -17,10 +17,13 @@ final class Log {
         }
     }
 
-    /** A record, or a marker: then `control` is "commit" or "abort" and there is no key. */
+    /**
+     * A record, or a marker: then `control` is "commit" or "abort" and there is no key. `write` is the offset of the first
+     * record of its call, which may share its batch with others.
+     */
     record Entry(
         long offset, long batch, long timestamp, byte[] key, byte[] value, Producer producer, String control,
-        String call, String why
+        String call, String why, long write
     ) {
         boolean isMarker() {
             return control != null;
@@ -41,15 +44,17 @@ final class Log {
         return entries.size();
     }
 
-    /** Appends a record to the batch that began at `batch`; returns its offset. */
-    long append(long batch, long timestamp, CoordinatorRecord record, Producer producer, String call, String why) {
+    /** Appends a record to the batch that began at `batch` and the write that began at `write`; returns its offset. */
+    long append(
+        long batch, long write, long timestamp, CoordinatorRecord record, Producer producer, String call, String why
+    ) {
         byte[] key = serde.serializeKey(record);
         byte[] value = serde.serializeValue(record);
-        return append(new Entry(end(), batch, timestamp, key, value, producer, null, call, why));
+        return append(new Entry(end(), batch, timestamp, key, value, producer, null, call, why, write));
     }
 
     long appendMarker(long timestamp, Producer producer, String control) {
-        return append(new Entry(end(), end(), timestamp, null, null, producer, control, "end_transaction", null));
+        return append(new Entry(end(), end(), timestamp, null, null, producer, control, "end_transaction", null, end()));
     }
 
     private long append(Entry entry) {

@@ -8,7 +8,8 @@ import java.nio.file.Path;
 
 /**
  * Works through the lines of its input, in a folder: `write SEED` writes the history of a seed with the answers to it,
- * `answer NAME` the answers to a log that is there. After each line the same line goes to its output.
+ * `log SEED` without them, `answer NAME` the answers to a log that is there. A seed may have a second word: the features
+ * that its history has, in place of those that are drawn. After each line the same line goes to its output.
  */
 public final class Main {
     private Main() {}
@@ -20,10 +21,12 @@ public final class Main {
         var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split(" ");
-            if (words[0].equals("write")) {
-                new History(Long.parseLong(words[1])).write(folder);
-            } else {
+            if (words[0].equals("answer")) {
                 Recorded.read(folder, words[1]).answer(folder);
+            } else {
+                long seed = Long.parseLong(words[1]);
+                Features features = words.length > 2 ? Features.parse(words[2]) : Features.drawn(seed);
+                new History(seed, features).write(folder, words[0].equals("write"));
             }
             System.out.println(line);
         }

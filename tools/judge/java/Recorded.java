@@ -55,7 +55,7 @@ record Recorded(JsonNode header, Log log) {
             line.has("key") ? HEX.parseHex(line.get("key").asText()) : null,
             value == null || value.isNull() ? null : HEX.parseHex(value.asText()),
             new Log.Producer(line.get("producer_id").asLong(), (short) line.get("producer_epoch").asInt()),
-            line.has("control") ? line.get("control").asText() : null, null, null
+            line.has("control") ? line.get("control").asText() : null, null, null, line.get("batch").asLong()
         );
     }
 

@@ -117,7 +117,8 @@ final class ShareAnswers {
             return;
         }
         answer.put("start_offset", found.startOffset()).put("leader_epoch", found.leaderEpoch())
-            .put("state_epoch", found.stateEpoch()).put("delivery_complete_count", found.deliveryCompleteCount());
+            .put("state_epoch", found.stateEpoch());
+        Delivered.put(answer, found);
     }
 
     private void coldSnapshots(long time) {

@@ -32,6 +32,10 @@ final class ShareState {
         private long start;
     }
 
+    private static final byte RELEASED = 0;
+    private static final byte ACCEPTED = 2;
+    private static final byte REJECTED = 4;
+
     private final World world;
     private final Chance chance;
     private final Map<Place, Leader> leaders = new HashMap<>();
@@ -111,8 +115,8 @@ final class ShareState {
             .setLeaderEpoch(chance.is(90) ? leader.epoch : chance.of(-1, -1, leader.epoch - 1, leader.epoch + 1))
             .setStateEpoch(chance.is(97) ? leader.stateEpoch : leader.stateEpoch + chance.of(-1, 1))
             .setStartOffset(chance.is(75) ? leader.start : -1)
-            .setDeliveryCompleteCount(chance.is(85) ? chance.between(0, 40) : -1)
             .setStateBatches(batches(leader.start));
+        Delivered.set(partition, chance.is(85) ? chance.between(0, 40) : -1);
         var request = new WriteShareGroupStateRequestData().setGroupId(place.group()).setTopics(List.of(
             new WriteShareGroupStateRequestData.WriteStateData().setTopicId(place.topic())
                 .setPartitions(List.of(partition))));
@@ -122,11 +126,12 @@ final class ShareState {
     private List<StateBatch> batches(long start) {
         List<StateBatch> batches = new ArrayList<>();
         long next = start;
+        boolean areOfEveryType = world.features.has(Feature.ACKNOWLEDGEMENTS);
         for (int count = chance.between(0, 4); count > 0; count--) {
-            long first = next + (chance.is(30) ? chance.between(1, 5) : 0);
+            long first = next + (areOfEveryType && chance.is(30) ? chance.between(1, 5) : 0);
             next = first + chance.between(1, 10);
             batches.add(new StateBatch().setFirstOffset(first).setLastOffset(next - 1)
-                .setDeliveryState(chance.of((byte) 0, (byte) 2, (byte) 2, (byte) 4))
+                .setDeliveryState(areOfEveryType ? chance.of(RELEASED, ACCEPTED, ACCEPTED, REJECTED) : ACCEPTED)
                 .setDeliveryCount((short) chance.between(1, 5)));
         }
         return batches;

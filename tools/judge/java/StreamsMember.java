@@ -33,22 +33,23 @@ final class StreamsMember extends Member {
         Chance chance = world.chance;
         String repartition = group + "-KSTREAM-repartition";
         List<Subtopology> subtopologies = new ArrayList<>();
+        boolean isStateful = world.features.hasAnyOf(Feature.STANDBY_TASKS, Feature.WARM_UP_TASKS);
         boolean repartitions = chance.is(50) && World.isTopicName(repartition);
         subtopologies.add(new Subtopology().setSubtopologyId("0")
             .setSourceTopics(world.someTopicNames())
-            .setStateChangelogTopics(changelogs(chance, group, 0))
+            .setStateChangelogTopics(changelogs(chance, group, 0, isStateful))
             .setRepartitionSinkTopics(repartitions ? List.of(repartition) : List.of()));
         if (repartitions) {
             subtopologies.add(new Subtopology().setSubtopologyId("1")
                 .setRepartitionSourceTopics(List.of(new TopicInfo().setName(repartition).setPartitions(chance.of(0, 2))))
-                .setStateChangelogTopics(changelogs(chance, group, 1)));
+                .setStateChangelogTopics(changelogs(chance, group, 1, isStateful)));
         }
         return new StreamsGroupHeartbeatRequestData.Topology().setEpoch(0).setSubtopologies(subtopologies);
     }
 
-    private static List<TopicInfo> changelogs(Chance chance, String group, int number) {
+    private static List<TopicInfo> changelogs(Chance chance, String group, int number, boolean isStateful) {
         String name = group + "-store" + number + "-changelog";
-        if (chance.is(50) || !World.isTopicName(name)) {
+        if (chance.is(isStateful ? 0 : 50) || !World.isTopicName(name)) {
             return List.of();
         }
         var configs = chance.is(50)

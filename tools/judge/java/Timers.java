@@ -4,21 +4,21 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.TreeSet;
-import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
-import org.apache.kafka.coordinator.common.runtime.CoordinatorTimer;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 
 /** The timers of a coordinator, as in CoordinatorTimerImpl; the code that moves the clock runs those that are due. */
-final class Timers implements CoordinatorTimer<CoordinatorRecord> {
-    /** What runs at the time `due`; the first scheduled comes first among those that are due together. */
-    record Task(String key, long due, long number, TimeoutOperation<CoordinatorRecord> operation) {}
+final class Timers implements Ticking {
+    /** What runs when the time `due` has passed; the first planned comes first among those that are due together. */
+    record Task(String key, long due, long number, Supplier<CoordinatorResult<Void, CoordinatorRecord>> operation) {}
 
     private final Clock clock;
     private final Map<String, Task> byKey = new HashMap<>();
     private final TreeSet<Task> inOrder =
         new TreeSet<>(Comparator.comparingLong(Task::due).thenComparingLong(Task::number));
-    private long scheduled;
+    private long planned;
 
     Timers(Clock clock) {
         this.clock = clock;
@@ -35,29 +35,11 @@ final class Timers implements CoordinatorTimer<CoordinatorRecord> {
     }
 
     @Override
-    public void schedule(
-        String key, long delay, TimeUnit unit, boolean retry, TimeoutOperation<CoordinatorRecord> operation
-    ) {
+    public void plan(String key, long delayMs, Supplier<CoordinatorResult<Void, CoordinatorRecord>> operation) {
         cancel(key);
-        Task task = new Task(key, clock.milliseconds() + unit.toMillis(delay), scheduled++, operation);
+        Task task = new Task(key, clock.elapsed() + delayMs, planned++, operation);
         byKey.put(key, task);
         inOrder.add(task);
-    }
-
-    @Override
-    public void schedule(
-        String key, long delay, TimeUnit unit, boolean retry, long backoff, TimeoutOperation<CoordinatorRecord> operation
-    ) {
-        schedule(key, delay, unit, retry, operation);
-    }
-
-    @Override
-    public void scheduleIfAbsent(
-        String key, long delay, TimeUnit unit, boolean retry, TimeoutOperation<CoordinatorRecord> operation
-    ) {
-        if (!isScheduled(key)) {
-            schedule(key, delay, unit, retry, operation);
-        }
     }
 
     @Override

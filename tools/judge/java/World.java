@@ -25,11 +25,16 @@ final class World {
         "UPPER", "-dash", "..", " blank ", "\u0000zero", "<b>&amp;</b>", "$(id)", "=1+1", "very-long-" + "g".repeat(180)
     );
 
+    private static final Map<Feature, String> KINDS = Map.of(
+        Feature.CLASSIC_GROUPS, "classic", Feature.CONNECT_GROUPS, "connect", Feature.CONSUMER_GROUPS, "consumer",
+        Feature.SHARE_GROUPS, "share", Feature.STREAMS_GROUPS, "streams"
+    );
+
     final Chance chance;
+    final Features features;
     final Clock clock;
     final Settings settings;
     final Kafka kafka;
-    final boolean isOld;
     final Living<GroupCoordinatorShard> groups;
     final Living<ShareCoordinatorShard> share;
     final Commits commits;
@@ -38,37 +43,47 @@ final class World {
     final Map<String, StreamsGroupHeartbeatRequestData.Topology> topologies = new HashMap<>();
     private final Admin admin;
     private final List<Member> members = new ArrayList<>();
+    private final List<String> possibleKinds;
     private final Map<String, String> kinds = new HashMap<>();
     /** By log: the topics from an offset on. */
     private final Map<Log, TreeMap<Long, Topics>> before = new HashMap<>();
     private Topics topics = Topics.NONE;
 
-    World(Chance chance, Clock clock) {
+    World(Chance chance, Features features, Clock clock) {
         this.chance = chance;
+        this.features = features;
         this.clock = clock;
-        settings = Settings.random(chance);
+        settings = Settings.random(chance, features);
         kafka = new Kafka(settings.properties());
-        isOld = chance.is(35);
         groups = groupCoordinator();
         share = shareCoordinator();
         commits = new Commits(this);
         shareState = new ShareState(this);
         admin = new Admin(this);
-        groupNames = chance.some(GROUP_NAMES, 2, 8);
+        possibleKinds = features.on().stream().sorted().filter(KINDS::containsKey).map(KINDS::get).toList();
+        groupNames = chance.some(GROUP_NAMES, possibleKinds.size(), possibleKinds.size() + 1);
+        for (int number = 0; number < groupNames.size(); number++) {
+            kinds.put(groupNames.get(number), possibleKinds.get(number % possibleKinds.size()));
+        }
         for (String name : chance.some(TOPIC_NAMES.subList(0, TOPIC_NAMES.size() - 1), 2, 6)) {
             topics = topics.with(new Topics.Topic(name, chance.uuid(), chance.between(1, 5)));
         }
         remember();
-        groups.shard.onLoaded(topics);
-        share.shard.onLoaded(topics);
+        Cluster.load(groups.shard, topics);
+        Cluster.load(share.shard, topics);
     }
 
     private Living<GroupCoordinatorShard> groupCoordinator() {
         Timers timers = new Timers(clock);
         Tasks tasks = new Tasks();
         Log log = Recorded.emptyLog(Kafka.OFFSETS);
-        Function<CoordinatorRecord, List<CoordinatorRecord>> asWritten = isOld ? new OldVersions(chance, this::topics) : List::of;
-        return new Living<>(kafka.groupCoordinator(clock, timers, tasks, new SnapshotRegistry(Release.LOGS)), log, clock, timers, tasks, asWritten, new Causes());
+        Function<CoordinatorRecord, List<CoordinatorRecord>> asWritten =
+            features.has(Feature.OLD_VERSIONS) ? new OldVersions(chance, this::topics) : List::of;
+        GroupCoordinatorShard shard = kafka.groupCoordinator(clock, timers, tasks, new SnapshotRegistry(Release.LOGS));
+        if (features.has(Feature.WARM_UP_TASKS)) {
+            Warmups.give(shard, chance);
+        }
+        return new Living<>(shard, log, clock, timers, tasks, asWritten, new Causes(), batches());
     }
 
     private Living<ShareCoordinatorShard> shareCoordinator() {
@@ -76,8 +91,13 @@ final class World {
         Tasks tasks = new Tasks();
         Log log = Recorded.emptyLog(Kafka.SHARE_STATE);
         return new Living<>(
-            kafka.shareCoordinator(clock, timers, tasks, new SnapshotRegistry(Release.LOGS)), log, clock, timers, tasks, List::of, new Causes()
+            kafka.shareCoordinator(clock, timers, tasks, new SnapshotRegistry(Release.LOGS)), log, clock, timers, tasks, List::of, new Causes(),
+            batches()
         );
+    }
+
+    private Batches batches() {
+        return new Batches(chance, features.has(Feature.SHARED_BATCHES));
     }
 
     Topics topics() {
@@ -99,7 +119,7 @@ final class World {
 
     private void step() {
         int choice = chance.between(0, 99);
-        if (choice < 12) {
+        if (choice < 16) {
             join();
         } else if (choice < 52) {
             actAsAGroup();
@@ -120,24 +140,34 @@ final class World {
 
     /** Mostly so little time that members with heartbeats keep their places. */
     private void pass() {
+        if (features.has(Feature.CLOCK_JUMPS) && chance.is(30)) {
+            jump();
+        }
         int session = settings.integer("group.consumer.session.timeout.ms");
         int choice = chance.between(0, 99);
         pass(chance.spread(0, choice < 70 ? session / 3 : choice < 90 ? 2L * session : 2 * settings.retentionMs()));
+    }
+
+    /** The clock was wrong, or the partition moves to a broker with another one. */
+    private void jump() {
+        boolean isBack = chance.is(70);
+        clock.jump(isBack ? -chance.spread(1, settings.retentionMs()) : chance.spread(1, 4 * settings.retentionMs()));
     }
 
     private void join() {
         String group = anyGroup();
         // A group mostly stays what it is.
         String kind = kinds.get(group);
-        if (kind == null || chance.is(15)) {
-            kind = chance.of("classic", "classic", "connect", "consumer", "consumer", "share", "share", "streams");
+        if (chance.is(10)) {
+            kind = chance.oneOf(possibleKinds);
             kinds.put(group, kind);
         }
-        if (kind.equals("classic") || kind.equals("consumer")) {
+        if (features.hasAnyOf(Feature.CONVERSIONS, Feature.DOWNGRADES) && List.of("classic", "consumer").contains(kind)) {
             // Members of both protocols meet in one group, which goes over from one to the other.
-            kind = chance.is(75) ? kind : chance.of("classic", "consumer");
+            kind = chance.is(60) ? kind : kind.equals("classic") ? "consumer" : "classic";
         }
-        String instance = chance.is(25) ? "static-" + chance.between(0, 2) : null;
+        boolean isStatic = features.has(Feature.STATIC_MEMBERS) && chance.is(50);
+        String instance = isStatic ? "static-" + chance.between(0, 2) : null;
         Member member = switch (kind) {
             case "classic" -> new ClassicMember(this, group, instance, "consumer");
             case "connect" -> new ClassicMember(this, group, instance, chance.of("connect", "sr"));
@@ -165,7 +195,7 @@ final class World {
 
     /** Lets time pass, in a few parts; after each, most members send a heartbeat. */
     private void pass(long milliseconds) {
-        long end = clock.milliseconds() + milliseconds;
+        long end = clock.elapsed() + milliseconds;
         int parts = chance.between(1, 4);
         for (int part = 1; part <= parts; part++) {
             long until = end - milliseconds * (parts - part) / parts;
@@ -183,7 +213,7 @@ final class World {
         while (groups.runTimer(until) || share.runTimer(until)) {
             // Each of them may have made others.
         }
-        clock.set(Math.max(clock.milliseconds(), until));
+        clock.set(Math.max(clock.elapsed(), until));
     }
 
     String anyGroup() {
@@ -198,7 +228,7 @@ final class World {
 
     /** Names to subscribe to or commit for: mostly of topics that there are. */
     List<String> someTopicNames() {
-        List<String> names = chance.some(topics.topicNames().stream().sorted().toList(), 1, 3);
+        List<String> names = chance.some(topics.names().stream().sorted().toList(), 1, 3);
         if (chance.is(15)) {
             names.add("not-there-yet");
         }
@@ -208,7 +238,7 @@ final class World {
     /** All names that are, were or may be topics. */
     List<String> allTopicNames() {
         List<String> names = new ArrayList<>(TOPIC_NAMES);
-        topics.topicNames().stream().sorted().filter(name -> !names.contains(name)).forEach(names::add);
+        topics.names().stream().sorted().filter(name -> !names.contains(name)).forEach(names::add);
         return names;
     }
 
@@ -240,10 +270,10 @@ final class World {
     }
 
     void change(Topics changed) {
-        Topics.Delta delta = changed.since(topics);
+        Topics before = topics;
         topics = changed;
         remember();
-        groups.shard.onMetadataUpdate(delta, changed);
-        share.shard.onMetadataUpdate(delta, changed);
+        Cluster.change(groups.shard, before, changed);
+        Cluster.change(share.shard, before, changed);
     }
 }

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_records.enums import MemberState, StreamsMemberState
-from kafka_records_tables.coordinator.groups.group_model import MEMBER, OF_MEMBERS, REGEX, ROLES, TOPICS
+from kafka_records_tables.coordinator.groups.group_model import GROUP, MEMBER, OF_MEMBERS, REGEX, ROLES, TOPICS
 from kafka_records_tables.coordinator.records.named_records import attribute
 from kafka_records_tables.tables.words import causes
 from kafka_records_tables.tables.words.causes import Evidence
@@ -85,14 +85,24 @@ def of_member(event: Event, write: Write, groups: GroupsBefore, session_ms: int)
 
 
 def _replaced_by(event: Event, write: Write, member: Member | None) -> Event | None:
-    """The record of the member that took the place of this one, in the same write and under the same instance id."""
-    instance_id = None if member is None or member.metadata is None else _told(member.metadata, "instance_id")
+    """The record of the member that took the place of this one, in the same write and under the same instance id.
+
+    GroupMetadataManager.replaceMember writes no record of the group between the two. Where a member left and another
+    one joined in one batch within a millisecond, the new epoch of the group is between them.
+    """
+    metadata = None if member is None else member.metadata
+    instance_id = None if metadata is None else _told(metadata, "instance_id")
+    if metadata is not None and instance_id is None:
+        return None
     for other in write.records:
+        if other.offset <= event.offset or other.value is None or other.group_id != event.group_id:
+            continue
+        role = ROLES.get(other.record)
+        if role == GROUP:
+            return None
         if (
-            other.offset > event.offset
+            role == MEMBER
             and other.value
-            and ROLES.get(other.record) == MEMBER
-            and other.group_id == event.group_id
             and other.member_id != event.member_id
             and other.value.instance_id is not None
             and instance_id in (None, other.value.instance_id)

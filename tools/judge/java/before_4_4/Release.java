@@ -1,7 +1,6 @@
 package judge;
 
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 
 import org.apache.kafka.common.message.JoinGroupRequestData;
@@ -12,10 +11,7 @@ import org.apache.kafka.common.utils.AppInfoParser;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
-import org.apache.kafka.coordinator.group.GroupConfigManager;
-import org.apache.kafka.coordinator.group.GroupCoordinatorConfig;
 import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
-import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 
 /** What Kafka's classes call otherwise from 4.4 on, as they have it until then. */
@@ -25,10 +21,6 @@ final class Release {
     static final boolean HAS_STATIC_STREAMS = false;
 
     private Release() {}
-
-    static GroupConfigManager groupConfigs(GroupCoordinatorConfig groups, ShareGroupConfig share) {
-        return new GroupConfigManager(Map.of(), groups, share);
-    }
 
     static CoordinatorResult<Void, CoordinatorRecord> join(
         GroupCoordinatorShard shard,

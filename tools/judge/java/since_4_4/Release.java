@@ -13,10 +13,7 @@ import org.apache.kafka.common.utils.internals.AppInfoParser;
 import org.apache.kafka.common.utils.internals.LogContext;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
-import org.apache.kafka.coordinator.group.GroupConfigManager;
-import org.apache.kafka.coordinator.group.GroupCoordinatorConfig;
 import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
-import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 
 /** What Kafka's classes called otherwise before 4.4, as they have it since then. */
@@ -26,10 +23,6 @@ final class Release {
     static final boolean HAS_STATIC_STREAMS = true;
 
     private Release() {}
-
-    static GroupConfigManager groupConfigs(GroupCoordinatorConfig groups, ShareGroupConfig share) {
-        return new GroupConfigManager(groups, share);
-    }
 
     static CoordinatorResult<Boolean, CoordinatorRecord> join(
         GroupCoordinatorShard shard,

@@ -1,0 +1,40 @@
+package judge;
+
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorTimer;
+
+/** The timer of a coordinator, with the types that its operations have before 4.3. */
+interface Ticking extends CoordinatorTimer<Void, CoordinatorRecord> {
+    /** Part of CoordinatorTimer since 4.2. */
+    boolean isScheduled(String key);
+
+    /** Takes the place of what is planned under the key. */
+    void plan(String key, long delayMs, Supplier<CoordinatorResult<Void, CoordinatorRecord>> operation);
+
+    @Override
+    default void schedule(
+        String key, long delay, TimeUnit unit, boolean retry, TimeoutOperation<Void, CoordinatorRecord> operation
+    ) {
+        plan(key, unit.toMillis(delay), operation::generateRecords);
+    }
+
+    @Override
+    default void schedule(
+        String key, long delay, TimeUnit unit, boolean retry, long backoff, TimeoutOperation<Void, CoordinatorRecord> operation
+    ) {
+        schedule(key, delay, unit, retry, operation);
+    }
+
+    @Override
+    default void scheduleIfAbsent(
+        String key, long delay, TimeUnit unit, boolean retry, TimeoutOperation<Void, CoordinatorRecord> operation
+    ) {
+        if (!isScheduled(key)) {
+            schedule(key, delay, unit, retry, operation);
+        }
+    }
+}
