@@ -1,2 +1,2 @@
-"""What generated code calls: wire primitives, errors, schemas and the schema walker. Standard library
-only."""
+"""The runtime of generated code: wire primitives, errors, schemas and the schema walker. Needs only the standard
+library."""

@@ -6,13 +6,12 @@ from kafka_records_runtime._error_base import KafkaRecordsError, number, plural
 
 
 class DecodeError(KafkaRecordsError, ValueError):
-    """Bytes that cannot be decoded as the expected message.
+    """The bytes cannot be decoded as the expected message.
 
-    `path` names the place in Python names, outermost first (`members[2].client_host`); it is empty for the
-    message as a whole, and a section of tagged fields is called `tagged_fields`. `offset` is where the
-    wrong value starts, in bytes from the start of the message, which for a key or value of a record is after the int16
-    that it starts with. `note` is what the specs add about this version of the
-    message; it is empty if they add nothing.
+    `path` is the place of the error in Python names, outermost first (`members[2].client_host`). It is empty for the
+    message as a whole; a section of tagged fields is called `tagged_fields`. `offset` is the byte at which the wrong
+    value starts, counted from the start of the message. (In a key or value of a record, the message starts after the
+    int16.) `note` is a remark from the specs about this version of the message, or empty.
     """
 
     note: str = ""
@@ -26,7 +25,7 @@ class DecodeError(KafkaRecordsError, ValueError):
 
     @property
     def detail(self) -> str:
-        """What is wrong, as the end of a sentence that starts with the path."""
+        """The problem, as the end of a sentence that starts with the path."""
         return "cannot be decoded"
 
     def __str__(self) -> str:
@@ -37,7 +36,7 @@ class DecodeError(KafkaRecordsError, ValueError):
 
 
 class BufferUnderflow(DecodeError):
-    """The input ends inside a value: `needed` bytes are needed, but only `left` are left."""
+    """The input ends inside a value, which needs `needed` bytes but has only `left`."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, needed: int, left: int) -> None:
         super().__init__(message_name, version, path, offset, needed, left)
@@ -50,7 +49,7 @@ class BufferUnderflow(DecodeError):
 
 
 class UnexpectedNull(DecodeError):
-    """A null that the version does not allow."""
+    """A value is null, which the version does not allow."""
 
     @property
     def detail(self) -> str:
@@ -58,9 +57,9 @@ class UnexpectedNull(DecodeError):
 
 
 class NegativeLength(DecodeError):
-    """A length or count below zero, other than the one that means null.
+    """A length or count is negative, and not the one that means null.
 
-    Compact lengths above 2147483647 count too: Kafka reads them as negative numbers.
+    Compact lengths above 2147483647 count too, because Kafka reads them as negative numbers.
     """
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, length: int) -> None:
@@ -73,7 +72,9 @@ class NegativeLength(DecodeError):
 
 
 class CountTooLarge(DecodeError):
-    """An array or tag section that claims more elements than the bytes left can hold (`limit`)."""
+    """An array or tag section has a count that is larger than the number of elements in the remaining bytes
+    (`limit`).
+    """
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, count: int, limit: int) -> None:
         super().__init__(message_name, version, path, offset, count, limit)
@@ -86,7 +87,7 @@ class CountTooLarge(DecodeError):
 
 
 class StringTooLong(DecodeError):
-    """A string of more than 32767 bytes, which Kafka refuses in every version, compact or not."""
+    """A string has more than 32767 bytes, which Kafka rejects in every version, compact or not."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, length: int) -> None:
         super().__init__(message_name, version, path, offset, length)
@@ -98,8 +99,7 @@ class StringTooLong(DecodeError):
 
 
 class InvalidUtf8(DecodeError):
-    """A string that is not UTF-8. `offset` is that of the first bad byte, `fault` what Python's decoder
-    says."""
+    """A string is not UTF-8. `offset` is that of the first bad byte, `fault` is the message of Python's decoder."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, fault: str) -> None:
         super().__init__(message_name, version, path, offset, fault)
@@ -111,7 +111,7 @@ class InvalidUtf8(DecodeError):
 
 
 class InvalidVarint(DecodeError):
-    """An unsigned varint of more than five bytes, or one with bits above the 32 it may have."""
+    """An unsigned varint has more than five bytes, or more than 32 bits."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, fault: str) -> None:
         super().__init__(message_name, version, path, offset, fault)
@@ -123,7 +123,7 @@ class InvalidVarint(DecodeError):
 
 
 class InvalidMarker(DecodeError):
-    """A nullable struct whose first byte is neither the mark of null nor that of a struct."""
+    """The first byte of a nullable struct means neither null nor a struct."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, marker: int, null: int) -> None:
         super().__init__(message_name, version, path, offset, marker, null)
@@ -136,7 +136,7 @@ class InvalidMarker(DecodeError):
 
 
 class InvalidTag(DecodeError):
-    """A tag that must not occur: the field is not tagged in this version, or no writer can write this number."""
+    """A tag must not occur: the field is not tagged in this version, or no writer can write this number."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, tag: int, fault: str) -> None:
         super().__init__(message_name, version, path, offset, tag, fault)
@@ -149,7 +149,7 @@ class InvalidTag(DecodeError):
 
 
 class DuplicateTag(DecodeError):
-    """The same tag twice in one section."""
+    """The same tag occurs twice in one section."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, tag: int) -> None:
         super().__init__(message_name, version, path, offset, tag)
@@ -161,7 +161,7 @@ class DuplicateTag(DecodeError):
 
 
 class TagOrder(DecodeError):
-    """Tags of one section that are not in ascending order, so that encoding could not reproduce the same bytes."""
+    """The tags of one section are not in ascending order, so encoding could not reproduce the same bytes."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, tag: int, previous: int) -> None:
         super().__init__(message_name, version, path, offset, tag, previous)
@@ -174,7 +174,7 @@ class TagOrder(DecodeError):
 
 
 class TagSizeMismatch(DecodeError):
-    """A known tag whose declared size is not the size of its value."""
+    """The declared size of a known tag is not the size of its value."""
 
     def __init__(
         self, message_name: str, version: int, path: str, offset: int, tag: int, declared: int, used: int
@@ -190,7 +190,7 @@ class TagSizeMismatch(DecodeError):
 
 
 class TrailingBytes(DecodeError):
-    """`count` bytes after the end of the message."""
+    """There are `count` bytes after the end of the message."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, count: int) -> None:
         super().__init__(message_name, version, path, offset, count)

@@ -7,7 +7,7 @@ from kafka_records_runtime._error_base import KafkaRecordsError, number, plural
 
 
 class EncodeError(KafkaRecordsError, ValueError):
-    """A value that cannot be written in the requested version. `path` is as in `DecodeError`."""
+    """A value cannot be written in the requested version. `path` is as in `DecodeError`."""
 
     def __init__(self, message_name: str, version: int | None, path: str, *rest: object) -> None:
         super().__init__(message_name, version, path, *rest)
@@ -17,7 +17,7 @@ class EncodeError(KafkaRecordsError, ValueError):
 
     @property
     def detail(self) -> str:
-        """What is wrong, as the end of a sentence that starts with the path."""
+        """The problem, as the end of a sentence that starts with the path."""
         return "cannot be encoded"
 
     def __str__(self) -> str:
@@ -26,7 +26,7 @@ class EncodeError(KafkaRecordsError, ValueError):
 
 
 class FieldNotInVersion(EncodeError):
-    """A field with a value other than its default, in a version without that field. The spec does not call it
+    """A field has a value other than its default, in a version without that field. The spec does not declare it
     ignorable, so it must not be dropped.
 
     Kafka raises UnsupportedVersionException ("Attempted to write a non-default ...").
@@ -38,7 +38,7 @@ class FieldNotInVersion(EncodeError):
 
 
 class NullNotAllowed(EncodeError):
-    """None for a field that cannot be null in this version."""
+    """A field is None, but cannot be null in this version."""
 
     @property
     def detail(self) -> str:
@@ -46,7 +46,7 @@ class NullNotAllowed(EncodeError):
 
 
 class ValueOutOfRange(EncodeError):
-    """A number outside the range of its type, `lowest` to `highest`."""
+    """A number is outside the range of its type, `lowest` to `highest`."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class ValueOutOfRange(EncodeError):
 
 
 class WrongType(EncodeError):
-    """A value of a Python type that the field does not accept. An int is not a bool, but a bool is an int, as in
-    Python."""
+    """A value has a Python type that the field does not accept. An int is not accepted as a bool, but a bool as an int,
+    as in Python."""
 
     def __init__(self, message_name: str, version: int | None, path: str, expected: str, found: str) -> None:
         super().__init__(message_name, version, path, expected, found)
@@ -84,7 +84,7 @@ class WrongType(EncodeError):
 
 
 class WrongLength(EncodeError):
-    """A uuid that does not have 16 bytes."""
+    """A uuid does not have 16 bytes."""
 
     def __init__(self, message_name: str, version: int | None, path: str, length: int) -> None:
         super().__init__(message_name, version, path, length)
@@ -96,7 +96,7 @@ class WrongLength(EncodeError):
 
 
 class TextTooLong(EncodeError):
-    """A string of more than 32767 bytes of UTF-8; the limit holds for compact strings too."""
+    """A string has more than 32767 bytes of UTF-8. The limit also applies to compact strings."""
 
     def __init__(self, message_name: str, version: int | None, path: str, length: int) -> None:
         super().__init__(message_name, version, path, length)
@@ -108,7 +108,7 @@ class TextTooLong(EncodeError):
 
 
 class InvalidText(EncodeError):
-    """A string with a lone surrogate at `position`, which UTF-8 cannot express (Kafka would write `?`)."""
+    """A string has a lone surrogate at `position`, which UTF-8 cannot encode (Kafka would write `?`)."""
 
     def __init__(self, message_name: str, version: int | None, path: str, position: int) -> None:
         super().__init__(message_name, version, path, position)
@@ -120,7 +120,7 @@ class InvalidText(EncodeError):
 
 
 class UnknownField(EncodeError):
-    """A struct was given as a dict with a key that is not a field of the struct."""
+    """A struct was passed as a dict with a key that is not a field of the struct."""
 
     def __init__(self, message_name: str, version: int | None, path: str, key: str) -> None:
         super().__init__(message_name, version, path, key)
@@ -132,7 +132,7 @@ class UnknownField(EncodeError):
 
 
 class TagsNotSupported(EncodeError):
-    """Unknown tagged fields on a struct, in a version whose structs have no section of tagged fields."""
+    """A struct has unknown tagged fields, in a version whose structs have no section of tagged fields."""
 
     @property
     def detail(self) -> str:
@@ -140,7 +140,7 @@ class TagsNotSupported(EncodeError):
 
 
 class TagsUnsorted(EncodeError):
-    """Unknown tags that are not in ascending order, or a duplicate tag."""
+    """Unknown tags are not in ascending order, or a tag occurs twice."""
 
     def __init__(self, message_name: str, version: int | None, path: str, tag: int, previous: int) -> None:
         super().__init__(message_name, version, path, tag, previous)
@@ -153,7 +153,7 @@ class TagsUnsorted(EncodeError):
 
 
 class TagClash(EncodeError):
-    """An unknown tag with the number of a field the struct defines."""
+    """An unknown tag has the number of a field that the struct defines."""
 
     def __init__(self, message_name: str, version: int | None, path: str, tag: int, field: str) -> None:
         super().__init__(message_name, version, path, tag, field)
@@ -166,7 +166,7 @@ class TagClash(EncodeError):
 
 
 class UnsupportedVersion(DecodeError, EncodeError):
-    """A version that is not one of `versions`; raised before the first byte is read or written."""
+    """A version is not one of `versions`. Raised before the first byte is read or written."""
 
     version: int
 

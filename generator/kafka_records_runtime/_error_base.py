@@ -1,14 +1,14 @@
-"""The base class of all errors, and how their texts show numbers."""
+"""The base class of all errors, and the form of numbers in their texts."""
 
 from __future__ import annotations
 
 
 class KafkaRecordsError(Exception):
-    """Base class of all errors that this project raises on purpose."""
+    """Base class of all errors that this project raises deliberately."""
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 byte`, `2 bytes`."""
+    """A number with a noun: `1 byte`, `2 bytes`."""
     return f"{count} {noun}" if count == 1 else f"{number(count)} {noun}s"
 
 

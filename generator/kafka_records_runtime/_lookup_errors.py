@@ -1,4 +1,4 @@
-"""Errors around messages: framing of records, JSON, formats of schemas, unknown names and numbers."""
+"""Errors around messages: framing of records, JSON, schema formats, unknown names and numbers."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from kafka_records_runtime._error_base import KafkaRecordsError, number, plural
 
 
 class FramingError(KafkaRecordsError, ValueError):
-    """A record whose key or value does not start like those of its topic (`kafka_records_runtime.framing`).
+    """The key or value of a record does not start like those of its topic (`kafka_records_runtime.framing`).
 
-    `offset` is the byte of the value that is wrong; it is None for the errors of coordinator framing, which are about
-    a key or a value as a whole.
+    `offset` is the byte of the value that is wrong. It is None for errors of coordinator framing, which are about a key
+    or a value as a whole.
     """
 
     offset: int | None = None
 
 
 class NullKey(FramingError):
-    """A record without a key; the coordinators' topics have none."""
+    """A record has no key, although all records of the coordinators' topics have one."""
 
     def __str__(self) -> str:
         return "the record has no key"
 
 
 class MissingRecordType(FramingError):
-    """A key of fewer bytes (`length`) than the int16 record type it starts with."""
+    """A key has fewer bytes (`length`) than the int16 record type that it should start with."""
 
     def __init__(self, length: int) -> None:
         super().__init__(length)
@@ -34,7 +34,7 @@ class MissingRecordType(FramingError):
 
 
 class MissingValueVersion(FramingError):
-    """A value of fewer bytes (`length`) than the int16 version it starts with."""
+    """A value has fewer bytes (`length`) than the int16 version that it should start with."""
 
     def __init__(self, length: int) -> None:
         super().__init__(length)
@@ -45,7 +45,7 @@ class MissingValueVersion(FramingError):
 
 
 class UnexpectedKey(FramingError):
-    """A metadata record with a key of `length` bytes, which Kafka rejects."""
+    """A metadata record has a key, of `length` bytes, which Kafka rejects."""
 
     def __init__(self, length: int) -> None:
         super().__init__(length)
@@ -56,14 +56,14 @@ class UnexpectedKey(FramingError):
 
 
 class NullValue(FramingError):
-    """A metadata record without a value; it has no tombstones."""
+    """A metadata record has no value. (Metadata has no tombstones.)"""
 
     def __str__(self) -> str:
         return "the record has no value"
 
 
 class UnknownFrameVersion(FramingError):
-    """A metadata record whose value begins with a frame version other than 1."""
+    """The value of a metadata record begins with a frame version other than 1."""
 
     offset: int = 0
 
@@ -76,7 +76,7 @@ class UnknownFrameVersion(FramingError):
 
 
 class TruncatedFrame(FramingError):
-    """A metadata record of `length` bytes that ends before or inside `part` of its frame, which begins at `offset`."""
+    """A metadata record of `length` bytes ends before or inside `part` of its frame, which begins at `offset`."""
 
     def __init__(self, part: str, offset: int, length: int) -> None:
         super().__init__(part, offset, length)
@@ -89,8 +89,7 @@ class TruncatedFrame(FramingError):
 
 
 class InvalidFrameNumber(FramingError):
-    """A metadata record with a `part` of its frame, at `offset`, that is not a varint or too large a number
-    (`fault`)."""
+    """A `part` of a metadata record's frame, at `offset`, is not a varint or is too large (`fault`)."""
 
     def __init__(self, part: str, offset: int, fault: str) -> None:
         super().__init__(part, offset, fault)
@@ -103,7 +102,7 @@ class InvalidFrameNumber(FramingError):
 
 
 class UnknownApiKey(FramingError):
-    """A metadata record with an unknown api key at `offset`; Kafka stops reading there."""
+    """A metadata record has an unknown api key at `offset`. Kafka stops reading there."""
 
     def __init__(self, api_key: int, offset: int) -> None:
         super().__init__(api_key, offset)
@@ -116,8 +115,11 @@ class UnknownApiKey(FramingError):
 
 
 class JsonError(KafkaRecordsError, ValueError):
-    """A JSON value that is not the expected message or record. `path` has the names of the JSON; `detail` ends a
-    sentence that starts with it. `version` is None for records."""
+    """A JSON value is not the expected message or record.
+
+    `path` contains the names in the JSON; `detail` ends a sentence that starts with the path. `version` is None for
+    records.
+    """
 
     def __init__(self, message_name: str, version: int | None, path: str, detail: str) -> None:
         super().__init__(message_name, version, path, detail)
@@ -133,8 +135,8 @@ class JsonError(KafkaRecordsError, ValueError):
 
 
 class SchemaFormatError(KafkaRecordsError, ValueError):
-    """A schema that was generated for another format of this runtime. Generate the package again, or install the
-    runtime that fits it."""
+    """A schema was generated for another format than that of this runtime. Generate the package again, or install the
+    matching runtime."""
 
     def __init__(self, name: str, found: int, expected: int) -> None:
         super().__init__(name, found, expected)
@@ -150,7 +152,7 @@ class SchemaFormatError(KafkaRecordsError, ValueError):
 
 
 class UnknownMessage(KafkaRecordsError, KeyError):
-    """A name that no message of a registry has."""
+    """No message of a registry has this name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -161,7 +163,7 @@ class UnknownMessage(KafkaRecordsError, KeyError):
 
 
 class UnknownApi(KafkaRecordsError, KeyError):
-    """An api key that no request of the package has; `known` lists the existing ones."""
+    """No request of the package has this api key; `known` lists the existing ones."""
 
     def __init__(self, key: int, known: tuple[int, ...]) -> None:
         super().__init__(key, known)

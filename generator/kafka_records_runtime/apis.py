@@ -1,4 +1,4 @@
-"""Requests by api key: their versions, and the header version that each one needs."""
+"""Requests by api key: their versions, and the header version of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _API_VERSIONS: Final = 18
 class Api(NamedTuple):
     """A kind of request and its response.
 
-    `versions` are the request's; in those from `flexible_from` on (None: in none) both use compact encoding.
+    `versions` are those of the request. From version `flexible_from` on (None: never), request and response use the
+    compact encoding.
     """
 
     key: int
@@ -24,17 +25,17 @@ class Api(NamedTuple):
     flexible_from: int | None
 
     def request_header_version(self, version: int) -> int:
-        """The version of the RequestHeader before a request of `version`: 2 when that is flexible, else 1.
+        """The version of the RequestHeader before a request of `version`: 2 if that is flexible, else 1.
 
-        Raises UnsupportedVersion. (`ApiKeys.requestHeaderVersion`; header 0 went away with Kafka 4.0.)
+        Raises UnsupportedVersion. (`ApiKeys.requestHeaderVersion`; Kafka 4.0 removed header version 0.)
         """
         return 2 if self._is_flexible(version) else 1
 
     def response_header_version(self, version: int) -> int:
-        """The version of the ResponseHeader before a response of `version`: 1 when that is flexible, else 0.
+        """The version of the ResponseHeader before a response of `version`: 1 if that is flexible, else 0.
 
-        An ApiVersions response always has header 0, since a client that asks does not know yet what the broker can
-        (KIP-511). Raises UnsupportedVersion. (`ApiKeys.responseHeaderVersion`)
+        An ApiVersions response always has header version 0, because a client that sends the request does not know yet
+        what the broker supports (KIP-511). Raises UnsupportedVersion. (`ApiKeys.responseHeaderVersion`)
         """
         return 1 if self._is_flexible(version) and self.key != _API_VERSIONS else 0
 
@@ -47,7 +48,7 @@ class Api(NamedTuple):
 
 
 class Apis(Mapping[int, Api]):
-    """The requests of a generated package by api key; their classes are imported when they are asked for."""
+    """The requests of a generated package by api key. Their classes are imported on first use."""
 
     def __init__(self, apis: Mapping[int, Api], message_class: Callable[[str], Any]) -> None:
         self._apis = apis

@@ -1,6 +1,6 @@
-"""Avro: the schemas next to generated modules, and messages as values of these schemas.
+"""Avro support: the schemas next to generated modules, and messages as values of these schemas.
 
-Nothing here reads or writes Avro's own format; `fastavro` does, with these schemas and values.
+Nothing here reads or writes Avro's own format; use `fastavro` for that, with these schemas and values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class AvroError(KafkaRecordsError, ValueError):
-    """A value that is not the expected message. `detail` ends a sentence that starts with `path`."""
+    """A value is not the expected message. `detail` ends a sentence that starts with `path`."""
 
     def __init__(self, message_name: str, path: str, detail: str) -> None:
         super().__init__(message_name, path, detail)
@@ -37,8 +37,8 @@ def read_schema(module: str, name: str | None = None) -> dict[str, Any]:
     """The schema in the file next to `module`. With `name`, only the type of that name: the key or the value of a
     record.
 
-    Each of these is complete, since a key shares no type with its value. The file is parsed again at each call; it may
-    lie in a zip file. Its package is found and not imported, because that needs msgspec.
+    Each of these types is complete, because a key and its value share no types. The file is parsed again at each call;
+    it may be inside a zip file. The package is located but not imported, because importing it needs msgspec.
     """
     package, _, stem = module.rpartition(".")
     found: Any = find_spec(package)
@@ -51,11 +51,11 @@ def read_schema(module: str, name: str | None = None) -> dict[str, Any]:
 
 
 def to_avro(message: Any) -> Any:
-    """A message of a generated class as a value of its Avro schema; None, the value of a tombstone, stays None.
+    """A message of a generated class as a value of its Avro schema. None, the value of a tombstone, stays None.
 
-    A struct becomes a dict of all its members, an array a list, a uuid Kafka's 22 characters, and the unknown tagged
-    fields of a message that has flexible versions a list of `{"tag": …, "data": …}`. Raises TypeError for anything
-    but a message.
+    A struct becomes a dict of all its members, an array becomes a list, a uuid becomes Kafka's 22 characters. The
+    unknown tagged fields of a message with flexible versions become a list of `{"tag": …, "data": …}`. Raises TypeError
+    for anything except a message.
     """
     if message is None:
         return None
@@ -79,10 +79,10 @@ def from_avro(cls: type[T], value: Mapping[str, Any] | None) -> T | None: ...
 
 
 def from_avro(cls: type[T], value: Mapping[str, Any] | None) -> T | None:
-    """The reverse of `to_avro`: the message of the class `cls` in a value as `fastavro` reads it.
+    """The reverse of `to_avro`: the message of class `cls` from a value in the form that `fastavro` returns.
 
-    Missing members have their defaults. Raises AvroError for a value that has not the form of such a
-    message. Only `encode` checks whether numbers and texts fit a version.
+    Missing members get their defaults. Raises AvroError for a value that does not have the form of such a message.
+    Numbers and texts are not checked; `encode` checks them for a version.
     """
     if value is None:
         return None
@@ -115,7 +115,7 @@ def _value_of_field(schema: MessageSchema, field: FieldSchema, held: Any) -> Any
 
 
 class _Misfit(Exception):
-    """A value that does not fit, on its way up: every level adds where it is."""
+    """A value does not fit. On its way up, each level adds its place."""
 
     def __init__(self, detail: str) -> None:
         self.detail = detail

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 def as_bytes(data: object) -> bytes:
-    """`data` itself when it is `bytes`, a copy of a `bytearray` or `memoryview`, a TypeError otherwise.
+    """Return `data` itself if it is `bytes`, and a copy of a `bytearray` or `memoryview`. Raises TypeError otherwise.
 
-    Other buffers would change the types of decoded values, and `bytes(3)` would invent three zero bytes.
+    Other buffers would change the types of decoded values, and `bytes(3)` would create three zero bytes.
     """
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)

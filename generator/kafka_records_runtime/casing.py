@@ -1,4 +1,4 @@
-"""Names of specs as Python, Arrow and Spark write them."""
+"""Turns names of specs into names for Python, Arrow and Spark."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ _HUMP: Final = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
 def snake_case(name: str) -> str:
-    """`_` before each upper-case letter that follows a lower-case one, then lower case, as Kafka does it."""
+    """Insert `_` before each upper-case letter that follows a lower-case one, and convert to lower case, as
+    Kafka does.
+    """
     return _HUMP.sub("_", name).lower()
 
 
 def upper_snake_case(name: str) -> str:
-    """The constant that belongs to `name`: `OffsetCommitKey` gives `OFFSET_COMMIT_KEY`."""
+    """The name of the constant for `name`: `OffsetCommitKey` becomes `OFFSET_COMMIT_KEY`."""
     return snake_case(name).upper()

@@ -1,4 +1,4 @@
-"""Suggests the name that was probably meant by an unknown one. Loads only the standard library."""
+"""Suggests the name that the user probably meant by an unknown one. Needs only the standard library."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Final
 
 LIKENESS: Final = 0.7
-"""How similar two names must be, from 0 to 1 (`difflib.SequenceMatcher.ratio`). Below it, what is suggested
-is mostly another word that happens to be as long."""
+"""How similar two names must be, from 0 to 1 (`difflib.SequenceMatcher.ratio`). Less similar names are mostly unrelated
+words of the same length."""
 
 
 def close_names(name: str, names: Iterable[str], most: int = 1, likeness: float = LIKENESS) -> list[str]:
-    """At most `most` of the `names` that look like `name`, the closest first. Case and `_` do not count."""
+    """At most `most` of the `names` that are similar to `name`, the closest first. Case and `_` are ignored."""
     from difflib import get_close_matches
 
     by_folded = {_folded(each): each for each in names}
@@ -19,7 +19,7 @@ def close_names(name: str, names: Iterable[str], most: int = 1, likeness: float 
 
 
 def close_name(name: str, names: Iterable[str], likeness: float = LIKENESS) -> str | None:
-    """The closest of the `names`, None if none is close."""
+    """The closest of the `names`; None if none is close."""
     return next(iter(close_names(name, names, 1, likeness)), None)
 
 

@@ -1,9 +1,9 @@
-"""What generated codecs share: the tables of their fast paths, and `Codec`, which turns to the schema walker.
+"""The common part of generated codecs: tables for their fast paths, and `Codec`, which falls back to the schema walker.
 
 A generated reader or writer is straight-line code for one layout. It may give up on anything unusual by raising any
-exception at all. `Codec` then does the job again with the schema walker, which either returns the value or raises the
-error that says what is wrong and where. So the fast path needs no error handling and no field paths. It can be wrong
-only where it gives a value and the walker does not, or another one; differential tests look for that.
+exception. `Codec` then repeats the work with the schema walker, which either returns the value or raises the error that
+says what is wrong and where. So the fast path needs no error handling and no field paths. It is only wrong if it
+returns a value and the walker does not, or returns another one; differential tests search for such cases.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ M = TypeVar("M")
 
 Unpack = Callable[..., tuple[Any, ...]]
 Whole = tuple[Unpack, int]
-"""Reads a message of one size, and the length that its last string must turn out to have."""
+"""A function that reads a message of one size, and the length that its last string must have."""
 
 Pack = Callable[..., bytes]
 
 _CACHED_LENGTHS: Final = 4096
-"""Tables keep an entry for each length below this one. Longer ones are rare, and are built whenever they come."""
+"""Tables cache an entry for each length below this one. Longer lengths are rare, and their entries are built
+each time."""
 
 _CACHED_SIZES: Final = 512
 _CACHED_PER_SIZE: Final = 32
-"""Limits of tables by two numbers. Strange input could fill a table with pairs that are never needed again."""
+"""The size limit of tables with two numbers as keys. Strange input could fill a table with pairs that never occur
+again."""
 
 
 _unpack_h: Final = Struct(">h").unpack_from
@@ -42,13 +44,13 @@ _pack_i: Final = Struct(">i").pack
 
 
 class GiveUp(Exception):
-    """Raised by a fast path that leaves the decision to the schema walker. Never seen by callers."""
+    """A fast path leaves the decision to the schema walker. Callers never see this exception."""
 
 
 def unpacker(table: dict[int, Unpack], layout: str, key: int, length: int) -> Unpack:
-    """The unpack function for `layout` with a repeat count of `length`, remembered in `table` under `key`.
+    """The unpack function for `layout` with a repeat count of `length`, cached in `table` under `key`.
 
-    `layout` holds one `{}` for the count. Gives up on a negative length: positions must never move backwards.
+    `layout` contains one `{}` for the count. Gives up on a negative length: positions must never move backwards.
     """
     if length < 0:
         raise GiveUp
@@ -71,10 +73,10 @@ def long_text_unpacker(table: dict[int, Unpack], layout: str, length: int) -> Un
 
 
 def compact_text_unpacker(table: dict[int, Unpack], layout: str, first_byte: int) -> Unpack:
-    """The unpack function for a compact string with what surrounds it, remembered under the first byte of its length.
+    """The unpack function for a compact string and its surroundings, cached under the first byte of its length.
 
-    `layout` holds one `{}` for the length and the string. The function gives the length as the varint has it, plus
-    the number of its bytes beyond one, so that callers move on by the same sum in all cases.
+    `layout` contains one `{}` for the length and the string. The function returns the length as in the varint, plus the
+    number of varint bytes after the first, so that callers always move forward by the same sum.
     """
     if first_byte == 0:
         raise GiveUp
@@ -104,9 +106,9 @@ def _long_compact_text_unpacker(before: str, behind: str) -> Unpack:
 
 
 def whole_unpacker(table: dict[int, Whole], layout: str, size: int, fixed: int) -> Whole:
-    """The function that reads a message of `size` bytes with one string in it, remembered in `table` under the size.
+    """The function that reads a message of `size` bytes with one string in it, cached in `table` under the size.
 
-    `layout` holds one `{}` for the length of the string; everything around it takes `fixed` bytes.
+    `layout` contains one `{}` for the length of the string; everything around it has `fixed` bytes.
     """
     rest = size - fixed
     if rest < 0:
@@ -118,7 +120,7 @@ def whole_unpacker(table: dict[int, Whole], layout: str, size: int, fixed: int) 
 
 
 def whole_pair_unpacker(table: dict[int, dict[int, Whole]], layout: str, size: int, fixed: int, length: int) -> Whole:
-    """`whole_unpacker` for two strings, of which the first has `length` bytes; remembered under both numbers."""
+    """Like `whole_unpacker` for two strings, of which the first has `length` bytes; cached under both numbers."""
     rest = size - fixed - length
     if rest < 0 or length > MAX_STRING:
         raise GiveUp
@@ -131,7 +133,7 @@ def whole_pair_unpacker(table: dict[int, dict[int, Whole]], layout: str, size: i
 
 
 def array_packer(table: dict[int, Pack], form: str, count: int) -> Pack:
-    """The pack function for an int32 count and as many numbers, remembered in `table`."""
+    """The pack function for an int32 count and that many numbers, cached in `table`."""
     pack = Struct(f">i{count}{form}").pack
     if count < _CACHED_LENGTHS:
         table[count] = pack
@@ -139,7 +141,7 @@ def array_packer(table: dict[int, Pack], form: str, count: int) -> Pack:
 
 
 def compact_array_packer(table: dict[int, Pack], form: str, count: int) -> Pack:
-    """The pack function for the number that a compact array of `count` starts with, and as many numbers."""
+    """The pack function for the compact count of an array of `count` numbers, and the numbers."""
     head = uvarint(count + 1)
     if len(head) == 1:
         pack: Pack = Struct(f">B{count}{form}").pack
@@ -155,9 +157,9 @@ def compact_array_packer(table: dict[int, Pack], form: str, count: int) -> Pack:
 
 
 def text_array_packer(table: dict[int, dict[int, Pack]], form: str, length: int, count: int) -> Pack:
-    """The pack function for a string with an int16 length, an int32 count and as many numbers.
+    """The pack function for a string with an int16 length, an int32 count and that many numbers.
 
-    Remembered in `table` under the length and the count.
+    It is cached in `table` under the length and the count.
     """
     pack = Struct(f">h{length}si{count}{form}").pack
     if length < _CACHED_SIZES:
@@ -168,7 +170,7 @@ def text_array_packer(table: dict[int, dict[int, Pack]], form: str, length: int,
 
 
 def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    """The unsigned varint at `pos` and the position after it; gives up on more than five bytes or 31 bits."""
+    """The unsigned varint at `pos`, and the position after it. Gives up on more than five bytes or 31 bits."""
     value = shift = 0
     while True:
         byte = data[pos]
@@ -204,7 +206,7 @@ def uvarint(value: int) -> bytes:
 
 
 class _Uuids(dict[bytes, Uuid]):
-    """Remembers the `Uuid` of 16 bytes: topic ids repeat, and building the value costs as much as reading it."""
+    """Caches the `Uuid` for 16 bytes: topic ids repeat, and creating the value costs as much as reading it."""
 
     def __missing__(self, raw: bytes) -> Uuid:
         value = Uuid(raw)
@@ -217,7 +219,7 @@ UUIDS: Final = _Uuids()
 
 
 def read_unknown_tags(data: bytes, pos: int, count: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    """`count` tagged fields that the version does not know, kept as (tag, payload)."""
+    """Read `count` tagged fields that the version does not know, as (tag, payload)."""
     if count > 127:
         raise GiveUp
     found = []
@@ -247,7 +249,7 @@ def _part(data: bytes, pos: int, length: int) -> tuple[bytes, int]:
 
 
 def read_strings(data: bytes, pos: int, count: int) -> tuple[tuple[str, ...], int]:
-    """`count` strings with int16 lengths."""
+    """Read `count` strings with int16 lengths."""
     _check_count(data, pos, count, 2)
     items = []
     for _ in range(count):
@@ -258,7 +260,7 @@ def read_strings(data: bytes, pos: int, count: int) -> tuple[tuple[str, ...], in
 
 
 def read_compact_strings(data: bytes, pos: int, count: int) -> tuple[tuple[str, ...], int]:
-    """`count` strings with varint lengths."""
+    """Read `count` strings with varint lengths."""
     _check_count(data, pos, count, 1)
     items = []
     for _ in range(count):
@@ -274,7 +276,7 @@ def read_compact_strings(data: bytes, pos: int, count: int) -> tuple[tuple[str, 
 
 
 def read_byte_strings(data: bytes, pos: int, count: int) -> tuple[tuple[bytes, ...], int]:
-    """`count` byte strings with int32 lengths."""
+    """Read `count` byte strings with int32 lengths."""
     _check_count(data, pos, count, 4)
     items = []
     for _ in range(count):
@@ -285,7 +287,7 @@ def read_byte_strings(data: bytes, pos: int, count: int) -> tuple[tuple[bytes, .
 
 
 def read_compact_byte_strings(data: bytes, pos: int, count: int) -> tuple[tuple[bytes, ...], int]:
-    """`count` byte strings with varint lengths."""
+    """Read `count` byte strings with varint lengths."""
     _check_count(data, pos, count, 1)
     items = []
     for _ in range(count):
@@ -296,21 +298,21 @@ def read_compact_byte_strings(data: bytes, pos: int, count: int) -> tuple[tuple[
 
 
 def read_uuids(data: bytes, pos: int, count: int) -> tuple[tuple[Uuid, ...], int]:
-    """`count` times 16 bytes."""
+    """Read `count` uuids of 16 bytes each."""
     _check_count(data, pos, count, 16)
     end = pos + 16 * count
     return tuple(UUIDS[data[at : at + 16]] for at in range(pos, end, 16)), end
 
 
 def require_list(items: object) -> None:
-    """Give up on anything but a list: a string or a dict could be mistaken for a sequence of items."""
+    """Give up on anything except a list: a string or a dict could be mistaken for a sequence of items."""
     if type(items) is not list:
         raise GiveUp
 
 
 def refuse_list(items: object) -> None:
-    """Give up on a list. An empty list differs from the default of a tagged field, which is an empty tuple; the walker
-    treats both as equal, and decides."""
+    """Give up on a list. An empty list is not equal to the default of a tagged field, an empty tuple. The walker treats
+    both as equal, so it must decide."""
     if type(items) is list:
         raise GiveUp
 
@@ -322,7 +324,7 @@ def _count(items: Sequence[object]) -> int:
 
 
 def write_compact_numbers(table: dict[int, Pack], form: str, items: Sequence[float]) -> bytes:
-    """A varint count and numbers of one fixed-width type."""
+    """Write a varint count and numbers of one fixed-width type."""
     count = _count(items)
     pack = table.get(count) or compact_array_packer(table, form, count)
     return pack(count + 1, *items)
@@ -335,12 +337,12 @@ def _bools(items: Sequence[bool]) -> bytes:
 
 
 def write_bools(items: Sequence[bool]) -> bytes:
-    """An int32 count and one byte for each item."""
+    """Write an int32 count and one byte for each item."""
     return _pack_i(_count(items)) + _bools(items)
 
 
 def write_compact_bools(items: Sequence[bool]) -> bytes:
-    """A varint count and one byte for each item."""
+    """Write a varint count and one byte for each item."""
     return uvarint(_count(items) + 1) + _bools(items)
 
 
@@ -351,17 +353,17 @@ def _uuids(items: Sequence[bytes]) -> bytes:
 
 
 def write_uuids(items: Sequence[bytes]) -> bytes:
-    """An int32 count and 16 bytes for each item."""
+    """Write an int32 count and 16 bytes for each item."""
     return _pack_i(_count(items)) + _uuids(items)
 
 
 def write_compact_uuids(items: Sequence[bytes]) -> bytes:
-    """A varint count and 16 bytes for each item."""
+    """Write a varint count and 16 bytes for each item."""
     return uvarint(_count(items) + 1) + _uuids(items)
 
 
 def write_compact_string(text: str) -> bytes:
-    """A varint length and UTF-8."""
+    """Write a varint length and the text in UTF-8."""
     raw = text.encode()
     if len(raw) > MAX_STRING:
         raise GiveUp
@@ -369,14 +371,14 @@ def write_compact_string(text: str) -> bytes:
 
 
 def write_compact_bytes(raw: bytes) -> bytes:
-    """A varint length and the bytes."""
+    """Write a varint length and the bytes."""
     if type(raw) is not bytes:
         raise GiveUp
     return uvarint(len(raw) + 1) + raw
 
 
 def write_strings(items: Sequence[str]) -> bytes:
-    """An int32 count and strings with int16 lengths."""
+    """Write an int32 count and strings with int16 lengths."""
     parts = [_pack_i(_count(items))]
     for item in items:
         raw = item.encode()
@@ -385,12 +387,12 @@ def write_strings(items: Sequence[str]) -> bytes:
 
 
 def write_compact_strings(items: Sequence[str]) -> bytes:
-    """A varint count and strings with varint lengths."""
+    """Write a varint count and strings with varint lengths."""
     return uvarint(_count(items) + 1) + b"".join([write_compact_string(item) for item in items])
 
 
 def write_byte_strings(items: Sequence[bytes]) -> bytes:
-    """An int32 count and byte strings with int32 lengths."""
+    """Write an int32 count and byte strings with int32 lengths."""
     parts = [_pack_i(_count(items))]
     for item in items:
         if type(item) is not bytes:
@@ -400,18 +402,18 @@ def write_byte_strings(items: Sequence[bytes]) -> bytes:
 
 
 def write_compact_byte_strings(items: Sequence[bytes]) -> bytes:
-    """A varint count and byte strings with varint lengths."""
+    """Write a varint count and byte strings with varint lengths."""
     return uvarint(_count(items) + 1) + b"".join([write_compact_bytes(item) for item in items])
 
 
 class Codec(Generic[M]):
-    """The complete codec of one message, after the fast paths of its generated class.
+    """The complete codec of one message, which is used when the fast paths of its generated class fail.
 
-    `schema` loads the message's schema: it is imported when the first error or JSON conversion asks for it. `classes`
-    maps the spec's struct names to the generated classes. `readers` and `writers` are the very tables in which `decode`
-    and `encode` of the class find their fast path for a version: `bytes -> message` and `message -> bytes`; to read a
-    header, `(bytes, place) -> (message, place behind it)`. Another such function may take the place of an entry: when
-    it raises anything, and if there is none, the methods below do the work.
+    `schema` loads the message's schema, which is imported when the first error or JSON conversion needs it. `classes`
+    maps struct names of the spec to the generated classes. `readers` and `writers` are the tables in which `decode` and
+    `encode` of the class look up the fast path for a version: `bytes -> message` and `message -> bytes`; for a header
+    it is `(bytes, position) -> (message, position after it)`. Such a function may be replaced by another one. If it
+    raises any exception, or is missing, the methods below do the work.
     """
 
     __slots__ = ("_load", "classes", "readers", "writers")
@@ -434,21 +436,21 @@ class Codec(Generic[M]):
         return self._load()
 
     def decode(self, data: bytes, version: int) -> M:
-        """The message in `data`, or the DecodeError that says why it cannot be read."""
+        """The message in `data`. Raises the DecodeError that says why it cannot be read."""
         from kafka_records_runtime import walker
 
         value, _ = walker.decode(self.schema, data, version, classes=self.classes)
         return value  # type: ignore[no-any-return]
 
     def decode_prefix(self, data: bytes, version: int) -> tuple[M, int]:
-        """The message that `data` starts with and the number of bytes it takes."""
+        """The message that `data` starts with, and its size in bytes."""
         from kafka_records_runtime import walker
 
         return walker.decode(self.schema, data, version, classes=self.classes, allow_trailing=True)
 
     def decode_lenient(self, data: bytes, version: int, leniencies: list[str]) -> tuple[M, int]:
-        """Like `decode_prefix`, but accepts everything that Kafka accepts, and appends the name of each leniency it
-        needed."""
+        """Like `decode_prefix`, but accepts everything that Kafka accepts, and appends the name of each leniency that
+        was needed."""
         from kafka_records_runtime import walker
 
         return walker.decode(
@@ -462,19 +464,19 @@ class Codec(Generic[M]):
         )
 
     def encode(self, message: M, version: int) -> bytes:
-        """The bytes of `message`, or the EncodeError that names the field at fault."""
+        """The bytes of `message`. Raises the EncodeError that names the field at fault."""
         from kafka_records_runtime import walker
 
         return walker.encode(self.schema, message, version)
 
     def to_json(self, message: M, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """`message` in the JSON form of `version`; `lossy` asks for exactly what Kafka's JSON converter prints."""
+        """`message` in the JSON form of `version`. With `lossy`, it is exactly what Kafka's JSON converter prints."""
         from kafka_records_runtime import jsonform
 
         return jsonform.to_json(self.schema, message, version, lossy=lossy)
 
     def from_json(self, data: Mapping[str, Any], version: int) -> M:
-        """The message that `data` holds in the JSON form of `version`."""
+        """The message in `data`, which has the JSON form of `version`."""
         from kafka_records_runtime import jsonform
 
         return jsonform.from_json(self.schema, data, version, classes=self.classes)  # type: ignore[no-any-return]

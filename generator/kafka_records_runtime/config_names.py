@@ -1,4 +1,4 @@
-"""Which configs are secrets: the names that are known not to be, by the definitions in Kafka 4.4.0's classes.
+"""Decides which configs are secrets: lists the names that are known not to be, from the classes of Kafka 4.4.0.
 
 A config is a secret if its definition says so (type PASSWORD) or if its definition is unknown, as in
 `KafkaConfigSchema.isSensitive`. Names are from `AbstractKafkaConfig`, `LogConfig`, `GroupConfig` and
@@ -11,13 +11,13 @@ import re
 from typing import Final
 
 RESOURCE_TYPES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "group"}
-"""Names of the resource types that have configs (`ConfigResource.Type`), as Kafka's tools spell them."""
+"""Names of the resource types that have configs (`ConfigResource.Type`), as in Kafka's tools."""
 
 REDACTED: Final = "(redacted)"
 """The text that replaces a secret."""
 
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]+\.")
-"""Before the name of a broker config that is about one listener."""
+"""The prefix of a broker config that applies to one listener."""
 
 
 def is_sensitive(resource_type: str, name: str) -> bool:
@@ -32,8 +32,8 @@ def shown_value(resource_type: str, name: str, value: str | None, *, show_secret
 
 
 def known_configs() -> str:
-    """The names that are not secrets, in the form that the JVM functions read: a line for each type of resource, its
-    number and the names after it, with tabs between them."""
+    """The names that are not secrets, in the form that the JVM functions read: for each resource type one line with its
+    number and the names, separated by tabs."""
     return "".join("\t".join((str(n), *sorted(_KNOWN[kind]))) + "\n" for n, kind in RESOURCE_TYPES.items())
 
 
@@ -193,4 +193,4 @@ _KNOWN: Final = {
     "client-metrics": frozenset(_CLIENT_METRICS.split()),
     "broker": frozenset(_BROKER.split()),
 }
-"""By the type of the resource, the names of configs that are not secrets."""
+"""By resource type, the names of configs that are not secrets."""

@@ -14,14 +14,16 @@ MISSING: Final = object()
 
 
 def default_of(schema: MessageSchema, field: FieldSchema, classes: Mapping[str, Any] | None = None) -> Any:
-    """The default value of a field; a struct comes as a new dict, or as the type `classes` has for it."""
+    """The default value of a field. For a struct it is a new dict, or an object of its type in `classes`."""
     if field.default is EMPTY_STRUCT:
         return default_struct(schema, field.base, classes)
     return field.default
 
 
 def default_struct(schema: MessageSchema, name: str, classes: Mapping[str, Any] | None = None) -> Any:
-    """A struct with every member at its default; with the message's own name, the body of the message."""
+    """A struct in which every member has its default. If `name` is that of the message, it is the body of the
+    message.
+    """
     values = {field.name: default_of(schema, field, classes) for field in schema.struct(name).fields}
     if schema.flexible is not None:
         values[UNKNOWN_TAGS] = ()
@@ -29,15 +31,15 @@ def default_struct(schema: MessageSchema, name: str, classes: Mapping[str, Any] 
 
 
 def member_getter(value: object) -> Callable[[str, object], Any]:
-    """`get(name, fallback)` for a struct that is a dict or an object with attributes."""
+    """A function `get(name, fallback)` for a struct that is a dict or an object with attributes."""
     return value.get if isinstance(value, dict) else partial(getattr, value)
 
 
 def is_default(schema: MessageSchema, field: FieldSchema, value: object) -> bool:
-    """Whether Kafka's generated class would call `value` the default of `field`.
+    """Whether Kafka's generated class would consider `value` the default of `field`.
 
-    Arrays and bytes compare by being empty, numbers by `!=` (a NaN is never the default), structs by equality
-    of every member, unknown tags included. Only a bool is the default of a bool.
+    Arrays and bytes are the default if they are empty, numbers are compared with `!=` (a NaN is never the default),
+    structs are compared member by member, including unknown tags. The default of a bool must be a bool.
     """
     default = field.default
     if value is None or default is None:

@@ -1,7 +1,7 @@
 """Kafka's error codes: the meaning of an `error_code` field of a response.
 
-Codes and names are those of `org.apache.kafka.common.protocol.Errors` of Kafka 4.4; codes never change their meaning,
-and new releases add new ones. Most failed responses carry a text next to the code.
+Codes and names are those of `org.apache.kafka.common.protocol.Errors` of Kafka 4.4. A code never changes its meaning,
+but new releases add codes. Most failed responses contain a text next to the code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kafka_records_runtime.open_enum import OpenIntEnum
 
 
 class ErrorCode(OpenIntEnum):
-    """A code by Kafka's name for it. `ErrorCode(86)` is GROUP_SUBSCRIBED_TO_TOPIC, `ErrorCode(9999)` stays 9999."""
+    """A code, with Kafka's name for it. `ErrorCode(86)` is GROUP_SUBSCRIBED_TO_TOPIC, `ErrorCode(9999)` stays 9999."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -155,14 +155,14 @@ class ErrorCode(OpenIntEnum):
 
     @property
     def is_error(self) -> bool:
-        """Whether the code means a failure: everything but NONE."""
+        """Whether the code means a failure: True for all except NONE."""
         return self != ErrorCode.NONE
 
     @property
     def is_retriable(self) -> bool:
-        """Whether the same request may succeed later, perhaps after finding the new leader or coordinator.
+        """Whether the same request may succeed later, perhaps after the new leader or coordinator is found.
 
-        Codes whose exception is a `RetriableException` in Kafka 4.4. An unknown code is not among them.
+        True for codes whose exception is a `RetriableException` in Kafka 4.4; False for unknown codes.
         """
         return self in _RETRIABLE
 

@@ -1,8 +1,8 @@
-"""Every exception of kafka-records, named for the diagnosis: the one place to import them from.
+"""All exceptions of kafka-records, each named for its diagnosis. Import them from here.
 
-One tree: `KafkaRecordsError` at the top, below it one family per activity (`DecodeError`, `EncodeError`,
-`FramingError`, `JsonError`, ...). The arguments of a constructor are kept as attributes of the same name and as `args`,
-in their order, so every error pickles; the text is built only when it is printed.
+They form one tree: `KafkaRecordsError` at the top, below it one family per activity (`DecodeError`, `EncodeError`,
+`FramingError`, `JsonError`, ...). Constructor arguments become attributes of the same names and, in their order,
+`args`, so every error can be pickled. The text is built only when it is printed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Annotated dumps: what every byte of a message or a record is, and where it is broken.
+"""Explains the bytes of a message or a record one by one, and shows where they are invalid.
 
-The lines come from the schema walker, so an explanation shows exactly what the decoder saw. Bytes that cannot
-be explained are shown as what they are: an unknown type or version with its body, bytes left over, an error
-as the last line with everything before it intact.
+The lines come from the schema walker, so an explanation shows exactly what the decoder saw. Bytes that cannot be
+decoded are shown as well: the body of an unknown type or version, and bytes that are left over. An error is the last
+line, after everything that was decoded before it.
 """
 
 from __future__ import annotations
@@ -53,14 +53,13 @@ _PATH_WIDTH: Final = 80
 
 
 class Line(NamedTuple):
-    """`length` bytes at `offset`: the bytes in hex (shortened), the path indented by its depth, type and
-    value.
+    """One line of an explanation: the `length` bytes at `offset` in hex (shortened), the path indented by its depth,
+    type and value.
 
-    `offset` counts from the first byte of what the heading above names: of the message, where it names one, after the
-    int16 that a key or a value starts with. Errors count so too.
+    `offset` is counted from the first byte of the item in the heading above. If that is a message in a key or value, it
+    is counted from after the int16. Errors are counted in the same way.
 
-    A line without bytes of its own (`offset` None) is a heading or, with type `error`, what ended the
-    reading.
+    A line without bytes (`offset` None) is a heading or, with type `error`, the error that ended the reading.
     """
 
     offset: int | None
@@ -70,7 +69,7 @@ class Line(NamedTuple):
     value: str
 
     def text(self, path_width: int = 40) -> str:
-        """The line as text; lines of the same `path_width` are aligned."""
+        """The line as text. Lines with the same `path_width` are aligned."""
         if self.offset is None:
             return f"{self.type}: {self.value}" if self.type else self.value
         columns = f"{self.offset:6}  {self.bytes:<25}  {self.type:<11}  {self.path:<{path_width}}  {self.value}"
@@ -80,10 +79,10 @@ class Line(NamedTuple):
 def explain_message(
     schema: MessageSchema, version: int, data: bytes, *, lenient: bool = False, show_secrets: bool = False
 ) -> Iterator[Line]:
-    """Explain the message `data`; never raises for invalid bytes.
+    """Explain the message `data`. Invalid bytes never raise an error.
 
-    A version the message does not have ends the explanation like any error. With `lenient`, what Kafka accepts does
-    not end it. Fields that are secrets (`secrets`) have neither bytes nor a value unless `show_secrets`.
+    A version that the message does not have ends the explanation like any error. With `lenient`, bytes that Kafka
+    accepts do not end it. For fields that are secrets (`secrets`), bytes and value are hidden unless `show_secrets`.
     """
     lines = _explain_message(schema, version, data, lenient=lenient, allows_rest=True)
     yield from lines if show_secrets else _hidden(lines, schema, version, data)
@@ -141,12 +140,12 @@ def explain_record(
     *,
     show_secrets: bool = False,
 ) -> Iterator[Line]:
-    """Explain a record of a topic whose record types are `records` and were `retired`: its key, then its value.
+    """Explain a record: its key, then its value. `records` and `retired` are the current and former types of its topic.
 
-    Keys and values are read as Kafka's coordinators read them: leniently, and bytes left over are shown. A
-    `value` of None is a tombstone; a `key` of None is shown as missing, and without its type the value is
-    only bytes. In metadata framing the value has the type, and there is neither key nor tombstone. Secrets are hidden
-    as by `explain_message`.
+    Keys and values are read leniently, as by Kafka's coordinators, and bytes left over are shown. If `value` is None,
+    the record is a tombstone. If `key` is None, it is shown as missing, and the value is shown only as bytes because
+    its type is unknown. In metadata framing the value contains the type, and there are neither keys nor tombstones.
+    Secrets are hidden as in `explain_message`.
     """
     if framing_of(records) == METADATA:
         yield from _explain_metadata(records, retired, key, value, show_secrets)
@@ -165,7 +164,7 @@ def explain_record(
 def explain_key(
     records: Mapping[int, RecordSchema], key: bytes, retired: Mapping[int, RetiredType] = MappingProxyType({})
 ) -> Iterator[Line]:
-    """Explain only the key of a record, as `explain_record` does."""
+    """Explain only the key of a record, like `explain_record`."""
     yield Line(None, "", "", "", f"key, {plural(len(key), 'byte')}")
     if framing_of(records) == METADATA:
         yield from _unread(key, 0, "not read")
@@ -175,7 +174,7 @@ def explain_key(
 
 
 def explain_text(lines: Iterable[Line]) -> str:
-    """All lines as a single string of aligned columns, each line ended by a newline."""
+    """All lines as a single string with aligned columns. Each line ends with a newline."""
     held = list(lines)
     width = max((len(line.path) for line in held if line.offset is not None), default=0)
     return "".join(f"{line.text(min(width, _PATH_WIDTH))}\n" for line in held)

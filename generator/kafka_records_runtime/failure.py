@@ -1,7 +1,7 @@
-"""How errors get their path. The lowest level knows the problem; each level above adds its place.
+"""Adds paths to errors: the lowest level knows the problem, and each level above adds its place.
 
-Readers and writers keep no path while all is well. The one that fails raises a `ReadFailure` or
-`WriteFailure`; each level it passes adds its field name or index, and the outermost turns it into the public
+Readers and writers do not track the path while there is no error. The one that fails raises a `ReadFailure` or
+`WriteFailure`. Each level that it passes adds its field name or index, and the outermost one turns it into the public
 error.
 """
 
@@ -23,13 +23,13 @@ class _Failure(Exception):
 
     @property
     def path(self) -> str:
-        """The parts, which were added innermost first: `members`, `[2]`, `client_host` →
+        """The path, from parts that were added innermost first: `client_host`, `[2]`, `members` →
         `members[2].client_host`."""
         return join_path(reversed(self.parts))
 
 
 class ReadFailure(_Failure):
-    """`error` at byte `offset`; `details` are the arguments of the error that follow the offset."""
+    """The error `error` at byte `offset`; `details` are the arguments of the error after the offset."""
 
     def __init__(self, error: type[DecodeError], offset: int, *details: object) -> None:
         super().__init__(*details)
@@ -45,7 +45,7 @@ class ReadFailure(_Failure):
 
 
 class WriteFailure(_Failure):
-    """`details` are the arguments of the error that follow the path."""
+    """The error `error`; `details` are its arguments after the path."""
 
     def __init__(self, error: type[EncodeError], *details: object) -> None:
         super().__init__(*details)
@@ -56,7 +56,7 @@ class WriteFailure(_Failure):
 
 
 def join_path(parts: Iterable[str]) -> str:
-    """Join the parts of a path, outermost first; an index (`[2]`) follows its name without a dot."""
+    """Join the parts of a path, outermost first. An index (`[2]`) follows its name without a dot."""
     path = ""
     for part in parts:
         path += part if not path or part.startswith("[") else f".{part}"

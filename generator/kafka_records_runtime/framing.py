@@ -1,19 +1,19 @@
-"""Framing: the bytes before the messages of a record, with their type and version.
+"""Framing: the bytes before the messages of a record, which contain their type and version.
 
 `COORDINATOR`: the key is an int16 record type and a message, the value an int16 version and a message. The int16 is the
-*prefix* of a key or value. The rules are those of Kafka's `CoordinatorRecordSerde`: it always reads the key at version
+*prefix* of a key or value. The rules are those of Kafka's `CoordinatorRecordSerde`: it always reads the key in version
 0, checks the version of the value against the versions of its type, and ignores bytes after a message. Kafka's readers
-throw away a record of an unknown type or version; a decoded record keeps its bytes (`records`).
+discard a record of an unknown type or version; a decoded record here keeps its bytes (`records`).
 
-`METADATA`: there is no key. The value is a *frame* and a message; the frame is a frame version, an api key, which is
-the record type, and the version of the message, each an unsigned varint. The rules are those of `MetadataRecordSerde`:
-it refuses another frame version, an unknown api key and bytes after the message. (It cuts numbers above 2147483647 to
-their last 16 bits; here every number above 32767 is refused.)
+`METADATA`: there is no key. The value is a *frame* and a message. The frame consists of a frame version, an api key
+(which is the record type) and the version of the message, each an unsigned varint. The rules are those of
+`MetadataRecordSerde`: it rejects any other frame version, an unknown api key and bytes after the message. (It cuts
+numbers above 2147483647 to their last 16 bits; here every number above 32767 is rejected.)
 
-This module is the home of what both look like: their bytes, how they are split off and written, and which error a
-record without them gets. Two modules have the same for many rows at a time, with the width and the byte order from
-here: `kafka_records_engine.columns.framing_in_columns` for Arrow columns, `kafka_records_engine.spark.framing_in_jvm`
-for Spark expressions. Tests compare them with the functions here.
+This module defines both: their bytes, how they are split off and written, and the errors of records without them. Two
+modules do the same for many rows at a time, with the width and byte order from here:
+`kafka_records_engine.columns.framing_in_columns` for Arrow columns, `kafka_records_engine.spark.framing_in_jvm` for
+Spark expressions. Tests compare them with the functions here.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 
 def framing_of(records: Mapping[int, RecordSchema]) -> Framing:
-    """The framing of a topic's records; all of them have the same."""
+    """The framing of a topic's records, which is the same for all of them."""
     return next((record.framing for record in records.values()), COORDINATOR)
 
 
 PREFIX: Final = Struct(">h")
-"""The prefix of a message: the record type of a key, or the version of a value. NumPy takes `PREFIX.format` too."""
+"""The prefix of a message: the record type of a key, or the version of a value. NumPy accepts `PREFIX.format` too."""
 
 KEY_VERSION: Final = 0
 """The version of every record key."""
@@ -98,26 +98,26 @@ def framed(number: int, message: bytes) -> bytes:
 
 
 def unframed_key(length: int | None) -> FramingError:
-    """The error of a key whose `length` bytes are too few for a record type; None means a null key."""
+    """The error for a key whose `length` bytes are too few for a record type; None means a null key."""
     return NullKey() if length is None else MissingRecordType(length)
 
 
 def unframed_value(length: int) -> FramingError:
-    """The error of a value whose `length` bytes are too few for a version."""
+    """The error for a value whose `length` bytes are too few for a version."""
     return MissingValueVersion(length)
 
 
 def newer_as_highest(message: MessageSchema, version: int) -> int:
-    """The version at which to read a message whose readers take a newer version for the highest they know.
+    """The version in which to read a message whose readers treat a newer version like the highest one they know.
 
-    Kafka does so where newer versions add fields at the end only (`ConsumerProtocol.deserializeSubscription`). The
-    values of coordinator records are not read in this way.
+    Kafka does so if newer versions only add fields at the end (`ConsumerProtocol.deserializeSubscription`). The values
+    of coordinator records are not read this way.
     """
     return min(version, -1 if message.versions is None else message.versions[1])
 
 
 def message_start(text: bytes) -> bytes | None:
-    """The first bytes of every key message that begins with the string `text`; None if `text` is too long for one.
+    """The first bytes of every key message that begins with the string `text`; None if `text` is too long for a string.
 
     Keys have version 0, so the length of a string is an int16 unless the key is flexible.
     """
@@ -127,10 +127,10 @@ def message_start(text: bytes) -> bytes | None:
 # -- the frame of a metadata record ------------------------------------------------------------------------------------
 
 FRAME_VERSION: Final = 1
-"""The frame version that Kafka writes. Version 0 was that of a preview, in 2.8."""
+"""The frame version that Kafka writes. Version 0 was used in a preview, in 2.8."""
 
 MOST_IN_FRAME: Final = 32767
-"""The highest api key or version that a frame can name."""
+"""The highest api key or version in a frame."""
 
 _LONGEST_VARINT: Final = 5
 
@@ -148,8 +148,10 @@ def start_frame(key: bytes | None, value: bytes | None) -> tuple[int, int]:
 
 
 def end_frame(value: bytes, at: int) -> tuple[int, int]:
-    """The version of a message, which is at byte `at` of the value, and where the message begins. Raises a
-    FramingError."""
+    """The version of a message, which is at byte `at` of the value, and the position at which the message begins.
+
+    Raises a FramingError.
+    """
     return _frame_number(value, at, "version")
 
 
@@ -181,19 +183,19 @@ def in_frame(api_key: int, version: int, message: bytes) -> bytes:
 
 
 def frame_start(api_key: int) -> bytes:
-    """The first bytes of the values of an api key, as Kafka writes them."""
+    """The first bytes of values with this api key, as Kafka writes them."""
     return _varint(FRAME_VERSION) + _varint(api_key)
 
 
 def bytes_behind(message: MessageSchema, version: int, used: int, left: int) -> DecodeError:
-    """The error for `left` bytes after a message of `used` bytes, for records that must not have any."""
+    """The error for `left` bytes after a message of `used` bytes, in records that must not have any."""
     from kafka_records_runtime.failure import ReadFailure
 
     return ReadFailure(TrailingBytes, used, left).located(message, version)
 
 
 def _frame_number(value: bytes, at: int, part: str) -> tuple[int, int]:
-    """The number of a frame that is at byte `at`, and where the next one begins."""
+    """The number at byte `at` of a frame, and the position of the next one."""
     found = 0
     for index, byte in enumerate(value[at : at + _LONGEST_VARINT]):
         found |= (byte & 0x7F) << (7 * index)

@@ -1,6 +1,7 @@
 """The pip command that installs an extra of this project, for messages about missing packages.
 
-The project need not be in any index: what was installed from a clone, a wheel or a repository is asked for there.
+The project may not be in any package index. If it was installed from a clone, a wheel or a repository, the command uses
+the same source.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ _BY_MARK: Final = {
     "pipx_metadata.json": "pipx install --force",
     "uv-receipt.toml": "uv tool install --force",
 }
-"""By the file that a tool leaves in an environment of its own."""
+"""The install command of a tool, by the file that the tool leaves in its environments."""
 _SOURCE_TREE: Final = Path(__file__).resolve().parents[2]
-"""The clone, when this module is imported from one: `generator/kafka_records_runtime` is in it."""
+"""The clone, if this module is imported from one: it contains `generator/kafka_records_runtime`."""
 
 
 def install_command(extra: str) -> str:
     """The line to type into a shell, such as `pip install -e '.[tables]'` in a clone."""
     command = _command()
-    # A program of its own is installed again: it has to keep its tables.
+    # pipx and uv install the whole program again, so the command must keep the extra for its tables.
     both = extra if command == _PIP or extra == _TABLES else f"{_TABLES},{extra}"
     options, requirement = _requirement(both)
     quoted = "'" + requirement.replace("'", "'\\''") + "'"
@@ -36,13 +37,13 @@ def install_command(extra: str) -> str:
 
 
 def with_hint(missing: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
-    """The error about a package that is not installed, with the command that installs it; `name` is kept."""
+    """The error about a package that is not installed, with the command that installs it. `name` is kept."""
     hint = f"{missing.name} is not installed: {install_command(extra)}"
     return ModuleNotFoundError(hint, name=missing.name, path=missing.path)
 
 
 def _requirement(extra: str) -> tuple[list[str], str]:
-    """Options of pip, and what it is to install."""
+    """Options for pip, and the requirement to install."""
     if _is_clone(_SOURCE_TREE):
         return ["-e"], f"{_from_here(_SOURCE_TREE)}[{extra}]"
     origin = _origin()
@@ -63,7 +64,7 @@ def _requirement(extra: str) -> tuple[list[str], str]:
 
 
 def _command() -> str:
-    """What installs into the environment that this runs in: pipx and uv make one for each program."""
+    """The tool that installs into the current environment: pipx and uv create one for each program."""
     for mark, command in _BY_MARK.items():
         if os.path.exists(os.path.join(sys.prefix, mark)):
             return command

@@ -1,8 +1,8 @@
-"""Malformed UTF-8 as Java reads it.
+"""Decodes malformed UTF-8 in the same way as Java.
 
-`new String(bytes, UTF_8)` puts U+FFFD in place of malformed input, like Python's `errors="replace"`, but the
-two do not agree on how many bytes one replacement stands for: an encoded surrogate (`ed a0 80`) is one for
-Java and three for Python. Kafka reads every string this way.
+`new String(bytes, UTF_8)` replaces malformed input by U+FFFD, like Python's `errors="replace"`, but the two differ in
+how many bytes one replacement covers: an encoded surrogate (`ed a0 80`) becomes one U+FFFD in Java and three in Python.
+Kafka reads every string this way.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def decode_replacing(data: bytes) -> str:
 
 
 _STRIDE: Final = 64
-"""Bytes decoded at once. Without a limit, each malformed byte would cost a copy of the rest of the text."""
+"""The number of bytes that are decoded at once. Without a limit, each malformed byte would cost a copy of the remaining
+text."""
 
 
 def _character_length(data: bytes, at: int) -> int:
-    """The length of the well-formed character at `at` (one that a stride cut in two), or 0 if there is
-    none."""
+    """The length of the well-formed character at `at` (one that a stride cut in two), or 0 if there is none."""
     for length in (2, 3, 4):
         try:
             if len(data[at : at + length].decode("utf-8")) == 1:
@@ -46,7 +46,7 @@ def _character_length(data: bytes, at: int) -> int:
 
 
 def _malformed_length(data: bytes, at: int) -> int:
-    """How many bytes Java replaces by one U+FFFD at `at`, where no character can be read."""
+    """The number of bytes at `at` that Java replaces by a single U+FFFD, where no character can be read."""
     lead = data[at]
     rest = data[at + 1 : at + 4]
     if 0xE0 <= lead <= 0xEF:

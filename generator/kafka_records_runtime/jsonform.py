@@ -1,17 +1,18 @@
-"""Messages as Kafka's JSON converters print and read them (`JsonConverterGenerator` of Kafka's generator).
+"""Messages in the JSON form of Kafka's converters (`JsonConverterGenerator` of Kafka's generator).
 
-Keys are Kafka's lowerCamel names in declared order, tagged fields at their declared place. Untagged fields of
-the version always appear, tagged ones only when they differ from their default. uuid is Kafka's 22-character text,
+Keys are Kafka's lowerCamel names in declared order, with tagged fields at their declared place. Untagged fields of the
+version are always present, tagged ones only if they differ from their default. A uuid is Kafka's 22-character text,
 bytes are padded base64.
 
-Two things are added to Kafka's form, which loses them: the bytes of `records` fields, as base64, where Kafka prints the
-empty text; and unknown tagged fields, as the last member of their struct, `unknown_tagged_fields`, a list of
-`{"tag": 7, "data": "base64"}`. Kafka's converters read the first and ignore the second. With `lossy` the form is
-exactly Kafka's. Names of fields have no `_`, so none of them is `unknown_tagged_fields`.
+The form contains two things that Kafka's form loses: the bytes of `records` fields, as base64 (Kafka prints the empty
+text), and unknown tagged fields, as the last member of their struct, `unknown_tagged_fields`, a list of `{"tag": 7,
+"data": "base64"}`. Kafka's converters read the first and ignore the second. With `lossy` the form is exactly Kafka's.
+No field can be named `unknown_tagged_fields`, because names of fields contain no `_`.
 
-The accepted input differs from Kafka's in four points. A null is refused in both directions if the version allows none
-there. An int8 of 128 to 256 is refused; Kafka wraps it. "Infinity", "-Infinity" and "NaN" are read as the float64 that
-Kafka prints that way; Kafka cannot read them. A key that is not a field is refused; Kafka ignores it.
+The accepted input differs from Kafka's in four points. A null is rejected in both directions if the version does not
+allow it there. An int8 of 128 to 256 is rejected; Kafka wraps it. "Infinity", "-Infinity" and "NaN" are read as the
+float64 values that Kafka prints that way; Kafka cannot read them. A key that is not a field is rejected; Kafka ignores
+it.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ _FLOAT_TEXTS: Final = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math
 
 
 def to_json(schema: MessageSchema, value: Any, version: int, *, lossy: bool = False) -> dict[str, Any]:
-    """`value` (a dict tree or an object with attributes) as Kafka's JSON converter shows it at `version`.
+    """`value` (a dict tree or an object with attributes) in the form of Kafka's JSON converter for `version`.
 
-    The bytes of `records` fields and unknown tagged fields are there too, unless `lossy` asks for what Kafka prints
-    and nothing else. The result holds dicts, lists, str, int, float, bool and None. Raises UnsupportedVersion, or an
-    EncodeError with the path of a field that the version cannot carry.
+    The bytes of `records` fields and unknown tagged fields are included, unless `lossy` requests exactly Kafka's form.
+    The result consists of dicts, lists, str, int, float, bool and None. Raises UnsupportedVersion, or an EncodeError
+    with the path of a field that the version cannot contain.
     """
     check_version(schema, version)
     try:
@@ -49,11 +50,11 @@ def to_json(schema: MessageSchema, value: Any, version: int, *, lossy: bool = Fa
 
 
 def from_json(schema: MessageSchema, data: Any, version: int, classes: Mapping[str, Any] | None = None) -> Any:
-    """The message in `data`, in the form `walker.decode` gives (`classes` is the same mapping as there).
+    """The message in `data`, in the form that `walker.decode` returns (`classes` is the same mapping as there).
 
-    An untagged field of the version must be there; tagged fields, fields of other versions and, if the version has
-    them, `unknown_tagged_fields` may be. Raises UnsupportedVersion, or JsonError with the path in JSON names, for a key
-    that is not a field too.
+    Untagged fields of the version are required. Tagged fields, fields of other versions and, if the version has them,
+    `unknown_tagged_fields` are optional. Raises UnsupportedVersion, or JsonError with the path in JSON names, also for
+    a key that is not a field.
     """
     check_version(schema, version)
     try:
@@ -255,7 +256,7 @@ def _parse_primitive(base: str, data: Any) -> Any:
 
 
 def _parse_unknown_tags(data: Any) -> tuple[tuple[int, bytes], ...]:
-    """Tags are taken in any order, as a lenient reader takes them; `encode` checks the order."""
+    """Read unknown tags in any order, like a lenient reader; `encode` checks the order."""
     try:
         if not isinstance(data, list | tuple):
             raise _JsonFailure(f"is {_describe(data)}, expected an array")

@@ -1,4 +1,6 @@
-"""JSON as Kafka's tools print it: no blanks, non-ASCII as it is, control characters in upper-case hex."""
+"""JSON in the form of Kafka's tools: no blanks, non-ASCII characters unchanged, control characters in
+upper-case hex.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,14 @@ _ESCAPES: Final = re.compile(r"\\\\|\\u[0-9a-f]{4}")
 
 
 def json_text(value: Any) -> str:
-    """One line of JSON, character for character what Jackson prints for the same tree."""
+    """One line of JSON, character for character the same as Jackson prints for this tree."""
     text = _encode(value)
     return _ESCAPES.sub(_upper, text) if "\\u" in text else text
 
 
 def json_lines(out: TextIO) -> Callable[[Any], str]:
-    """A function that turns a value into a line for `out`, including the line end. For a terminal, it escapes
-    unprintable characters."""
+    """A function that turns a value into a line for `out`, including the line end. If `out` is a terminal, unprintable
+    characters are escaped."""
     if out.isatty():
         return lambda value: f"{json_printable(json_text(value))}\n"
     return lambda value: f"{json_text(value)}\n"

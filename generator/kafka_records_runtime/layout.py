@@ -1,10 +1,10 @@
 """The wire layout of a message: the bytes of one of its versions, in order.
 
-`struct_layouts` alone derives it, from the compact schema and once per version. The schema walker, the generator's
-readers, writers and pages, the JSON conversion and the columns all work from the values defined here. Two
-versions look the same on the wire exactly when their layouts are equal.
+Only `struct_layouts` derives it, from the compact schema and once per version. The schema walker, the generator's
+readers, writers and pages, the JSON conversion and the columns all use the objects defined here. Two versions have the
+same wire format exactly if their layouts are equal.
 
-Nothing here touches bytes.
+Nothing here reads or writes bytes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchem
 from kafka_records_runtime.wire import FIXED_SIZES
 
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
-"""The member of a struct that keeps tags its schema does not define: a tuple of (tag, bytes), in wire
-order."""
+"""The member of a struct that keeps tags which its schema does not define: a tuple of (tag, bytes), in wire order."""
 
 UVARINT: Final = "uvarint"
 """The length type of compact values and of values in a tag: an unsigned varint."""
@@ -53,7 +52,9 @@ class FixedValue:
 
 @dataclass(frozen=True)
 class SizedValue:
-    """A string, bytes or records: a length, and that many bytes. The length of null is -1, of a compact one 0."""
+    """A string, bytes or records: a length, and that many bytes. Null has the length -1, or 0 if the length is
+    compact.
+    """
 
     type: str
     length: str
@@ -72,7 +73,7 @@ class SizedValue:
 
 @dataclass(frozen=True)
 class ArrayValue:
-    """A count, and that many elements, which are never null. The count of null is -1, of a compact one 0."""
+    """A count, and that many elements, which are never null. Null has the count -1, or 0 if the count is compact."""
 
     count: str
     element: Value
@@ -121,7 +122,7 @@ Value: TypeAlias = FixedValue | SizedValue | ArrayValue | StructValue
 
 @dataclass(frozen=True)
 class FieldLayout:
-    """A field of a struct in one version. `value` is None if the version does not have it."""
+    """A field of a struct in one version. `value` is None if the version does not have the field."""
 
     field: FieldSchema
     value: Value | None
@@ -137,7 +138,7 @@ class FieldLayout:
 
     @property
     def compact(self) -> bool:
-        """Whether the length or count of the field is a compact one."""
+        """Whether the length or count of the field is compact."""
         return self.value is not None and self.value.head == UVARINT
 
 
@@ -151,10 +152,10 @@ class Member:
 
 @dataclass(frozen=True)
 class TagsLayout:
-    """What ends a struct of a flexible version: a count, and for each tagged field its tag, its size and its value.
+    """The end of a struct of a flexible version: a count, and for each tagged field its tag, its size and its value.
 
-    `known` holds the fields that may be there, by ascending tag. `misplaced` holds the fields with a tag that may not
-    be there, because the version lacks the field or has it before the section.
+    `known` are the fields that may occur here, by ascending tag. `misplaced` are the fields whose tag may not occur
+    here, because the version lacks the field or has it before the section.
     """
 
     known: tuple[Member, ...]
@@ -165,8 +166,8 @@ class TagsLayout:
 
 @dataclass(frozen=True)
 class FixedRun:
-    """Adjacent members of fixed width, and what follows them: a member of another kind, the tagged fields,
-    or nothing more."""
+    """Adjacent members of fixed width, and what follows them: a member of another kind, the tagged fields, or
+    nothing."""
 
     fixed: tuple[Member, ...]
     behind: Member | TagsLayout | None
@@ -174,7 +175,9 @@ class FixedRun:
 
 @dataclass(frozen=True)
 class StructLayout:
-    """A struct, or the body of a message, in the versions that lay it out alike. `fields` are in declared order."""
+    """A struct, or the body of a message, in the versions with the same layout of it. `fields` are in declared
+    order.
+    """
 
     name: str
     fields: tuple[FieldLayout, ...]
@@ -224,7 +227,7 @@ class StructLayout:
 
     @cached_property
     def smallest(self) -> int:
-        """The fewest bytes that the struct can have."""
+        """The smallest possible size of the struct in bytes."""
         return int(self.is_flexible) + sum(member.value.smallest for member in self.body)
 
 
@@ -232,15 +235,15 @@ class StructLayout:
 
 
 def struct_layouts(schema: MessageSchema, version: int) -> Mapping[str, StructLayout]:
-    """The layout of every struct of a message, its body included, by the name of the spec.
+    """The layout of every struct of a message, including its body, by the name in the spec.
 
-    The version must be one the message has. Equal layouts of several versions are one object.
+    The version must be one that the message has. Equal layouts of several versions are the same object.
     """
     return plan(schema, ("layouts", version), lambda: _Derivation(schema, version).all())
 
 
 def message_layout(schema: MessageSchema, version: int) -> StructLayout:
-    """The layout of the body of a message. The version must be one it has."""
+    """The layout of the body of a message. The version must be one that the message has."""
     return struct_layouts(schema, version)[schema.root.name]
 
 
@@ -260,7 +263,7 @@ class _Derivation:
             fields = tuple(self._field(field) for field in struct.fields)
             made = StructLayout(struct.name, fields, self._schema.is_flexible(self._version))
             known = self._of_other_versions.setdefault(struct.name, [])
-            # Nested structs are shared already, so this compares only one level.
+            # Nested structs are already shared, so only one level has to be compared.
             equal = next((other for other in known if other == made), None)
             if equal is None:
                 known.append(made)
@@ -281,7 +284,7 @@ class _Derivation:
         return FieldLayout(field, value, tagged)
 
     def _single(self, field: FieldSchema, compact: bool, nullable: bool = False, tagged: bool = False) -> Value:
-        """The field or, of an array, an element."""
+        """The layout of the field or, for an array, of an element."""
         base = field.base
         if field.is_struct:
             marker = UVARINT if tagged else "int8"
@@ -300,7 +303,7 @@ def versions_of(schema: MessageSchema) -> range:
 
 
 def check_version(schema: MessageSchema, version: int) -> None:
-    """Raise UnsupportedVersion unless the message has `version`, TypeError unless that is an int."""
+    """Raise UnsupportedVersion unless the message has `version`, and TypeError unless it is an int."""
     if not isinstance(version, int):
         raise TypeError(f"a version must be an int, not {type(version).__name__}")
     if not covers(schema.versions, version):

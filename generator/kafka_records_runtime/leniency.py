@@ -1,7 +1,7 @@
-"""What Kafka accepts and the strict decoder refuses, by name.
+"""Names of the cases that Kafka accepts and the strict decoder rejects.
 
-A lenient decode takes all of these as Kafka does. Each time it meets one, it appends the name to the list it was given.
-Strict and lenient agree on every message that Kafka itself writes.
+A lenient decoder accepts all of them as Kafka does. Each time it meets one, it appends the name to the list it was
+given. Strict and lenient decoders agree on every message that Kafka itself writes.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ class Leniency(StrEnum):
     """The rules in which the strict decoder is stricter than Kafka's generated classes."""
 
     INVALID_UTF8 = "invalid_utf8"
-    """Malformed UTF-8 reads as U+FFFD, one for each malformed sequence as Java counts them."""
+    """Malformed UTF-8 is read as U+FFFD, one for each malformed sequence as Java counts them."""
 
     NEGATIVE_LENGTH = "negative_length"
-    """Any negative length or count reads as null; strictly, only -1 does."""
+    """Any negative length or count is read as null. (A strict decoder accepts only -1.)"""
 
     VARINT_BITS = "varint_bits"
     """Bits above the 32 of an unsigned varint are dropped."""
 
     STRUCT_MARKER = "struct_marker"
-    """Every negative marker of a nullable struct means null, every other one that a struct follows. In a tag, zero
+    """Every negative marker of a nullable struct means null, every other marker that a struct follows. In a tag, zero
     means null as well."""
 
     TAG_SIZE = "tag_size"
@@ -35,10 +35,11 @@ class Leniency(StrEnum):
     """Tags are in any order."""
 
     TAG_NUMBER = "tag_number"
-    """An unknown tag has a number that cannot be written again: 2147483647, or one that reads as negative."""
+    """An unknown tag has a number that cannot be written again: 2147483647, or one that is read as negative."""
 
     TAG_COUNT = "tag_count"
-    """A count of tags above 2147483647 is negative to Kafka, which reads no tags then; what follows stays unread."""
+    """A count of tags above 2147483647 is negative in Kafka, which then reads no tags; the bytes after it stay
+    unread."""
 
     TRAILING_BYTES = "trailing_bytes"
     """Bytes after the end of the message are ignored."""

@@ -1,4 +1,4 @@
-"""Enumerations that a newer Kafka may extend."""
+"""Enumerations that newer Kafka releases may extend."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Self
 
 
 class OpenIntEnum(IntEnum):
-    """An IntEnum that keeps unknown numbers: making one of any integer never fails.
+    """An IntEnum that keeps unknown numbers: it can be created from any integer.
 
-    A number that has no name becomes a member of its own, called UNKNOWN_ and the number. It equals that number, counts
-    as the same key in a dict and is not `is_known`. It is recreated each time: compare it by `==`, not by `is`.
+    A number that has no name becomes a new member, called UNKNOWN_ and the number. It equals that number, is the same
+    key in a dict, and its `is_known` is False. It is a new object each time: compare it with `==`, not with `is`.
     """
 
     @property
@@ -20,7 +20,9 @@ class OpenIntEnum(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name as Kafka's tools print it, `PrepareCommit` for PREPARE_COMMIT; of an unknown number, the number."""
+        """The name in the form of Kafka's tools, `PrepareCommit` for PREPARE_COMMIT; for an unknown number, the
+        number.
+        """
         return "".join(word.capitalize() for word in self.name.split("_")) if self.is_known else str(self.value)
 
     @classmethod

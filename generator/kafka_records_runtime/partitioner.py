@@ -1,9 +1,8 @@
-"""The partition of its topic that a coordinator key belongs to, which also decides which broker coordinates it.
+"""Computes the partition of a coordinator key in its topic, which also decides which broker coordinates it.
 
-The key of a group is its id, of a transaction the transactional id, of a share partition `share_partition_key`. Kafka
-takes Java's hash of that text, without its sign, modulo the number of partitions: `GroupCoordinatorService`,
-`TransactionStateManager` and `ShareCoordinatorService`, each in its method `partitionFor`, and
-`org.apache.kafka.common.utils.Utils.abs`.
+The key is a group id, a transactional id or, for a share partition, `share_partition_key`. Kafka takes Java's hash of
+that text, without its sign, modulo the number of partitions: `GroupCoordinatorService`, `TransactionStateManager` and
+`ShareCoordinatorService`, each in its method `partitionFor`, and `org.apache.kafka.common.utils.Utils.abs`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _MINIMUM: Final = -(2**31)
 
 
 def java_hash(text: str) -> int:
-    """`String.hashCode` of Java, a signed 32-bit number.
+    """Java's `String.hashCode`, a signed 32-bit number.
 
     It is computed over UTF-16 units: a character beyond U+FFFF counts as two. Lone surrogates count as themselves.
     """
@@ -29,10 +28,10 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partitions: int) -> int:
-    """The partition, counted from 0, that holds the records of `key` in a topic with that many partitions.
+    """The partition, counted from 0, that contains the records of `key` in a topic with that many partitions.
 
-    `key` is a group id, a transactional id or a `share_partition_key`. Raises ValueError for less than one
-    partition. The smallest hash has no positive counterpart in 32 bits; Kafka takes 0 for it.
+    `key` is a group id, a transactional id or a `share_partition_key`. Raises ValueError for fewer than one partition.
+    The smallest hash has no positive counterpart in 32 bits, and counts as 0 in Kafka.
     """
     if partitions < 1:
         raise ValueError(f"a topic has at least one partition, got {partitions}")
@@ -41,8 +40,8 @@ def partition_for(key: str, partitions: int) -> int:
 
 
 def share_partition_key(group_id: str, topic_id: Uuid, partition: int) -> str:
-    """The key of a share partition: group, topic id in Kafka's base64 and partition, with colons between.
+    """The key of a share partition: group, topic id in Kafka's base64 and partition, separated by colons.
 
-    FindCoordinator takes it for key type 2 (KIP-932; `org.apache.kafka.server.share.SharePartitionKey`).
+    FindCoordinator expects it for key type 2 (KIP-932; `org.apache.kafka.server.share.SharePartitionKey`).
     """
     return f"{group_id}:{uuid_text(topic_id)}:{partition}"

@@ -1,7 +1,7 @@
-"""Text from files, made safe for a terminal.
+"""Makes text from files safe for a terminal.
 
 File names, group ids and metadata may contain any characters: line breaks that end a line too early, escape sequences
-that a terminal obeys, marks that turn the direction of the text that follows them, bytes that are not UTF-8.
+that a terminal obeys, marks that change the direction of the text after them, bytes that are not UTF-8.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ _TWO_UNITS = 0x10000
 _MOST_NAMED = 3
 
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and a symbol that show nothing: fillers of Hangul, and the Braille pattern without dots."""
+"""Letters and a symbol that are invisible: fillers of Hangul, and the Braille pattern without dots."""
 
 
 def printable(text: str) -> str:
     r"""`text` with every unprintable character as a Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`.
 
-    `str.isprintable` decides: letters, digits, marks and symbols of every script stay as they are, and so does the
-    blank. Letters and symbols that show nothing are escaped too, because a name of these would look empty.
+    `str.isprintable` decides: letters, digits, marks and symbols of every script stay unchanged, and so does the blank.
+    Invisible letters and symbols are escaped too, because a name made of them would look empty.
     """
     return text if _is_printable(text) else "".join(map(_escaped, text))
 
 
 def some_names(names: Sequence[str]) -> str:
-    """The first names, made safe for a terminal, and how many others there are: `a, b, c and 57 more`."""
+    """The first names, made safe for a terminal, and the number of other names: `a, b, c and 57 more`."""
     first = ", ".join(map(printable, names[:_MOST_NAMED]))
     return first if len(names) <= _MOST_NAMED else f"{first} and {len(names) - _MOST_NAMED} more"
 
@@ -39,9 +39,10 @@ def _escaped(character: str) -> str:
 
 
 def json_printable(text: str) -> str:
-    r"""The same JSON in printable characters; all others become `\uXXXX`. There are no line breaks between its tokens.
+    r"""The same JSON in printable characters; all others become `\uXXXX`.
 
-    So such characters are inside of texts only, where the escape means the same.
+    The JSON must have no line breaks between its tokens. Then such characters occur only inside texts, where the escape
+    means the same.
     """
     return text if _is_printable(text) else "".join(map(_json_escaped, text))
 

@@ -1,8 +1,8 @@
-"""Readers: from a schema and a version to a function that reads the message.
+"""Builds a function that reads a message, from its schema and a version.
 
-Readers are built once per schema and version, and kept. The reader of a field is a closure over all that the version
-fixes, so a row costs one call per field, and nothing is looked up again. Readers that are built with `recording` also
-leave a step for everything they read. Nothing else distinguishes walking from decoding.
+Readers are built once per schema and version, and cached. The reader of a field is a closure over everything that the
+version determines, so a row costs one call per field, and nothing is looked up again. Readers that are built with
+`recording` also record a step for everything they read. This is the only difference between walking and decoding.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ _LENGTHS: Final[dict[str, Reader[int]]] = {
     "int32": wire.read_length32,
     UVARINT: wire.read_compact_length,
 }
-"""Lengths and counts, -1 for null, by the type that the layout names."""
+"""Readers of lengths and counts (-1 for null), by the type that the layout names."""
 
 _MARKERS: Final[dict[str, tuple[Reader[int], str, int]]] = {
     "int8": (wire.read_int8, "marker", -1),
     UVARINT: (wire.read_uvarint, "tag marker", 0),
 }
-"""By the type of the marker before a struct that may be null: its reader, its name in steps, its value for null."""
+"""For each type of the marker before a nullable struct: its reader, its name in steps, and its value for null."""
 
 _SMALLEST_TAG: Final = 2
-"""Bytes of a tagged field with an empty payload: its tag and its size."""
+"""The size in bytes of a tagged field with an empty payload: its tag and its size field."""
 
 
 def message_reader(schema: MessageSchema, version: int, *, recording: bool = False) -> Reader[Any]:
-    """The reader of a whole message. The version must be one the message has."""
+    """The reader of a whole message. The version must be one that the message has."""
     kind = "walk" if recording else "read"
     return plan(schema, (kind, version), lambda: _Builder(schema, recording).struct(message_layout(schema, version)))
 
@@ -228,7 +228,7 @@ class _Builder:
 
 
 def _defaults(schema: MessageSchema, name: str) -> tuple[dict[str, Any], tuple[Any, ...]]:
-    """The members of a struct at their defaults, and the fields whose default has to be recreated each time."""
+    """The members of a struct with their defaults, and the fields whose default must be created each time."""
     fields = schema.struct(name).fields
     blank = {field.name: None if field.default is EMPTY_STRUCT else field.default for field in fields}
     if schema.flexible is not None:
@@ -272,7 +272,7 @@ def _elements(count: Reader[int], element: Reader[Any], smallest: int, nullable:
 
 
 def _integers(count: Reader[int], code: str, size: int, nullable: bool) -> Reader[Any]:
-    """`_elements` for integers. One call reads all of them: once the count is checked, nothing can fail."""
+    """Like `_elements`, for integers. One call reads all of them: after the count is checked, nothing can fail."""
 
     def read(cursor: ByteCursor) -> Any:
         start = cursor.pos
@@ -288,7 +288,9 @@ def _integers(count: Reader[int], code: str, size: int, nullable: bool) -> Reade
 
 
 def _optional(marker: Reader[int], reader: Reader[Any], null: int) -> Reader[Any]:
-    """A nullable struct: a marker (int8 -1 or 1; in a tag, uvarint 0 or 1) and, unless null, the struct."""
+    """The reader of a nullable struct: a marker (int8 -1 or 1; in a tag, uvarint 0 or 1) and, unless null, the
+    struct.
+    """
 
     def read(cursor: ByteCursor) -> Any:
         start = cursor.pos
@@ -332,7 +334,7 @@ def _tag_count(cursor: ByteCursor, read_count: Reader[int]) -> int:
 
 
 def _tag_number(cursor: ByteCursor, start: int, tag: int) -> int:
-    """The number of an unknown tag, as the int that Java keeps."""
+    """The number of an unknown tag, as a Java int."""
     if tag > wire.MAX_TAG:
         fault = f"the largest that can be written is {wire.MAX_TAG}"
         cursor.concede(Leniency.TAG_NUMBER, InvalidTag, start, tag, fault)

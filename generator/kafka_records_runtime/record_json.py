@@ -1,9 +1,10 @@
-"""Records as JSON: the form of Kafka's console formatters, with the bytes of what they leave out.
+"""Records as JSON, in the form of Kafka's console formatters, but with the bytes that these leave out.
 
-Those formatters (`CoordinatorRecordMessageFormatter`) print nothing for a record of an unknown type or value version.
-Here, and in the lines of `kafka-records dump`, such a key or value is shown in hex: `{"type": 9, "hex": "0009..."}`.
+The formatters (`CoordinatorRecordMessageFormatter`) print nothing for a record of an unknown type or value version.
+Here, and in the output of `kafka-records dump`, such a key or value is shown in hex: `{"type": 9, "hex": "0009..."}`.
 
-A record of metadata framing has a null key, and its value has the type: `{"type": 2, "version": 0, "data": {...}}`.
+A record of metadata framing has a null key, and its value contains the type: `{"type": 2, "version": 0, "data":
+{...}}`.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ from kafka_records_runtime.records import (
 K = TypeVar("K", bound=KnownRecord)
 
 _NUMBERS: Final = {"key": "type", "value": "version"}
-"""What the number is called that a key or value starts with."""
+"""The names of the numbers that a key and a value start with."""
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def key_in_hex(key: bytes) -> dict[str, Any]:
-    """A key that is shown as bytes. `type` is null if it has too few bytes."""
+    """A key that is shown as bytes. `type` is null if the key has too few bytes."""
     return {"type": prefix_of(key), "hex": key.hex()}
 
 
 def value_in_hex(value: bytes, framing: Framing = COORDINATOR) -> dict[str, Any]:
-    """A value that is shown as bytes. Numbers are null if the bytes are too few."""
+    """A value that is shown as bytes. Numbers are null if there are too few bytes."""
     if framing == METADATA:
         number, version = numbers_of_frame(value)
         return {"type": number, "version": version, "hex": value.hex()}
@@ -91,7 +92,7 @@ def _key(record: Any) -> dict[str, Any] | None:
 
 
 def from_json(data: Any, types: Mapping[int, Any], retired: Mapping[int, str], framing: Framing = COORDINATOR) -> Any:
-    """The record in `data`, of one of the `types` (`CodecRecordType`) or an unknown one. Raises JsonError."""
+    """The record in `data`, of one of the `types` (`CodecRecordType`) or of an unknown one. Raises JsonError."""
     members = _members(data, "", ("key", "value"), ("raw",))
     if "raw" in members:
         return _from_raw(members, types, retired, framing)
@@ -133,7 +134,7 @@ def _from_metadata(members: Mapping[str, Any], types: Mapping[int, Any], retired
 
 
 def _message(cls: Any, value: Any, version: int, names: tuple[str, ...]) -> Any:
-    """The message of a record of the class `cls` in `value`, which has the members `names`."""
+    """The message in `value` for a record of the class `cls`; `value` must have the members `names`."""
     known = cls.VALUE_CLASS.VERSIONS
     if version not in known:
         raise _wrong(
@@ -144,7 +145,7 @@ def _message(cls: Any, value: Any, version: int, names: tuple[str, ...]) -> Any:
 
 
 def known_from_json(cls: type[K], data: Any) -> K:
-    """The record of the type `cls` in `data`. Raises JsonError."""
+    """The record of type `cls` in `data`. Raises JsonError."""
     members = _members(data, "", ("key", "value"), ("raw",))
     framing: Framing = METADATA if cls.KEY_CLASS is None else COORDINATOR
     part = "value" if framing == METADATA else "key"
@@ -170,7 +171,7 @@ def _from_raw(
 
 
 def _members(data: Any, path: str, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> Mapping[str, Any]:
-    """`data`, an object that has the members `needed` and no others than these and the `optional` ones."""
+    """Check that `data` is an object with the members `needed`, and with no others except those in `optional`."""
     if not isinstance(data, Mapping):
         raise _wrong(path, f"is of type {type(data).__name__}, expected an object")
     for name in needed:
@@ -183,7 +184,7 @@ def _members(data: Any, path: str, needed: tuple[str, ...], optional: tuple[str,
 
 
 def _number(part: str, data: Any, name: str = "") -> int:
-    """The number of a key or value, which is an object with it and `data` or `hex`."""
+    """The number in a key or value, which is an object with that number and `data` or `hex`."""
     name = name or _NUMBERS[part]
     if not isinstance(data, Mapping):
         raise _wrong(part, f"is of type {type(data).__name__}, expected an object")

@@ -1,4 +1,4 @@
-"""Reading the bytes of a key and a value into a record of `records`, by generated classes or by schemas.
+"""Turns the bytes of a key and a value into a record of `records`, with generated classes or with schemas.
 
 The rules are those of `framing`. Spark workers, which need no records, import that module without msgspec.
 """
@@ -42,7 +42,7 @@ R = TypeVar("R", covariant=True)
 
 
 class RecordType(Protocol[R]):
-    """Reads the records of one type, by generated classes or by schemas."""
+    """Reads the records of one type, with generated classes or with schemas."""
 
     @property
     def name(self) -> str: ...
@@ -70,11 +70,11 @@ def read_record(
     retired: Mapping[int, str] = MappingProxyType({}),
     framing: Framing = COORDINATOR,
 ) -> R | UnknownVersionRecord[Any] | UnknownTypeRecord | UnknownApiKeyRecord:
-    """Decode one record with the readers in `types`; `retired` has names for types that are gone.
+    """Decode one record with the readers in `types`. `retired` contains the names of types that Kafka no longer uses.
 
-    Raises a FramingError for bytes that do not begin as `framing` says, and the DecodeError of the message for bytes
-    that do not parse. Unknown types and versions raise nothing; a record of an unknown version or, in metadata framing,
-    of an unknown type has an `error`.
+    Raises a FramingError for bytes that do not begin as `framing` requires, and the DecodeError of the message for
+    bytes that do not parse. Unknown types and versions raise nothing; a record of an unknown version or, in metadata
+    framing, of an unknown type has an `error`.
     """
     if framing != COORDINATOR:
         return _read_metadata_record(types, key, value, retired)
@@ -138,20 +138,20 @@ def _read_metadata_record(
 
 
 class PlainRecordType(SchemaRecordType):
-    """Reads records into plain values with only their schemas."""
+    """Reads records as plain values, with only their schemas."""
 
     def record(self, key: Any, value: Any, **others: Any) -> PlainRecord:
         return PlainRecord(key, value, self.schema.type, self.name, **others)
 
 
 def schema_record_types(schemas: Mapping[int, RecordSchema]) -> dict[int, PlainRecordType]:
-    """Readers into plain values for the `RECORDS` of a generated `schemas.<folder>` module."""
+    """Readers of plain values for the `RECORDS` of a generated `schemas.<folder>` module."""
     return {number: PlainRecordType(schema) for number, schema in schemas.items()}
 
 
 class CodecRecordType:
-    """Reads records into the generated class `record_class` of `module`, which it imports when it reads the first such
-    record."""
+    """Reads records as the generated class `record_class` of `module`, which is imported when the first such record is
+    read."""
 
     def __init__(self, module: str, record_class: str) -> None:
         self._module = module

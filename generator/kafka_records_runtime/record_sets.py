@@ -27,7 +27,7 @@ R = TypeVar("R")
 class RecordSet(Generic[R]):
     """The record types of one topic, for the functions of its generated package; `R` is the union of their classes.
 
-    `retired` has the names of types that are known to be gone.
+    `retired` contains the names of types that Kafka no longer uses.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class RecordSet(Generic[R]):
         self.framing: Framing = framing
 
     def record_class(self, package: str, name: str) -> type[KnownRecord]:
-        """The class of records that is called `name`, for `__getattr__` of `package`."""
+        """The class of records with the name `name`, for `__getattr__` of `package`."""
         for kind in self.types.values():
             if kind.class_name == name:
                 return kind.record
@@ -52,13 +52,13 @@ class RecordSet(Generic[R]):
         return cast(R, read_record(self.types, key, value, self.retired, self.framing))
 
     def from_json(self, data: Mapping[str, Any]) -> R:
-        """The record in `data`, which is in the form that `to_json` of a record gives. Raises JsonError."""
+        """The record in `data`, which must be in the form of a record's `to_json`. Raises JsonError."""
         from kafka_records_runtime import record_json
 
         return cast(R, record_json.from_json(data, self.types, self.retired, self.framing))
 
     def encode_metadata(self, key: None, value: Any, value_version: int | None) -> tuple[None, bytes]:
-        """Frame `value`, for metadata framing. It leaves `bytes` as they are."""
+        """The bytes of a metadata record. A `value` of type `bytes` is kept unchanged."""
         if key is not None:
             raise WrongType("record", None, "key", "None, because metadata records have no key", type(key).__name__)
         if isinstance(value, bytes):
@@ -74,7 +74,9 @@ class RecordSet(Generic[R]):
         return None, in_frame(cast(int, number), version, value.encode(version))
 
     def encode(self, key: Any, value: Any, value_version: int | None) -> tuple[bytes, bytes | None]:
-        """Frame `key` and `value`. It leaves `bytes` as they are; a `value` of None is a tombstone."""
+        """The bytes of `key` and `value`. Arguments of type `bytes` are kept unchanged; if `value` is None, the record
+        is a tombstone.
+        """
         if isinstance(key, bytes):
             if value is not None and not isinstance(value, bytes):
                 raise WrongType(
@@ -100,7 +102,7 @@ class RecordSet(Generic[R]):
 
 
 def _check_framed(name: str, value: bytes | None, version: int | None) -> None:
-    """Refuse a version for a tombstone, which has none, and for bytes that start with another one."""
+    """Reject a version for a tombstone, which has none, and for bytes that start with another version."""
     if version is None:
         return
     if value is None:
@@ -114,7 +116,7 @@ def _check_same(name: str, version: int, found: int) -> None:
 
 
 def _checked_version(kind: CodecRecordType, given: int | None) -> int:
-    """The version to write, the highest unless one is `given`."""
+    """The version to write: `given`, or the highest if that is None."""
     version = kind.value_versions[-1] if given is None else given
     if not isinstance(version, int):
         raise TypeError(f"a version must be an int, not {type(version).__name__}")

@@ -1,10 +1,9 @@
-"""Decoded records: what `decode_record` of a topic's package returns.
+"""Decoded records: the results of `decode_record` of a topic's package.
 
-A record of a known type is an instance of its generated class, such as `OffsetCommit`, which derives from
-`KnownRecord`. Other classes are for what this build does not know: `UnknownTypeRecord` (of metadata framing
-`UnknownApiKeyRecord`) and `UnknownVersionRecord`.
-Records that were read by schemas alone, without generated classes, are `PlainRecord`s. All of them are immutable, and
-patterns such as `case OffsetCommit(key, value)` match them.
+A record of a known type is an instance of its generated class, such as `OffsetCommit`, which is a subclass of
+`KnownRecord`. Records that this build does not know have other classes: `UnknownTypeRecord` (in metadata framing
+`UnknownApiKeyRecord`) and `UnknownVersionRecord`. Records that were read with schemas only, without generated classes,
+are `PlainRecord`s. All of them are immutable, and patterns such as `case OffsetCommit(key, value)` match them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ K = TypeVar("K")
 
 
 def _json_form() -> Any:
-    """The module `record_json`, which reads records and so imports this one: nothing of it is needed before a call."""
+    """The module `record_json`. It is imported here because it imports this module, and only calls need it."""
     return import_module("kafka_records_runtime.record_json")
 
 
@@ -59,12 +58,12 @@ class AnyRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True, repr_omit_d
 
     @property
     def is_known_type(self) -> bool:
-        """False for an `UnknownTypeRecord`."""
+        """Whether the type is known: False for an `UnknownTypeRecord`."""
         return True
 
     @property
     def is_known_version(self) -> bool:
-        """False for an `UnknownVersionRecord`."""
+        """Whether the version is known: False for an `UnknownVersionRecord`."""
         return True
 
     @property
@@ -80,18 +79,18 @@ class JsonRecord(AnyRecord, frozen=True, gc=False):
         """This record as Python objects, in the form that Kafka's console formatters print.
 
         `{"key": {"type": 1, "data": {...}}, "value": {"version": 3, "data": {...}}}`, with null as the value of a
-        tombstone and `{"version": 5, "hex": "..."}` where this build has no such type or version. The members `data`
-        are what `to_json` of the key and the value gives. A record with bytes left or leniencies also has its bytes:
-        `"raw": {"key": "...", "value": "..."}`, in hex. Nothing is lost: `record_from_json` of the topic's package
-        reads it. Without a `value_version`, the value is shown at the highest version. In a record of metadata framing
-        `key` is null and the value has the type: `{"type": 2, "version": 0, "data": {...}}`. Raises an EncodeError for
-        a key or a value that its version cannot carry.
+        tombstone and `{"version": 5, "hex": "..."}` if this build does not know the type or version. The members `data`
+        are the results of `to_json` of the key and the value. A record with bytes left or leniencies also has its
+        bytes: `"raw": {"key": "...", "value": "..."}`, in hex. Nothing is lost: `record_from_json` of the topic's
+        package reads the result. Without a `value_version`, the value is shown in the highest version. In a record of
+        metadata framing `key` is null and the value contains the type: `{"type": 2, "version": 0, "data": {...}}`.
+        Raises an EncodeError for a key or a value that its version cannot contain.
         """
         return cast("dict[str, Any]", _json_form().to_json(self))
 
 
 class KnownRecord(JsonRecord, frozen=True, gc=False):
-    """What the generated record classes have in common: `key`, a message, and `value`, a message or None."""
+    """The common base of the generated record classes: `key` is a message, and `value` is a message or None."""
 
     record_type: ClassVar[int]
     """The number that the keys of such records start with or, in metadata framing, the api key in their values."""
@@ -104,10 +103,10 @@ class KnownRecord(JsonRecord, frozen=True, gc=False):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read the form that `to_json` gives. Raises JsonError for data in another form or of another record type.
+        """Read the form that `to_json` returns. Raises JsonError for data in another form or of another record type.
 
-        It also raises JsonError for a value version that this build does not know: `record_from_json` of the topic's
-        package takes such records.
+        It also raises JsonError for a value version that this build does not know; `record_from_json` of the topic's
+        package accepts such records.
         """
         return cast(Self, _json_form().known_from_json(cls, data))
 
@@ -115,9 +114,9 @@ class KnownRecord(JsonRecord, frozen=True, gc=False):
 class UnknownVersionRecord(JsonRecord, Generic[K], frozen=True, gc=False):
     """A record whose value has a version that this build does not know, for example one of a newer Kafka.
 
-    `key` is typed; `value` holds all bytes of the value, which start with `value_version`. Kafka's brokers stop loading
-    a partition at such a record, so `error` says what the column `error` of Spark and `kafka-records dump` say about
-    it.
+    `key` is typed; `value` is all bytes of the value, which start with `value_version`. Kafka's brokers stop loading a
+    partition at such a record, so it has an `error`, with the same text as in the column `error` of Spark and in
+    `kafka-records dump`.
     """
 
     key: K
@@ -132,7 +131,7 @@ class UnknownVersionRecord(JsonRecord, Generic[K], frozen=True, gc=False):
 
     @property
     def is_known_version(self) -> bool:
-        """False: `value` is bytes."""
+        """Always False: `value` is bytes."""
         return False
 
     @property
@@ -144,7 +143,7 @@ class UnknownVersionRecord(JsonRecord, Generic[K], frozen=True, gc=False):
 class UnknownTypeRecord(JsonRecord, frozen=True, gc=False):
     """A record of a type that this build does not know, or of a retired one.
 
-    `key` and `value` hold all their bytes, `value` is None for a tombstone. `name` is None unless the type is retired.
+    `key` and `value` are all their bytes; `value` is None for a tombstone. `name` is None unless the type is retired.
     """
 
     key: bytes
@@ -154,15 +153,15 @@ class UnknownTypeRecord(JsonRecord, frozen=True, gc=False):
 
     @property
     def is_known_type(self) -> bool:
-        """False: `key` and `value` are bytes."""
+        """Always False: `key` and `value` are bytes."""
         return False
 
 
 class UnknownApiKeyRecord(JsonRecord, frozen=True, gc=False):
-    """A record of metadata framing whose api key (`record_type`) this build does not know, or of a retired one.
+    """A record of metadata framing whose api key (`record_type`) is unknown to this build or retired.
 
-    `value` holds all its bytes. Kafka stops reading at such a record, so `error` says what the column `error` of Spark
-    and `kafka-records dump` say about it. `name` is None unless the api key is retired.
+    `value` is all its bytes. Kafka stops reading at such a record, so it has an `error`, with the same text as in the
+    column `error` of Spark and in `kafka-records dump`. `name` is None unless the api key is retired.
     """
 
     value: bytes
@@ -172,7 +171,7 @@ class UnknownApiKeyRecord(JsonRecord, frozen=True, gc=False):
 
     @property
     def is_known_type(self) -> bool:
-        """False: `value` is bytes."""
+        """Always False: `value` is bytes."""
         return False
 
     @property
@@ -182,7 +181,7 @@ class UnknownApiKeyRecord(JsonRecord, frozen=True, gc=False):
 
 
 class PlainRecord(AnyRecord, frozen=True, gc=False):
-    """A record of a known type whose `key` and `value` are dict trees, read with only schemas (`walker.decode`)."""
+    """A record of a known type whose `key` and `value` are dict trees, read with only its schemas (`walker.decode`)."""
 
     key: dict[str, Any] | None
     value: dict[str, Any] | None

@@ -1,4 +1,4 @@
-"""The Python values that each primitive type accepts; used by encoding and by JSON."""
+"""Checks and converts the Python values that each primitive type accepts; used for encoding and for JSON."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ _FLOAT_LIMIT: Final = 2**1024
 
 
 def wrong_type(expected: str, value: object) -> WriteFailure:
-    """The error for a value that is not of the expected kind."""
+    """The error for a value of the wrong type."""
     if value is None:
         return WriteFailure(NullNotAllowed)
     return WriteFailure(WrongType, expected, type(value).__name__)
 
 
 def as_bool(value: object) -> bool:
-    """A bool. No other type is accepted, not even a number."""
+    """The value as a bool. No other type is accepted, not even a number."""
     if not isinstance(value, bool):
         raise wrong_type("bool", value)
     return value
 
 
 def as_integer(value: object, type: str) -> int:
-    """An int within the range of `type`. A bool counts as 0 or 1, and numpy's integers count too."""
+    """The value as an int within the range of `type`. A bool counts as 0 or 1, and numpy's integers are
+    accepted too.
+    """
     if not isinstance(value, int):  # checked first, because checking a protocol is slow
         if not isinstance(value, SupportsIndex):
             raise wrong_type("int", value)
@@ -40,7 +42,7 @@ def as_integer(value: object, type: str) -> int:
 
 
 def as_float(value: object) -> float:
-    """A float, or an int that is not too large for one."""
+    """The value as a float. An int is accepted if it is not too large."""
     if not isinstance(value, float | int) and not isinstance(value, SupportsFloat | SupportsIndex):
         raise wrong_type("float", value)
     try:
@@ -50,7 +52,7 @@ def as_float(value: object) -> float:
 
 
 def as_uuid(value: object) -> bytes:
-    """A Uuid, 16 bytes, or a UUID of the standard library."""
+    """The 16 bytes of a Uuid, of 16 bytes, or of a UUID of the standard library."""
     if not isinstance(value, bytes):
         raw = standard_uuid_bytes(value)
         if raw is None:
@@ -62,28 +64,28 @@ def as_uuid(value: object) -> bytes:
 
 
 def as_text(value: object) -> str:
-    """A str."""
+    """The value as a str; no other type is accepted."""
     if not isinstance(value, str):
         raise wrong_type("str", value)
     return value
 
 
 def as_raw(value: object) -> bytes:
-    """Bytes. A bytearray is rejected, because its content can change later."""
+    """The value as bytes. A bytearray is rejected, because its content can change later."""
     if not isinstance(value, bytes):
         raise wrong_type("bytes", value)
     return value
 
 
 def as_items(value: object) -> tuple[object, ...] | list[object]:
-    """A tuple or a list."""
+    """The value as a sequence, which must be a tuple or a list."""
     if not isinstance(value, tuple | list):
         raise wrong_type("tuple", value)
     return value
 
 
 def as_tag(value: object, highest: int) -> int:
-    """The number of an unknown tag, 0 to `highest`."""
+    """The value as the number of an unknown tag, 0 to `highest`."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type("int", value)
     if not 0 <= value <= highest <= MAX_INT32:

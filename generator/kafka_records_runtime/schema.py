@@ -1,11 +1,11 @@
-"""The compact description of a message that generated packages carry.
+"""The compact description of a message that generated packages contain.
 
-Generated modules below `schemas` hold one `MessageSchema` per message. The schema walker, the JSON conversion and the
-Spark layer need nothing else. It imports this runtime only, so it works on machines that have neither msgspec nor the
-generator.
+Generated modules below `schemas` contain one `MessageSchema` per message. The schema walker, the JSON conversion and
+the Spark layer need nothing else. The description imports only this runtime, so it works on machines that have neither
+msgspec nor the generator.
 
-Version ranges are `(lowest, highest)` pairs, both inclusive and already clipped to the versions the message
-has; `None` is the empty range.
+Version ranges are `(lowest, highest)` pairs, both inclusive and limited to the versions that the message has; `None` is
+the empty range.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from kafka_records_runtime.framing_names import COORDINATOR, Framing
 from kafka_records_runtime.uuids import ZERO_UUID
 
 FORMAT: Final = 1
-"""Raised whenever the meaning of a generated schema changes, so that an old package fails loudly."""
+"""The number of the schema format. It is increased whenever the meaning of a generated schema changes, so that an old
+package raises an error."""
 
 Range = tuple[int, int] | None
 
 
 class _Marker:
-    """A named constant that stays itself across pickling."""
+    """A named constant that is still the same object after pickling."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -38,10 +39,10 @@ class _Marker:
 
 
 NATURAL: Final = _Marker("NATURAL")
-"""Marks a field whose spec gives no default, so that the default of its type applies."""
+"""Marks a field whose spec contains no default, so that the default of its type applies."""
 
 EMPTY_STRUCT: Final = _Marker("EMPTY_STRUCT")
-"""The default of a struct field: a struct with every member at its own default."""
+"""The default of a struct field: a struct in which every member has its own default."""
 
 _NATURAL_DEFAULTS: Final[dict[str, object]] = {
     "bool": False,
@@ -59,16 +60,16 @@ _NATURAL_DEFAULTS: Final[dict[str, object]] = {
 }
 
 PRIMITIVES: Final = _NATURAL_DEFAULTS.keys()
-"""The primitive types, as specs spell them."""
+"""The primitive types, as named in specs."""
 
 
 def natural_default(type: str) -> object:
-    """The value of a field of `type` (as a spec spells it, `[]` included) whose spec gives no default."""
+    """The default of a field of `type` (as in a spec, including `[]`) whose spec contains no default."""
     return () if type.startswith("[]") else _NATURAL_DEFAULTS.get(type, EMPTY_STRUCT)
 
 
 def covers(versions: Range, version: int) -> bool:
-    """Whether `version` lies inside `versions`."""
+    """Whether `version` is in the range `versions`."""
     return versions is not None and versions[0] <= version <= versions[1]
 
 
@@ -76,10 +77,9 @@ def covers(versions: Range, version: int) -> bool:
 class FieldSchema:
     """One field of a struct.
 
-    `name` is the Python name, `json_name` the one Kafka's JSON converter uses. `type` is spelled as in the
-    spec (`int32`, `string`, `Member`, `[]Member`). `flexible` lists the versions in which a string, bytes,
-    records or array length is a compact one while the field is not tagged; inside a tag everything is
-    compact.
+    `name` is the Python name, `json_name` the name in Kafka's JSON converter. `type` is written as in the spec
+    (`int32`, `string`, `Member`, `[]Member`). `flexible` lists the versions in which the length of a string, bytes,
+    records or array is compact although the field is not tagged; inside a tag everything is compact.
     """
 
     name: str
@@ -108,7 +108,7 @@ class FieldSchema:
 
     @cached_property
     def is_struct(self) -> bool:
-        """Whether `base` names a struct."""
+        """Whether `base` is the name of a struct."""
         return self.base not in PRIMITIVES
 
     @property
@@ -119,8 +119,7 @@ class FieldSchema:
 
 @dataclass(frozen=True)
 class StructSchema:
-    """A struct or the body of a message: its fields in the order of the spec, tagged ones at their declared
-    place."""
+    """A struct or the body of a message: its fields in the order of the spec, tagged ones at their declared place."""
 
     name: str
     fields: tuple[FieldSchema, ...]
@@ -128,9 +127,9 @@ class StructSchema:
 
 @dataclass(frozen=True)
 class MessageSchema:
-    """A message: `structs` holds every struct it uses and, last, the message body itself.
+    """A message: `structs` contains every struct that it uses and, last, the message body itself.
 
-    `notes` are what decode errors about some versions add, as the end of a sentence: `(lowest, highest, text)`.
+    `notes` are remarks that decode errors about some versions append to their text: `(lowest, highest, text)`.
     """
 
     format: int
@@ -141,7 +140,7 @@ class MessageSchema:
     notes: tuple[tuple[int, int, str], ...] = ()
     _by_name: dict[str, StructSchema] = field(init=False, repr=False, compare=False, default_factory=dict)
     plans: dict[tuple[str, int], object] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """What the walker and the JSON conversion have built for a version, kept for the next call; never
+    """The objects that the walker and the JSON conversion have built for a version, cached for the next call; never
     pickled."""
 
     def __post_init__(self) -> None:
@@ -172,7 +171,7 @@ class MessageSchema:
 class RecordSchema:
     """A record type of a topic: its number, its name, and the schemas of key and value.
 
-    `framing` says where the number is and what else comes before the messages (`kafka_records_runtime.framing`). The
+    `framing` says where the number is and what else precedes the messages (`kafka_records_runtime.framing`). The
     records of metadata framing have no key, and `type` is their api key.
     """
 
@@ -191,7 +190,7 @@ class RecordSchema:
 
 
 class RetiredType(NamedTuple):
-    """A record type that no schema describes any more. `why` says in a few words why it is gone."""
+    """A record type that no schema describes any more. `why` says briefly why."""
 
     name: str
     why: str

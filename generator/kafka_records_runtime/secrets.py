@@ -1,7 +1,8 @@
-"""Fields of records that are secrets: code that prints records hides them unless the user asks for them.
+"""Knows which fields of records are secrets. Code that prints records hides them unless the user requests them.
 
 Kafka's own tools hide the keys of SCRAM credentials and the values of sensitive configs (`RecordRedactor`). The id of a
-delegation token is hidden here too: with the secret key of a cluster it is the token.
+delegation token is hidden here too, because together with the secret key of a cluster it is as good a credential as the
+token.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ _VALUE: Final = frozenset({"value"})
 _NONE: Final[frozenset[str]] = frozenset()
 
 MAY_HOLD_SECRETS: Final = frozenset({*_FIELDS, _CONFIG})
-"""The messages that have a field which may be a secret. If one cannot be decoded, any of its bytes may be."""
+"""The messages with a field that may be a secret. If one cannot be decoded, any of its bytes may be secret."""
 
 
 _CONFIG_FIELDS: Final = frozenset({"resourceType", "name", "value"})
 
 
 def may_hold_secrets(message: str, fields: Iterable[str]) -> bool:
-    """Whether a message has fields that may be secrets; `fields` are the names of all that it has, in snake case. A
-    user-defined package may have a message of the same name."""
+    """Whether a message has fields that may be secrets.
+
+    `fields` are the names of all its fields, in snake case, because a user's own package may have a message of the same
+    name.
+    """
     named = frozenset(fields)
     if message == _CONFIG:
         return named >= {snake_case(name) for name in _CONFIG_FIELDS}
@@ -48,8 +52,7 @@ def is_secret_config(resource_type: int, name: str) -> bool:
 
 
 def secret_fields(message: str, value: Mapping[str, Any]) -> frozenset[str]:
-    """The fields of a decoded message that are secrets, by the names that they have in JSON; `value` has the names of
-    JSON too."""
+    """The JSON names of the fields of a decoded message that are secrets. `value` has JSON names too."""
     if message != _CONFIG:
         return _FIELDS.get(message, _NONE)
     if not value.keys() >= _CONFIG_FIELDS:
@@ -59,7 +62,7 @@ def secret_fields(message: str, value: Mapping[str, Any]) -> frozenset[str]:
 
 
 def without_secrets(message: str, data: dict[str, Any]) -> dict[str, Any]:
-    """The JSON form of a message with a text in place of each secret, and without unknown fields."""
+    """The JSON form of a message with `(redacted)` in place of each secret, and without unknown fields."""
     hidden = secret_fields(message, data)
     if not hidden:
         return data

@@ -19,5 +19,6 @@ SPARK_TYPES: Final[Mapping[str, str]] = {
     "bytes": "BinaryType",
     "records": "BinaryType",
 }
-"""Spec type → class of `pyspark.sql.types`. Unsigned numbers take the next wider signed type: Spark has no other. A
-uuid is Kafka's 22-character text, so that it joins with what Kafka's tools print."""
+"""The class of `pyspark.sql.types` by spec type. Unsigned numbers become the next wider signed type, because Spark has
+no unsigned types. A uuid becomes Kafka's 22-character text, so that it can be joined with the output of Kafka's
+tools."""

@@ -1,4 +1,4 @@
-"""The trace of a walk: one step for each item that was read, in wire order."""
+"""Records the items that a walk reads: one step for each, in wire order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_records_runtime.failure import join_path
 from kafka_records_runtime.wire import ByteCursor
 
 TAG_SECTION: Final = "tagged_fields"
-"""The name in paths of the section of tagged fields at the end of a struct."""
+"""The name of the section of tagged fields, at the end of a struct, in paths."""
 
 T = TypeVar("T")
 
@@ -17,12 +17,12 @@ Reader = Callable[[ByteCursor], T]
 
 
 class TrailStep(NamedTuple):
-    """`length` bytes at `offset` and what they are.
+    """The `length` bytes at `offset`, and their meaning.
 
-    `type` is a spec type (`int32`, `string`, ...) or a word for what is not a value of its own: `length`,
-    `count`, `marker`, `tag count`, `tag`, `tag size`, `tag marker`, `unknown tag`. A step of type `leniency` has
-    no bytes: it names what the lenient walk has just let pass. `value` is what the bytes mean; a length or count of
-    -1 is null. `depth` is 0 for members of the message body, one more for each struct around.
+    `type` is a spec type (`int32`, `string`, ...) or a name for bytes that are not a value themselves: `length`,
+    `count`, `marker`, `tag count`, `tag`, `tag size`, `tag marker`, `unknown tag`. A step of type `leniency` has no
+    bytes: it names what the lenient walk has just accepted. `value` is the meaning of the bytes; a length or count of
+    -1 is null. `depth` is 0 for members of the message body, and one more for each enclosing struct.
     """
 
     path: str
@@ -58,7 +58,7 @@ class Trail:
 
 
 def noted(reader: Reader[T], type: str) -> Reader[T]:
-    """Wraps `reader` so that it also records a step of `type` for the bytes it has read."""
+    """Wrap `reader` so that it also records a step of `type` for the bytes it has read."""
 
     def read(cursor: ByteCursor) -> T:
         start = cursor.pos
@@ -70,7 +70,7 @@ def noted(reader: Reader[T], type: str) -> Reader[T]:
 
 
 def named(reader: Reader[T], name: str) -> Reader[T]:
-    """Wraps `reader` so that `name` is on the path while it reads."""
+    """Wrap `reader` so that `name` is part of the path while it reads."""
 
     def read(cursor: ByteCursor) -> T:
         parts = _trail(cursor).parts
@@ -83,7 +83,7 @@ def named(reader: Reader[T], name: str) -> Reader[T]:
 
 
 def numbered(reader: Reader[T]) -> Reader[T]:
-    """Wraps `reader` of an array element so that its index is on the path while it reads."""
+    """Wrap the `reader` of an array element so that its index is part of the path while it reads."""
 
     def read(cursor: ByteCursor) -> T:
         trail = _trail(cursor)
@@ -96,7 +96,7 @@ def numbered(reader: Reader[T]) -> Reader[T]:
 
 
 def counting(reader: Reader[T]) -> Reader[T]:
-    """`reader` of an array whose elements are `numbered`."""
+    """Wrap the `reader` of an array whose elements are `numbered`."""
 
     def read(cursor: ByteCursor) -> T:
         trail = _trail(cursor)

@@ -14,11 +14,11 @@ _TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 
 
 class Uuid(bytes):
-    """A 16-byte value, immutable and hashable, printed as Kafka's tools print it.
+    """A 16-byte value, immutable and hashable, printed as in Kafka's tools.
 
     Kafka has no null UUID on the wire: sixteen zero bytes, `ZERO_UUID`, mean "none" (`org.apache.kafka.common.Uuid`). A
-    `UUID` of the standard library has the same bytes in the same order and another text: `Uuid(UUID(...))` and
-    `UUID(bytes=Uuid(...))` lead from one to the other.
+    `UUID` of the standard library has the same bytes in the same order, but another text: `Uuid(UUID(...))` and
+    `UUID(bytes=Uuid(...))` convert one to the other.
     """
 
     __slots__ = ()
@@ -50,7 +50,7 @@ class Uuid(bytes):
 
 
 def standard_uuid_bytes(value: object) -> bytes | None:
-    """The bytes of a `UUID` of the standard library, None for any other value."""
+    """The bytes of a `UUID` of the standard library; None for any other value."""
     # A caller that has such a value has already imported uuid. Importing it for all other callers would cost
     # milliseconds.
     module = sys.modules.get("uuid")

@@ -1,11 +1,11 @@
 """The schema walker: a complete, careful codec that needs only a schema.
 
-It is the second opinion on every generated fast path, and it knows where things went wrong: its errors carry a path and
-a byte offset. `decode` is strict by default: what it accepts encodes to the same bytes again, apart from over-long
-varints, explicitly written defaults of tagged fields and true bools other than 1. `lenient=True` accepts what Kafka's
-generated classes accept, with the same values; `Leniency` lists the differences. There is one exception, so that no
-input takes more than linear time: all arrays together may have as many elements without bytes as the input has bytes.
-Kafka limits each array on its own.
+It checks the result of every generated fast path that fails, and its errors contain a path and a byte offset. `decode`
+is strict by default: what it accepts encodes to the same bytes again, apart from over-long varints, explicitly written
+defaults of tagged fields and true bools other than 1. `lenient=True` accepts what Kafka's generated classes accept,
+with the same values; `Leniency` lists the differences. There is one exception, so that no input needs more than linear
+time: all arrays together may have as many elements without bytes as the input has bytes. Kafka limits each array
+separately.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def decode(
     allow_trailing: bool = False,
     leniencies: list[str] | None = None,
 ) -> tuple[Any, int]:
-    """Read the message that `data` starts with; return it and the number of bytes it takes.
+    """Read the message that `data` starts with. Returns it and its size in bytes.
 
-    A struct becomes a dict of all its members by Python name (those the version lacks at their defaults, and
-    `unknown_tagged_fields` if the message has flexible versions), or `classes[struct name](**members)`.
-    Arrays become tuples. Bytes left over are an error unless `allow_trailing` or `lenient`; a lenient decode
-    appends the name of each `Leniency` it needed to `leniencies`.
+    A struct becomes a dict of all its members by Python name (those that the version lacks have their defaults, and
+    there is `unknown_tagged_fields` if the message has flexible versions), or `classes[struct name](**members)`. Arrays
+    become tuples. Bytes left over are an error unless `allow_trailing` or `lenient`; a lenient decode appends the name
+    of each `Leniency` that was needed to `leniencies`.
 
     Raises UnsupportedVersion, or the DecodeError that names the path and the byte.
     """
@@ -63,8 +63,8 @@ def decode(
 def walk(schema: MessageSchema, version: int, data: bytes, lenient: bool = False) -> Iterator[TrailStep]:
     """Yield a step for everything in the message that `data` starts with, in wire order.
 
-    Whatever follows the message is left to the caller. When the message breaks, the steps before the break are
-    yielded first, then the DecodeError is raised.
+    Bytes after the message are left to the caller. If the message is invalid, the steps before the error are yielded
+    first, then the DecodeError is raised.
     """
     check_version(schema, version)
     trail = Trail()
@@ -80,10 +80,10 @@ def walk(schema: MessageSchema, version: int, data: bytes, lenient: bool = False
 
 
 def encode(schema: MessageSchema, value: Any, version: int) -> bytes:
-    """Write `value`, a dict as `decode` returns it or an object with the same attributes, at `version`.
+    """Write `value`, a dict in the form that `decode` returns or an object with the same attributes, in `version`.
 
-    A dict may leave members out: they are at their defaults. Raises UnsupportedVersion, or the EncodeError
-    that names the path of the field at fault, before any byte is returned.
+    Missing members of a dict have their defaults. Raises UnsupportedVersion, or the EncodeError that names the path of
+    the field at fault, before any byte is returned.
     """
     check_version(schema, version)
     out = bytearray()
@@ -95,5 +95,5 @@ def encode(schema: MessageSchema, value: Any, version: int) -> bytes:
 
 
 def default_value(schema: MessageSchema, classes: Mapping[str, Any] | None = None) -> Any:
-    """The message with every field at its default, as `decode` would return it."""
+    """The message in which every field has its default, as `decode` would return it."""
     return default_struct(schema, schema.root.name, classes)

@@ -1,9 +1,9 @@
-"""Kafka's wire primitives: how each type lies in bytes.
+"""Kafka's wire primitives: the bytes of each type.
 
-Everything is big-endian. A `read_x` takes a `ByteCursor` and moves it; a `write_x` appends to a bytearray. Both
-raise failures without a path (`kafka_records_runtime.failure`), which the walker completes. Readers never
-move the cursor past the end of the input and never allocate before they have checked a length against the
-bytes left.
+Everything is big-endian. A `read_x` function reads from a `ByteCursor` and moves it; a `write_x` function appends to a
+bytearray. Both raise failures without a path (`kafka_records_runtime.failure`), which the walker completes. Readers
+never move the cursor past the end of the input and never allocate memory before they have compared a length with the
+number of bytes left.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MAX_INT32: Final = 2**31 - 1
 
 MAX_TAG: Final = MAX_INT32 - 1
-"""The largest tag Kafka's writer takes (`RawTaggedFieldWriter` keeps 2147483647 for itself)."""
+"""The largest tag that Kafka's writer accepts (`RawTaggedFieldWriter` reserves 2147483647 for itself)."""
 
 INTEGERS: Final[Mapping[str, tuple[str, int, int]]] = {
     "int8": ("b", -(2**7), 2**7 - 1),
@@ -58,16 +58,16 @@ FIXED_SIZES: Final[Mapping[str, int]] = {
     "float64": 8,
     "uuid": 16,
 }
-"""Bytes of the types that always take the same number of them."""
+"""The size in bytes of the types that always have the same size."""
 
 
 class ByteCursor:
-    """A position in immutable bytes, and whether to accept what only Kafka accepts.
+    """A position in immutable bytes, and whether to accept what Kafka accepts beyond the strict rules.
 
-    Strict unless `lenient`; a lenient cursor appends the name of each thing it let pass to `leniencies`.
-    `classes` names the types that structs become (none: dicts). `spare` is how many elements without bytes
-    may still be read: bounded by the input as a whole, since each array of them may claim as many as there
-    are bytes left.
+    A cursor is strict unless `lenient`; a lenient one appends the name of each leniency to `leniencies`. `classes` maps
+    structs to types (none: structs become dicts). `spare` is the number of elements without bytes that may still be
+    read. It is limited by the input as a whole, because each array of such elements may have as many as there are bytes
+    left.
     """
 
     __slots__ = ("classes", "data", "end", "leniencies", "lenient", "pos", "spare", "trail")
@@ -97,7 +97,7 @@ class ByteCursor:
         return ReadFailure(BufferUnderflow, at, needed, self.end - at)
 
     def concede(self, leniency: Leniency, error: type[DecodeError], offset: int, *details: object) -> None:
-        """Raise `error` if strict. If lenient, note `leniency`; the reader then goes on as Kafka does."""
+        """Raise `error` if strict. If lenient, note `leniency`; the reader then continues as Kafka does."""
         if not self.lenient:
             raise ReadFailure(error, offset, *details)
         if self.leniencies is not None:
@@ -119,7 +119,7 @@ _new_uuid = bytes.__new__
 
 
 def read_bool(cursor: ByteCursor) -> bool:
-    """One byte; anything but zero is true."""
+    """Read a bool: one byte, of which any value except zero is true."""
     pos = cursor.pos
     if pos >= cursor.end:
         raise cursor.underflow(1)
@@ -128,7 +128,7 @@ def read_bool(cursor: ByteCursor) -> bool:
 
 
 def read_int8(cursor: ByteCursor) -> int:
-    """One byte, two's complement."""
+    """Read one byte, two's complement."""
     pos = cursor.pos
     if pos >= cursor.end:
         raise cursor.underflow(1)
@@ -137,7 +137,7 @@ def read_int8(cursor: ByteCursor) -> int:
 
 
 def read_int16(cursor: ByteCursor) -> int:
-    """Two bytes, two's complement."""
+    """Read two bytes, two's complement."""
     pos = cursor.pos
     if pos + 2 > cursor.end:
         raise cursor.underflow(2)
@@ -146,7 +146,7 @@ def read_int16(cursor: ByteCursor) -> int:
 
 
 def read_uint16(cursor: ByteCursor) -> int:
-    """Two bytes, unsigned."""
+    """Read two bytes, unsigned."""
     pos = cursor.pos
     if pos + 2 > cursor.end:
         raise cursor.underflow(2)
@@ -155,7 +155,7 @@ def read_uint16(cursor: ByteCursor) -> int:
 
 
 def read_int32(cursor: ByteCursor) -> int:
-    """Four bytes, two's complement."""
+    """Read four bytes, two's complement."""
     pos = cursor.pos
     if pos + 4 > cursor.end:
         raise cursor.underflow(4)
@@ -164,7 +164,7 @@ def read_int32(cursor: ByteCursor) -> int:
 
 
 def read_uint32(cursor: ByteCursor) -> int:
-    """Four bytes, unsigned."""
+    """Read four bytes, unsigned."""
     pos = cursor.pos
     if pos + 4 > cursor.end:
         raise cursor.underflow(4)
@@ -173,7 +173,7 @@ def read_uint32(cursor: ByteCursor) -> int:
 
 
 def read_int64(cursor: ByteCursor) -> int:
-    """Eight bytes, two's complement."""
+    """Read eight bytes, two's complement."""
     pos = cursor.pos
     if pos + 8 > cursor.end:
         raise cursor.underflow(8)
@@ -182,7 +182,7 @@ def read_int64(cursor: ByteCursor) -> int:
 
 
 def read_float64(cursor: ByteCursor) -> float:
-    """Eight bytes, IEEE 754."""
+    """Read eight bytes, IEEE 754."""
     pos = cursor.pos
     if pos + 8 > cursor.end:
         raise cursor.underflow(8)
@@ -191,7 +191,7 @@ def read_float64(cursor: ByteCursor) -> float:
 
 
 def read_uuid(cursor: ByteCursor) -> Uuid:
-    """Sixteen bytes."""
+    """Read sixteen bytes."""
     pos = cursor.pos
     if pos + 16 > cursor.end:
         raise cursor.underflow(16)
@@ -200,10 +200,10 @@ def read_uuid(cursor: ByteCursor) -> Uuid:
 
 
 def read_uvarint(cursor: ByteCursor) -> int:
-    """One to five bytes of seven bits each, lowest first, the high bit of a byte set when another follows: 0
-    to 2³²-1.
+    """Read an unsigned varint, 0 to 2³²-1: one to five bytes of seven bits each, lowest first. The high bit of a byte
+    is set if another byte follows.
 
-    More bytes than the value needs are taken (Kafka writes the shortest form).
+    More bytes than the value needs are accepted (Kafka writes the shortest form).
     """
     start = pos = cursor.pos
     data, end = cursor.data, cursor.end
@@ -230,28 +230,28 @@ def read_uvarint(cursor: ByteCursor) -> int:
 
 
 def signed32(value: int) -> int:
-    """`value` as a Java int keeps it."""
+    """`value` as a Java int."""
     value &= 0xFFFFFFFF
     return value - 0x100000000 if value > MAX_INT32 else value
 
 
 def read_length16(cursor: ByteCursor) -> int:
-    """The classic length of a string: an int16, -1 for null."""
+    """Read the length of a classic string: an int16, -1 for null."""
     start = cursor.pos
     length = read_int16(cursor)
     return length if length >= -1 else _negative(cursor, start, length)
 
 
 def read_length32(cursor: ByteCursor) -> int:
-    """The classic length of bytes, records and arrays: an int32, -1 for null."""
+    """Read the length of classic bytes, records and arrays: an int32, -1 for null."""
     start = cursor.pos
     length = read_int32(cursor)
     return length if length >= -1 else _negative(cursor, start, length)
 
 
 def read_compact_length(cursor: ByteCursor) -> int:
-    """The length of everything compact: an unsigned varint, one more than the length, 0 for null (returned as
-    -1)."""
+    """Read the length of anything compact: an unsigned varint with the length plus one, or 0 for null (returned
+    as -1)."""
     start = cursor.pos
     length = read_uvarint(cursor) - 1
     return length if length <= MAX_INT32 else _negative(cursor, start, signed32(length))
@@ -263,7 +263,7 @@ def _negative(cursor: ByteCursor, start: int, length: int) -> int:
 
 
 def read_raw(cursor: ByteCursor, length: int) -> bytes:
-    """`length` bytes as they are."""
+    """Read `length` bytes unchanged."""
     pos = cursor.pos
     end = pos + length
     if end > cursor.end:
@@ -273,7 +273,7 @@ def read_raw(cursor: ByteCursor, length: int) -> bytes:
 
 
 def read_text(cursor: ByteCursor, length: int) -> str:
-    """`length` bytes of UTF-8."""
+    """Read `length` bytes of UTF-8."""
     pos = cursor.pos
     end = pos + length
     if length > MAX_STRING:
@@ -298,12 +298,12 @@ _pack_float64 = struct.Struct(">d").pack
 
 
 def write_bool(out: bytearray, value: bool) -> None:
-    """One byte, 0 or 1."""
+    """Write one byte, 0 or 1."""
     out.append(1 if value else 0)
 
 
 def write_integer(out: bytearray, type: str, value: int) -> None:
-    """One, two, four or eight bytes, by the type; two's complement or unsigned."""
+    """Write one, two, four or eight bytes, depending on the type; two's complement or unsigned."""
     code, lowest, highest = INTEGERS[type]
     if not lowest <= value <= highest:
         raise WriteFailure(ValueOutOfRange, type, value, lowest, highest)
@@ -311,12 +311,12 @@ def write_integer(out: bytearray, type: str, value: int) -> None:
 
 
 def write_float64(out: bytearray, value: float) -> None:
-    """Eight bytes, IEEE 754."""
+    """Write eight bytes, IEEE 754."""
     out += _pack_float64(value)
 
 
 def write_uvarint(out: bytearray, value: int) -> None:
-    """The shortest form of what `read_uvarint` reads."""
+    """Write an unsigned varint, in the shortest form that `read_uvarint` reads."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -324,18 +324,18 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def write_length16(out: bytearray, length: int) -> None:
-    """The classic length of a string, -1 for null."""
+    """Write the length of a classic string, -1 for null."""
     out += _pack_int16(length)
 
 
 def write_length32(out: bytearray, length: int) -> None:
-    """The classic length of bytes, records and arrays, -1 for null."""
+    """Write the length of classic bytes, records and arrays, -1 for null."""
     _check_length(length)
     out += _pack_int32(length)
 
 
 def write_compact_length(out: bytearray, length: int) -> None:
-    """The length of everything compact, -1 for null."""
+    """Write the length of anything compact, -1 for null."""
     _check_length(length)
     write_uvarint(out, length + 1)
 
@@ -346,7 +346,7 @@ def _check_length(length: int) -> None:
 
 
 def text_bytes(value: str) -> bytes:
-    """The UTF-8 of a string that Kafka can carry."""
+    """The UTF-8 bytes of a string that Kafka can represent."""
     try:
         raw = value.encode("utf-8")
     except UnicodeEncodeError as error:

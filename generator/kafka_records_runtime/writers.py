@@ -1,7 +1,7 @@
-"""Writers: from a schema and a version to a function that appends a value to a bytearray.
+"""Builds a function that appends a value to a bytearray, from a schema and a version.
 
-The mirror of `readers`. A writer takes structs as dicts (`decode` without classes makes these) or as objects with
-attributes. It checks every value before it returns anything. A failure collects its path on the way up.
+It is the counterpart of `readers`. A writer accepts structs as dicts (which `decode` without classes returns) or as
+objects with attributes. It checks every value before it returns anything. A failure collects its path on the way up.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ _LENGTHS: Final[dict[str, Callable[[bytearray, int], None]]] = {
     "int32": wire.write_length32,
     UVARINT: wire.write_compact_length,
 }
-"""Lengths and counts, -1 for null, by the type that the layout names."""
+"""Writers of lengths and counts (-1 for null), by the type that the layout names."""
 
 _MARKERS: Final = {"int8": (b"\xff", b"\x01"), UVARINT: (b"\x00", b"\x01")}
-"""By the type of the marker: the bytes that mean null, and those before a struct that is not null."""
+"""For each type of marker: the bytes that mean null, and the bytes before a struct that is not null."""
 
 
 def message_writer(schema: MessageSchema, version: int) -> Writer:
-    """The writer of a whole message. The version must be one the message has."""
+    """The writer of a whole message. The version must be one that the message has."""
     return plan(schema, ("write", version), lambda: _Builder(schema).struct(message_layout(schema, version)))
 
 
 def member(schema: MessageSchema, field: FieldSchema, get: Callable[[str, object], Any], value: object) -> Any:
-    """The value of a field in the struct `value`; its default if that is a dict without it."""
+    """The value of a field in the struct `value`, or its default if `value` is a dict without the field."""
     found = get(field.name, MISSING)
     if found is not MISSING:
         return found
@@ -64,13 +64,13 @@ def member(schema: MessageSchema, field: FieldSchema, get: Callable[[str, object
 
 
 def check_absent(schema: MessageSchema, field: FieldSchema, value: object) -> None:
-    """Reject a value that the version cannot carry. Kafka silently drops it if the field is ignorable."""
+    """Reject a value that the version cannot contain. Kafka silently drops the value if the field is ignorable."""
     if not field.ignorable and not is_default(schema, field, value):
         raise WriteFailure(FieldNotInVersion)
 
 
 def check_keys(value: object, names: frozenset[str]) -> None:
-    """Refuse a dict with a key that is not a member."""
+    """Reject a dict with a key that is not a member."""
     if isinstance(value, dict):
         for key in value:
             if key not in names:
@@ -247,7 +247,7 @@ def _tag_of(tagged: tuple[int, bytes | bytearray]) -> int:
 
 
 def _unknown_payloads(unknown: Any, names: dict[int, str]) -> list[tuple[int, bytes | bytearray]]:
-    """The unknown tags of a struct, checked: ascending, none of them a tag the struct defines."""
+    """The unknown tags of a struct. They must be ascending, and must not include a tag that the struct defines."""
     payloads: list[tuple[int, bytes | bytearray]] = []
     if unknown == ():
         return payloads
