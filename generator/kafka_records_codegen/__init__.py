@@ -1,1 +1,1 @@
-"""From Kafka's message specs to Python: the loader, the model, and the products generated from it."""
+"""Turns Kafka's message specs into Python: the loader, the model, and the products generated from it."""

@@ -1,9 +1,9 @@
 """Replaces the files of a folder so that an interrupted run does no harm.
 
-New files are written into a folder of their own inside the one they go to. Only when all of them are there complete are
-they renamed to their places, so a full disk, a name that is too long or a kill leaves the old files as they were.
-Between the first and the last rename the folder holds new files beside old ones, each of them complete, and the next
-run fixes that. Meanwhile a lock of the kernel keeps other runs out. It ends with its process.
+New files are first written into a folder of their own inside the target folder. Only when all of them are complete,
+they are renamed to their places. So a full disk, a name that is too long or a killed process leaves the old files
+unchanged. Between the first and the last rename the folder contains both new and old files, each of them complete, and
+the next run fixes that. During this time a lock of the operating system keeps other runs out. It ends with its process.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ if sys.platform != "win32":
     import fcntl
 
 STAGING: Final = ".kafka-records-codegen"
-"""The folder that new files are written into; if it exists when a run begins, a killed run left it."""
+"""The folder into which new files are written. If it exists when a run begins, a killed run left it there."""
 
 PATIENCE: Final = 60.0
-"""Seconds to wait for another run; a run takes a few seconds."""
+"""How many seconds to wait for another run. A run takes a few seconds."""
 
 _PAUSE: Final = 0.05
 
 
 _NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
-"""The error number of a file system without locks."""
+"""Error numbers of file systems that do not support locks."""
 
 
 class Busy(OSError):
-    """Another run has held the folder for longer than `PATIENCE`."""
+    """Another run has locked the folder for longer than `PATIENCE`."""
 
 
 @contextmanager
 def held(folder: Path, *, to_write: bool, when_waiting: Callable[[], None] | None = None) -> Iterator[bool]:
-    """Keep other runs out of `folder`, or only those that write to it; call `when_waiting` once if that takes time.
+    """Keep other runs out of `folder`, or only those that write to it. Calls `when_waiting` once if it has to wait.
 
-    Yields whether the folder exists; a missing one is made if it is `to_write`. Nothing locks a folder that is not
-    there: another run may make it inside the block, so do not look at it again. The lock is advisory, holds between
+    Yields whether the folder exists; a missing one is created if `to_write`. A folder that does not exist cannot be
+    locked: another run may create it inside the block, so do not check again. The lock is advisory, works between
     processes of one machine, and does not exist on Windows. Raises `Busy` after `PATIENCE` seconds.
     """
     handle = None if sys.platform == "win32" else _lock(folder, to_write, when_waiting)
@@ -58,7 +58,7 @@ def held(folder: Path, *, to_write: bool, when_waiting: Callable[[], None] | Non
 if sys.platform != "win32":
 
     def _lock(folder: Path, to_write: bool, when_waiting: Callable[[], None] | None) -> int | None:
-        """The folder, open and locked; `None` if it is not there."""
+        """The folder, open and locked; None if it does not exist."""
         kind = (fcntl.LOCK_EX if to_write else fcntl.LOCK_SH) | fcntl.LOCK_NB
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -100,9 +100,9 @@ def _is_still(handle: int, folder: Path) -> bool:
 
 
 def replace(folder: Path, files: Mapping[str, str], names: Sequence[str], old: Sequence[str]) -> None:
-    """Write those `files` that `names` lists, by their paths below `folder`, and only then delete the `old` ones.
+    """Write the `files` listed in `names`, by their paths below `folder`, and only then delete the `old` ones.
 
-    Folders without files go too. Raises OSError; its text says whether anything was changed.
+    Folders that become empty are deleted too. Raises OSError; its text says whether anything was changed.
     """
     staging = folder / STAGING
     try:
@@ -112,7 +112,7 @@ def replace(folder: Path, files: Mapping[str, str], names: Sequence[str], old: S
                 _stage(staging / name, files[name].encode(), at(folder / name))
             for name in names:
                 at(folder / name).parent.mkdir(parents=True, exist_ok=True)
-        with _named("the folder holds new files beside old ones; another run fixes that") as at:
+        with _named("the folder contains new files next to old ones; another run fixes that") as at:
             for name in names:
                 os.replace(staging / name, at(folder / name))
             for name in old:
@@ -125,7 +125,7 @@ def replace(folder: Path, files: Mapping[str, str], names: Sequence[str], old: S
 
 
 def _stage(path: Path, content: bytes, target: Path) -> None:
-    """Write a new file, down to the disk, with the permissions of the one that it replaces."""
+    """Write a new file and flush it to disk. It gets the permissions of the file that it replaces."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("xb") as file:
         file.write(content)
@@ -138,7 +138,7 @@ def _stage(path: Path, content: bytes, target: Path) -> None:
 
 @contextmanager
 def _named(consequence: str) -> Iterator[Callable[[Path], Path]]:
-    """Errors inside the block get the name of a file, which the function takes, and the `consequence`."""
+    """Errors inside the block get the name of a file (the argument of the yielded function) and the `consequence`."""
     target = None
 
     def at(path: Path) -> Path:
@@ -154,7 +154,7 @@ def _named(consequence: str) -> Iterator[Callable[[Path], Path]]:
 
 
 def _tidy(folder: Path) -> None:
-    """Remove the staging folder, and folders that hold no file, compiled Python aside."""
+    """Remove the staging folder, and folders that contain no file except compiled Python."""
     shutil.rmtree(folder / STAGING, ignore_errors=True)
     for path in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
         inside = [item for item in path.iterdir() if item.name != "__pycache__"]

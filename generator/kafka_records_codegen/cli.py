@@ -54,7 +54,7 @@ _TAKEN: Final = frozenset(
         *("msgspec", "numpy", "pandas", "pyarrow", "pyspark"),
     }
 )
-"""Packages that a generated one imports, itself or through others, and the rest of this project."""
+"""Packages that a generated package imports directly or indirectly, and the other packages of this project."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         from kafka_records_runtime.installing import install_command
 
-        return _unusable(f"{error.name} is not installed; {install_command('codegen')} brings it")
+        return _unusable(f"{error.name} is not installed: {install_command('codegen')}")
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does. Flushing the buffered output at exit must not raise the same error
         # again.
@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _load(options: argparse.Namespace) -> Model | None:
-    """The model of the specs; None if they are refused. Their problems are printed."""
+    """The model of the specs; None if they are rejected. Their problems are printed."""
     from kafka_records_codegen.loader import load, unread
     from kafka_records_codegen.spec.violations import SpecErrors
     from kafka_records_runtime.errors import plural
@@ -137,7 +137,7 @@ def _load(options: argparse.Namespace) -> Model | None:
 
 
 def _note_long_modules(out: Path, files: dict[str, str]) -> None:
-    """Name the modules that are too long to be read. They work, so this is a note and --strict accepts them."""
+    """Print the names of modules that are very long. They work, so this is a note, and --strict accepts them."""
     from kafka_records_codegen.generate import long_modules
     from kafka_records_codegen.python.codecs import MOST_LINES
     from kafka_records_runtime.printable import printable
@@ -180,7 +180,9 @@ def _generate(model: Model, options: argparse.Namespace) -> dict[str, str]:
 
 
 def _own_pages(package: str) -> Path | None:
-    """docs/reference, if it has reference pages of this very package: `generate` names them even without --docs."""
+    """The folder docs/reference, if it contains reference pages of this package: `generate` refers to them even without
+    --docs.
+    """
     from kafka_records_codegen.text.mark import Mark
     from kafka_records_codegen.tree import read_mark
 
@@ -222,7 +224,7 @@ def _check(options: argparse.Namespace, files: dict[str, str]) -> int:
 
 
 def _command(options: argparse.Namespace) -> str:
-    """The command line that writes what was only compared."""
+    """The command line that writes the files which were only compared."""
     words = ["kafka-records-codegen", options.command]
     for name in ("specs", "out", "package", "docs", "code"):
         value = getattr(options, name, None)
@@ -259,7 +261,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 _RANKS: Final = ("bytes", "readers", "early-access", "versions", "names", "adds", "words")
-"""The ranks of changes, as `evolution.change_rules` has them: that is imported only by who compares."""
+"""The ranks of changes, as in `evolution.change_rules`, which is imported only by the subcommand `compare`."""
 
 _COMPARE_EXAMPLES = """OLD and NEW are each one of
   a folder of specs            message_specs
@@ -403,7 +405,7 @@ def _path(text: str) -> Path:
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
+    """Looks the version up only when it is requested."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib.metadata import PackageNotFoundError, version

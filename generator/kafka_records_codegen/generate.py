@@ -1,4 +1,4 @@
-"""A run of the generator is a function from the model to `{path: text}`. `PRODUCTS` lists what it writes."""
+"""A run of the generator: a function from the model to `{path: text}`. `PRODUCTS` lists what it writes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kafka_records_codegen.text.page import Links, Package
 class Product:
     """One kind of generated file.
 
-    `writes` are the paths it may write below the folder of its `tree`, as patterns of `fnmatch`; `made_from` says which
-    part of the model decides what is in the files. `generate` gives the files: path → text.
+    `writes` are the paths it may write below the folder of its `tree`, as patterns of `fnmatch`. `made_from` says which
+    part of the model determines the content of the files. `generate` returns the files: text by path.
     """
 
     name: str
@@ -40,27 +40,29 @@ PRODUCTS: Final = (
     Product("Avro schemas", avro.generate, ("*.avsc",), "units, names, types, defaults"),
     Product("pages", reference.generate, ("*.md",), "pages, fields by version, wire layouts", tree="pages"),
 )
-"""Everything the generator writes. A new product is a module with a function `generate`, and a line here."""
+"""Everything the generator writes. A new product needs a module with a function `generate`, and a line here."""
 
 
 def generate(
     model: Model, package: str, docs: str | None = None, products: Iterable[Product] = PRODUCTS
 ) -> dict[str, str]:
-    """The whole generated package for `model`, imported as `package`: path below it → text, sorted by path.
+    """The whole generated package for `model`, imported as `package`: text by path below it, sorted by path.
 
-    `docs` is the folder of the reference pages as docstrings should name it; without it they name none.
+    `docs` is the folder of the reference pages as written in docstrings; without it they do not mention pages.
     """
     return _tree("codecs", model, Package(package, docs), products)
 
 
 def generate_docs(model: Model, package: str, links: Links | None = None) -> dict[str, str]:
-    """The reference pages for `model`: path below their folder → text, sorted by path."""
+    """The reference pages for `model`: text by path below their folder, sorted by path."""
     return _tree("pages", model, Package(package, links=links or Links()), PRODUCTS)
 
 
 def long_modules(files: Mapping[str, str]) -> dict[str, int]:
-    """Modules that are too long to read: path → number of lines, the longest first. Only very many fields or
-    layouts of one message give such a module."""
+    """The number of lines of modules that are too long to read, by path, the longest first.
+
+    Only a message with very many fields or layouts leads to such a module.
+    """
     lengths = {path: text.count("\n") for path, text in files.items() if path.endswith(".py")}
     longest_first = sorted(lengths.items(), key=lambda each: (-each[1], each[0]))
     return {path: lines for path, lines in longest_first if lines >= codecs.MOST_LINES}

@@ -37,23 +37,25 @@ def load(
 ) -> Model:
     """Read every `*.json` file in `specs_dir` and in the folders below it, one message each.
 
-    Folders become subpackages; `_notes.json` holds the notes of its folder instead of a message. A retired API
-    (`validVersions: none`) takes part in the checks and gives nothing. Raises `SpecErrors` with all violations of all
-    files, or with one that says that there is nothing to read, and OSError for a file or folder that cannot be read.
+    Folders become subpackages; `_notes.json` contains the notes of its folder instead of a message. A retired API
+    (`validVersions: none`) is checked but generates nothing. Raises `SpecErrors` with all violations of all files, or
+    with one that says that there is nothing to read, and OSError for a file or folder that cannot be read.
 
-    What Kafka's generator accepts although it is probably a mistake is a warning, which is appended to `warnings`. If
-    `strict` is set, it is a violation.
+    If Kafka's generator accepts something that is probably a mistake, a warning is appended to `warnings`. If `strict`
+    is set, it is a violation.
 
-    `older_dialect` also takes what the specs of releases before 4.0 hold and Kafka's generator refuses today: a message
-    without `flexibleVersions` has none (2.8), text after the end of the message is ignored (2.8), and requests may name
-    the listener `zkBroker` (up to 3.9).
+    `older_dialect` also accepts what the specs of releases before 4.0 contain and Kafka's generator rejects today: a
+    message without `flexibleVersions` has none (2.8), text after the end of the message is ignored (2.8), and requests
+    may name the listener `zkBroker` (up to 3.9).
     """
     return load_with_specs(specs_dir, older_dialect=older_dialect, strict=strict, warnings=warnings).model
 
 
 @dataclass(frozen=True)
 class LoadedSpecs:
-    """A model, and by name the specs that it was made from, retired ones too, with the place of all they say."""
+    """A model, and by name the specs that it was made from, including retired ones, with the places of all
+    their parts.
+    """
 
     model: Model
     files: Mapping[str, SpecFile]
@@ -109,13 +111,13 @@ def load_with_specs(
 
 
 def _walk(specs_dir: Path, violations: list[Violation]) -> list[tuple[str, list[Path], list[str]]]:
-    """Every folder that holds specs: its path below `specs_dir`, its files, and its subfolders with specs."""
+    """Every folder that contains specs: its path below `specs_dir`, its files, and its subfolders with specs."""
     if not specs_dir.is_dir():
         problem = "is not a folder" if specs_dir.exists() else "no such folder"
         raise SpecErrors([Violation(str(specs_dir), 0, 0, "", problem)])
     found = list(_walk_below(specs_dir, "", violations, {specs_dir.resolve()}))
     if not found:
-        text = "holds no spec: neither here nor in a folder below is there a file that ends with .json"
+        text = "contains no spec: there is no file that ends with .json in it or in a folder below it"
         raise SpecErrors([Violation(str(specs_dir), 0, 0, "", text)])
     return sorted(found)
 
@@ -147,7 +149,7 @@ def _walk_below(
 
 
 def _has_readable_name(path: Path, violations: list[Violation]) -> bool:
-    """Whether the name of a file is text; if not, its bytes are reported."""
+    """Whether the name of a file is valid text. If not, its bytes are reported."""
     try:
         path.name.encode()
     except UnicodeEncodeError:
@@ -158,7 +160,7 @@ def _has_readable_name(path: Path, violations: list[Violation]) -> bool:
 
 
 def unread(specs_dir: Path) -> list[Path]:
-    """The files in and below `specs_dir` that look like specs and are not read, because of how their names end."""
+    """The files in and below `specs_dir` that look like specs but are not read, because their names end differently."""
     found = (path for path in sorted(specs_dir.rglob("*")) if path.suffix != ".json")
     return [path for path in found if path.suffix.lower() in _LIKE_SPECS and path.is_file()]
 
@@ -171,9 +173,9 @@ def _folder_problem(name: str, *, is_top: bool) -> str | None:
         )
     if is_top and name in RESERVED_TOP_FOLDERS:
         listed = ", ".join(sorted(RESERVED_TOP_FOLDERS))
-        return f"every generated package has modules of its own called {listed}; give the folder another name"
+        return f"every generated package has its own modules {listed}; give the folder another name"
     if name in RESERVED_MODULES:
-        return f"every package of records has something of its own called {name}; give the folder another name"
+        return f"every package of records already contains the name {name}; give the folder another name"
     return None
 
 
@@ -207,9 +209,9 @@ def _check_names(files: Iterable[SpecFile], by_name: dict[str, SpecFile]) -> Non
 
 
 def _check_api_keys(files: Sequence[SpecFile], complete: bool) -> None:
-    """One message of each numbered type per `apiKey` and folder, and a value for every key.
+    """Check that each folder has one message per numbered type and `apiKey`, and a value for every key.
 
-    What a folder lacks can only be told when all of its files could be read (`complete`).
+    Something can be missing in a folder only if all of its files could be read (`complete`).
     """
     owners: dict[tuple[str, int], SpecFile] = {}
     for file in files:
@@ -248,7 +250,7 @@ def _check_orphans(owners: Mapping[tuple[str, int], SpecFile]) -> None:
 
 
 def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None:
-    """No two modules of a package, and no two constants of its schemas, may have the same name."""
+    """Check that no two modules of a package, and no two constants of its schemas, have the same name."""
     packages = {name.lower(): name for name in subfolders}
     folders = frozenset(subfolders)
     modules: dict[str, list[SpecFile]] = {}
@@ -286,7 +288,7 @@ def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None
 
 
 def _check_spark_functions(modules: Mapping[str, Sequence[SpecFile]]) -> None:
-    """The package of a folder's Spark modules gives their functions, which a module of that name would hide."""
+    """Check that no module hides a function: the package of a folder's Spark modules exports their functions."""
     for file in (file for group in modules.values() for file in group):
         for name in _exported(file):
             if name in modules:
@@ -296,13 +298,15 @@ def _check_spark_functions(modules: Mapping[str, Sequence[SpecFile]]) -> None:
 
 
 def _exported(file: SpecFile) -> tuple[str, ...]:
-    """What the packages of a folder give for a message: its constant and, if topics hold it, its Spark functions."""
+    """The names that the packages of a folder export for a message: its constant and, if topics contain it, its Spark
+    functions.
+    """
     names = spark_names(file.spec.name)
     return names[:1] if file.spec.type in NOT_STORED else names
 
 
 def _modules(files: Iterable[SpecFile]) -> Iterator[tuple[str, list[SpecFile]]]:
-    """The modules of a folder with the specs that go into each: a record's key and value share one."""
+    """The modules of a folder with the specs of each. The key and the value of a record share one."""
     groups: defaultdict[tuple[str, int | str], list[SpecFile]] = defaultdict(list)
     for file in files:
         spec = file.spec

@@ -1,7 +1,7 @@
-"""Writing a generated tree, and comparing one with what it should be.
+"""Writes a generated tree, and compares an existing one with its expected content.
 
-The output folder belongs to the generator. A file in it is one that this run makes; or one that an earlier run made for
-the same tree and package, which is deleted; or somebody else's, and then nothing is written at all.
+The output folder belongs to the generator. A file in it is either one that this run writes, or one that an earlier run
+wrote for the same tree and package (it is deleted), or somebody else's (then nothing is written).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kafka_records_runtime.errors import KafkaRecordsError, plural
 from kafka_records_runtime.printable import printable
 
 _LISTED: Final = 20
-"""How many files a message names before it only counts them."""
+"""The number of files that a message lists before it only counts them."""
 
 
 class UntrackedFiles(KafkaRecordsError):
-    """The output folder holds files that this run must neither replace nor delete; `paths` below it, sorted.
+    """The output folder contains files that this run must neither replace nor delete: `paths` below it, sorted.
 
-    These are files, links and folders at the place of a file that no run wrote, and files of other trees and
-    packages: `marks` tells whose those are, by path.
+    These are files, links and folders in the place of a generated file that no run wrote, and files of other trees and
+    packages: `marks` says which, by path.
     """
 
     def __init__(self, out: Path, paths: tuple[str, ...], wanted: Mark, marks: Mapping[str, Mark]) -> None:
@@ -41,7 +41,7 @@ class UntrackedFiles(KafkaRecordsError):
         found = set(self.marks.values())
         if len(found) == 1 and len(self.marks) == len(self.paths):
             return (
-                f"{self.out} holds the {found.pop()} ({plural(len(self.paths), 'file')}), not the {self.wanted}; "
+                f"{self.out} contains the {found.pop()} ({plural(len(self.paths), 'file')}), not the {self.wanted}; "
                 "nothing was written.\nChoose another --out folder, or delete those files first."
             )
         lines = [f"  {printable(str(self.out / path))}{self._whose(path)}" for path in self.paths[:_LISTED]]
@@ -49,8 +49,8 @@ class UntrackedFiles(KafkaRecordsError):
         listing = "\n".join([*lines, f"  and {more} more"] if more else lines)
         what = f"are not the {self.wanted}" if self.marks else "kafka-records-codegen did not write"
         return (
-            f"{self.out} holds files that {what}; nothing was written.\n{listing}\n"
-            "Choose a folder for --out that nothing else is in."
+            f"{self.out} contains files that {what}; nothing was written.\n{listing}\n"
+            "Choose a folder for --out that contains nothing else."
         )
 
     def _whose(self, path: str) -> str:
@@ -59,9 +59,9 @@ class UntrackedFiles(KafkaRecordsError):
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a folder differs from what it should hold; paths are relative to it and sorted.
+    """How a folder differs from its expected content. Paths are relative to it and sorted.
 
-    `marks` tells which of the `untracked` are files of another tree or package, and of which one.
+    `marks` says which of the `untracked` files belong to another tree or package, and to which one.
     """
 
     missing: tuple[str, ...]
@@ -76,10 +76,10 @@ class Comparison:
 
 
 def compare(out: Path, files: Mapping[str, str], when_waiting: Callable[[], None] | None = None) -> Comparison:
-    """Compare the folder `out` with `files`, which all start with one mark. Compiled Python aside, everything counts.
+    """Compare the folder `out` with `files`, which all start with one mark. Everything counts except compiled Python.
 
-    Links are nobody's but the user's, wherever they lead; so is a folder at the place of a file. Waits for a run that
-    is writing to the folder, as `write` does.
+    Links always belong to the user, wherever they lead, and so does a folder in the place of a file. Waits for a run
+    that is writing to the folder, as `write` does.
     """
     mark = mark_of(files)
     with held(out, to_write=False, when_waiting=when_waiting) as is_there:
@@ -89,11 +89,12 @@ def compare(out: Path, files: Mapping[str, str], when_waiting: Callable[[], None
 
 
 def write(out: Path, files: Mapping[str, str], when_waiting: Callable[[], None] | None = None) -> Comparison:
-    """Make `out` hold exactly `files`, which all start with one mark; return what was different before.
+    """Make `out` contain exactly `files`, which all start with one mark. Returns what was different before.
 
-    Raises UntrackedFiles, with nothing written or deleted, when the folder holds anything but files with this mark, and
-    OSError for what cannot be read or written; then, and after a kill, `out` is as `_replacing` says. One run at a time
-    has the folder. Others wait, and call `when_waiting` once; `Busy` is an OSError too.
+    Raises UntrackedFiles, without writing or deleting anything, if the folder contains anything except files with this
+    mark, and OSError if something cannot be read or written. In that case, and after a kill, `_replacing` describes the
+    state of `out`. Only one run at a time has the folder. Others wait, and call `when_waiting` once; `Busy` is an
+    OSError too.
     """
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
@@ -127,16 +128,16 @@ def read_mark(path: Path) -> Mark | None:
 
 
 def differences(out: Path, files: Mapping[str, str], found: Comparison) -> Iterator[str]:
-    """A unified diff of every changed file, from its present to its expected content."""
+    """A unified diff of every changed file, from its current to its expected content."""
     for name in found.changed:
         is_now = _read(out / name).decode(errors="replace").splitlines()
         yield from difflib.unified_diff(
-            is_now, files[name].splitlines(), f"{name} (as it is)", f"{name} (as generated)", lineterm=""
+            is_now, files[name].splitlines(), f"{name} (current)", f"{name} (as generated)", lineterm=""
         )
 
 
 def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All that is below `folder`, by its path after `prefix`; nothing if there is no such folder."""
+    """Everything below `folder`, by its path after `prefix`; nothing if the folder does not exist."""
     try:
         with os.scandir(folder) as scanned:
             entries = list(scanned)
@@ -168,7 +169,7 @@ def _compare(out: Path, files: Mapping[str, str], wanted: Mark) -> Comparison:
 
 
 def _is_staged(name: str) -> bool:
-    """Whether the path is that of a file which a killed run was writing."""
+    """Whether the path is that of a file that a killed run was writing."""
     return name.startswith(f"{STAGING}/")
 
 

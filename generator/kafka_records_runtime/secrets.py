@@ -1,8 +1,7 @@
 """Knows which fields of records are secrets. Code that prints records hides them unless the user requests them.
 
 Kafka's own tools hide the keys of SCRAM credentials and the values of sensitive configs (`RecordRedactor`). The id of a
-delegation token is hidden here too, because together with the secret key of a cluster it is as good a credential as the
-token.
+delegation token is hidden here too, because the token can be computed from it and the secret key of a cluster.
 """
 
 from __future__ import annotations

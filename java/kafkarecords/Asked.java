@@ -9,13 +9,13 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Identifier;
 
 /**
- * What a caller asks for by the name of a function: {@code from_offset_commit_value?mode=FAILFAST&unknown_tags=true}.
+ * What the name of a function requests: {@code from_offset_commit_value?mode=FAILFAST&unknown_tags=true}.
  *
- * <p>Spark tells a function the types of its arguments when it binds it, and nothing of their values. So what has to be
- * known by then is a part of the name.
+ * <p>When Spark binds a function, it passes the types of the arguments, but not their values. So everything that must
+ * be known at that time is part of the name.
  */
 final class Asked implements Serializable {
-  /** The schemas of the package, as {@link Schemas#of} takes them. */
+  /** The schemas of the package, in the form that {@link Schemas#of} reads. */
   final String schemas;
   final String catalog;
   final String text;
@@ -39,7 +39,7 @@ final class Asked implements Serializable {
     }
   }
 
-  /** Values are percent-encoded, as in an address. */
+  /** Values are percent-encoded, as in a URL. */
   private static String decoded(String value) {
     try {
       return java.net.URLDecoder.decode(value, "UTF-8");
@@ -48,7 +48,7 @@ final class Asked implements Serializable {
     }
   }
 
-  /** The text of an option, null if it is not given. */
+  /** The text of an option; null if it is not given. */
   String text(String name) {
     return options.get(name);
   }
@@ -57,7 +57,7 @@ final class Asked implements Serializable {
     return Schemas.of(schemas);
   }
 
-  /** Refuses options that are not among {@code known}. */
+  /** Rejects options that are not in {@code known}. */
   void allowOnly(List<String> known) {
     Set<String> others = new HashSet<>(options.keySet());
     others.removeAll(known);
@@ -90,7 +90,7 @@ final class Asked implements Serializable {
     return value.equals("true");
   }
 
-  /** The number of an option, null if it is not given. */
+  /** The number of an option; null if it is not given. */
   Integer number(String name) {
     String value = options.get(name);
     try {

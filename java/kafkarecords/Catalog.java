@@ -12,13 +12,14 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The functions of a generated package, for one setting of a session:
+ * The functions of a generated package. A session gets them with one setting:
  *
  * <pre>
  *   spark.sql.catalog.kafka_records = kafkarecords.Catalog
  * </pre>
  *
- * <p>A package other than the one in the jar brings its schemas, packed, as {@code spark.sql.catalog.NAME.schemas}.
+ * <p>The schemas of any package except the one in the jar are passed, packed, in {@code
+ * spark.sql.catalog.NAME.schemas}.
  */
 public final class Catalog implements FunctionCatalog {
   private String name;
@@ -38,7 +39,7 @@ public final class Catalog implements FunctionCatalog {
   @Override
   public Identifier[] listFunctions(String[] namespace) {
     Schemas read = Schemas.of(schemas);
-    Set<String> names = new TreeSet<>(); // a metadata record is called as its message is
+    Set<String> names = new TreeSet<>(); // a metadata record has the same name as its message
     names.add("stamp");
     for (String message : read.messages.keySet()) {
       names.add("from_" + message);

@@ -10,23 +10,23 @@ import java.util.List;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * The bytes of one message, how far they are read, and what was let pass on the way.
+ * The bytes of one message, the current position, and the leniencies so far.
  *
- * <p>Everything is big-endian. A read method moves the cursor; it never moves it past {@code end} and never allocates
- * before it has compared a length with the bytes left. The rules, names and texts are those of
- * {@code kafka_records_runtime.wire}, reading as leniently as Kafka's own classes do.
+ * <p>Everything is big-endian. A read method moves the cursor. It never moves it past {@code end} and never allocates
+ * memory before it has compared a length with the number of bytes left. The rules, names and texts are those of {@code
+ * kafka_records_runtime.wire}; reading is as lenient as in Kafka's own classes.
  */
 final class Cursor {
   private static final int MAX_STRING = 32767;
   private static final boolean IS_BIG_ENDIAN = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN;
   private static final byte[] URL_SAFE =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".getBytes(StandardCharsets.US_ASCII);
-  /** Twelve bits → two characters, in the order of this machine's bytes. */
+  /** The two base64 characters for each 12-bit number, in this machine's byte order. */
   private static final short[] TWO_CHARACTERS = new short[1 << 12];
   private static final long NOT_ASCII = 0x8080808080808080L;
-  /** Up to this length a string is copied and looked at in one go. */
+  /** A string of at most this length is copied and checked at once. */
   private static final int SHORT_TEXT = 64;
-  /** Characters of a uuid as text. */
+  /** The number of characters of a uuid as text. */
   static final int UUID_TEXT = 22;
 
   static {
@@ -39,16 +39,16 @@ final class Cursor {
 
   byte[] data;
   int end;
-  /** Where the message begins; offsets in errors count from there. */
+  /** Where the message begins; offsets in errors are counted from there. */
   int start;
   int pos;
-  /** How many elements without bytes may still be read, so that no input takes more than linear time. */
+  /** The number of elements without bytes that may still be read, so that no input takes more than linear time. */
   int spare;
   boolean hasUnknownTags;
-  /** Names of leniencies, in the order of reading; null as long as there is none. */
+  /** Names of leniencies, in the order of reading; null if there are none. */
   List<String> leniencies;
 
-  /** Begins to read a message. */
+  /** Sets the cursor to the start of a message. */
   Cursor at(byte[] data, int start) {
     this.data = data;
     this.start = start;
@@ -115,7 +115,7 @@ final class Cursor {
     return IS_BIG_ENDIAN ? found : Long.reverseBytes(found);
   }
 
-  /** Numbers of an array, all of whose bytes are there. */
+  /** Reads the numbers of an array; all of its bytes must exist. */
   void int32s(int count, RowBuffer out, int to) {
     long from = Platform.BYTE_ARRAY_OFFSET + pos;
     pos += 4 * count;
@@ -127,7 +127,10 @@ final class Cursor {
     }
   }
 
-  /** Sixteen bytes, as Kafka prints them: 22 characters of URL-safe base64. Returns where they are in {@code out}. */
+  /**
+   * Reads sixteen bytes and writes them as Kafka's text form: 22 characters of URL-safe base64. Returns their position
+   * in {@code out}.
+   */
   int uuid(RowBuffer out) {
     need(16);
     long high = int64();
@@ -150,7 +153,7 @@ final class Cursor {
     Platform.putShort(out.bytes, to, TWO_CHARACTERS[(int) bits & 0xFFF]);
   }
 
-  /** One to five bytes of seven bits each, lowest first: 0 to 2^32-1. */
+  /** Reads one to five bytes of seven bits each, lowest first: 0 to 2^32-1. */
   long uvarint() {
     int first = pos;
     if (first < end && data[first] >= 0) {
@@ -180,7 +183,7 @@ final class Cursor {
     return value;
   }
 
-  /** A length or count, -1 for null. */
+  /** Reads a length or count, -1 for null. */
   int length(Head head) {
     int found;
     switch (head) {
@@ -196,9 +199,9 @@ final class Cursor {
     return checked(found);
   }
 
-  /** A length or count as a varint, one more than it is; -1 for null. */
+  /** Reads a length or count as a varint with the number plus one; -1 for null. */
   int compactLength() {
-    // The largest stands for 2^32-2, which is negative to Java and to Kafka.
+    // The largest varint means 2^32-2, which is negative in Java and in Kafka.
     return checked((int) (uvarint() - 1));
   }
 
@@ -210,7 +213,7 @@ final class Cursor {
     return length;
   }
 
-  /** Bytes as they are. */
+  /** Reads bytes unchanged. */
   byte[] bytes(long length) {
     if (length > end - pos) {
       throw underflow(length, pos);
@@ -220,7 +223,7 @@ final class Cursor {
     return Arrays.copyOfRange(data, from, pos);
   }
 
-  /** Appends bytes as they are; returns how many. */
+  /** Appends bytes unchanged. Returns their number. */
   int raw(int length, RowBuffer out) {
     if (length > end - pos) {
       throw underflow(length, pos);
@@ -230,7 +233,7 @@ final class Cursor {
     return length;
   }
 
-  /** Appends a string; returns its length in UTF-8. */
+  /** Appends a string. Returns its length in UTF-8. */
   int text(int length, RowBuffer out) {
     if (length > MAX_STRING) {
       throw failure("StringTooLong", pos, "is a string of " + length + " bytes, 32767 is the limit");
@@ -254,8 +257,8 @@ final class Cursor {
   }
 
   /**
-   * Appends a short string by words; the bytes after its last whole word are the end of the word that ends with it.
-   * Returns false, and appends nothing, where it is not UTF-8.
+   * Appends a short string word by word. The bytes after its last complete word are copied as part of the word that
+   * ends with them. Returns false, and appends nothing, if the string is not UTF-8.
    */
   private boolean shortText(int from, int length, RowBuffer out) {
     int start = out.room(length);

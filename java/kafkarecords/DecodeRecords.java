@@ -11,7 +11,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * {@code decode_<topic>}: key and value of a record of any type into what decode_records gives beside the coordinates.
+ * {@code decode_<topic>}: turns key and value of a record of any type into the columns of decode_records, without the
+ * coordinates.
  *
  * <p>The columns and their contents are those of kafka_records_engine.spark.decode.
  */
@@ -23,22 +24,25 @@ public final class DecodeRecords extends Function<InternalRow> {
   private final boolean keepsTags;
   private final boolean showsSecrets;
   private final String[] chosen;
-  /** The topic of the records, if one was named. */
+  /** The topic of the records; null if none was named. */
   private final String expected;
   private transient Framing framing;
   private transient Record[] records;
-  /** Whether some record of the topic may hold secrets, which are not to be shown. */
+  /** Whether some record of the topic may contain secrets, which must not be shown. */
   private transient boolean hides;
   private transient RowBuffer out;
   private transient DecodedRow row;
-  /** Spark keeps rows on the driver as they are, where it folds constants; in a task everything that keeps rows copies them. */
+  /**
+   * On the driver, where Spark folds constants, it keeps rows without a copy. In a task, everything that keeps rows
+   * copies them.
+   */
   private transient boolean isOnDriver;
   private transient LastCall last;
-  /** What the last call has returned. */
+  /** The result of the last call. */
   private transient InternalRow found;
   private transient Cursor keyCursor;
   private transient Cursor valueCursor;
-  /** Record type → its place in {@code records}, -1 for types without a column. */
+  /** For each record type its position in {@code records}; -1 for types without a column. */
   private transient int[] places;
 
   DecodeRecords(Asked asked, String topic, DataType[] inputs) {
@@ -143,7 +147,7 @@ public final class DecodeRecords extends Function<InternalRow> {
     }
   }
 
-  /** For FAILFAST, whose errors say where the record is. */
+  /** For FAILFAST, whose errors name the place of the record. */
   public InternalRow invoke(
       byte[] key,
       byte[] value,
@@ -159,7 +163,7 @@ public final class DecodeRecords extends Function<InternalRow> {
     }
   }
 
-  /** The columns of a record; {@code isOther}: of another topic, whose records have other types. */
+  /** Sets the columns of a record. {@code isOther}: it belongs to another topic, whose records have other types. */
   private void record(byte[] key, byte[] value, int type, boolean isOther) {
     out.emptied();
     row.isTombstone = value == null;
@@ -196,7 +200,7 @@ public final class DecodeRecords extends Function<InternalRow> {
     }
   }
 
-  /** Reads key and value into the struct of their record; returns why that failed, or null. */
+  /** Reads key and value into the struct of their record. Returns why that failed, or null. */
   private Undecodable pair(int place, byte[] key, byte[] value) {
     Record record = records[place];
     int parts = record.key == null ? 1 : 2;
@@ -231,7 +235,7 @@ public final class DecodeRecords extends Function<InternalRow> {
       }
     } catch (Undecodable met) {
       error = met;
-      out.size = end; // the row does not have what could not be read to its end
+      out.size = end; // the row has no struct if it could not be read to its end
     }
     if (hasKey || hasValue) {
       if (!hasValue) {
@@ -245,7 +249,7 @@ public final class DecodeRecords extends Function<InternalRow> {
     return error;
   }
 
-  /** Writes the names of leniencies, those of the key first. */
+  /** Writes the names of leniencies, first those of the key. */
   private void leniencies(Cursor ofKey, Cursor ofValue) {
     List<byte[]> texts = new ArrayList<>();
     for (Cursor cursor : new Cursor[] {ofKey, ofValue}) {

@@ -10,12 +10,12 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * What {@code decode_<topic>} gives for one record: columns that are the same for all topics, and one for each record
- * type, of which at most one is not null.
+ * The result of {@code decode_<topic>} for one record: columns that are the same for all topics, and one column for
+ * each record type, of which at most one is not null.
  *
- * <p>Spark nearly always takes the columns apart, so they are fields here and not bytes: generated code asks by constant
- * ordinals, which the JVM compiles to a read of the field. Only the struct of the record is an UnsafeRow, which Spark
- * copies as a whole.
+ * <p>Spark nearly always reads the columns separately, so they are Java fields and not bytes: generated code reads them
+ * by constant ordinals, which the JVM compiles to a field access. Only the struct of the record is an UnsafeRow, which
+ * Spark copies as a whole.
  */
 final class DecodedRow extends GenericInternalRow {
   static final StructType ERROR =
@@ -48,25 +48,25 @@ final class DecodedRow extends GenericInternalRow {
   short type;
   boolean hasVersion;
   short version;
-  /** Of a marker, which is neither a tombstone nor a record. */
+  /** True for a marker, which is neither a tombstone nor a record. */
   boolean isControl;
   boolean isTombstone;
   int keyLeft;
   int valueLeft;
   boolean hasUnknownTags;
-  /** Null for none. */
+  /** The names of leniencies; null for none. */
   private UnsafeArrayData leniencies;
   private UnsafeRow error;
   private boolean keepsBytes;
-  /** Whether the bytes of the value may hold a secret. */
+  /** Whether the bytes of the value may contain a secret. */
   boolean hidesValue;
   private byte[] rawKey;
   private byte[] rawValue;
-  /** Place of the record's column among those of records, -1 if there is nothing of it. */
+  /** The position of the record's column among those of records; -1 if the record has none. */
   private int place;
   private final UnsafeRow record;
 
-  /** {@code parts}: fields of the struct of a record. */
+  /** {@code parts}: the number of fields in the struct of a record. */
   DecodedRow(int records, int parts) {
     super(null);
     fields = WIDTH + records;
@@ -79,7 +79,7 @@ final class DecodedRow extends GenericInternalRow {
     return made;
   }
 
-  /** Forgets what it held: the row of a record of which nothing is known yet. */
+  /** Clears the row: nothing is known about its record yet. */
   void clear() {
     hasType = false;
     hasVersion = false;
@@ -104,7 +104,9 @@ final class DecodedRow extends GenericInternalRow {
     rawValue = hidesValue && value != null ? Secrets.REDACTED : value;
   }
 
-  /** Takes the bytes from the arrays of another call, which are equal: those of the former call may hold others now. */
+  /**
+   * Uses the arrays of another call, which have equal bytes. The content of the arrays of the former call may change.
+   */
   void renewBytes(byte[] key, byte[] value) {
     if (keepsBytes) {
       keepBytes(key, value);
@@ -115,7 +117,7 @@ final class DecodedRow extends GenericInternalRow {
     return leniencies != null;
   }
 
-  /** Points to the struct of the record: {@code size} bytes from {@code from} on. */
+  /** Sets the struct of the record: {@code size} bytes from {@code from} on. */
   void setRecord(int place, byte[] bytes, int from, int size) {
     this.place = place;
     record.pointTo(bytes, (long) Platform.BYTE_ARRAY_OFFSET + from, size);
@@ -223,7 +225,7 @@ final class DecodedRow extends GenericInternalRow {
     }
   }
 
-  /** The columns as an array, which the inherited {@code toSeq} asks for: there is none to inherit. */
+  /** The columns as an array, which the inherited {@code toSeq} needs and the parent class does not have. */
   @Override
   public Object[] values() {
     Object[] values = new Object[fields];

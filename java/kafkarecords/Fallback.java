@@ -4,10 +4,10 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.apache.spark.unsafe.Platform;
 
-/** The default of a field, as a row holds it: the 8 bytes of a fixed width, or what is after them. */
+/** The default of a field as stored in a row: 8 bytes for a fixed width, or bytes at the end of the row. */
 final class Fallback {
   final boolean isNull;
-  /** Null for a value of fixed width. */
+  /** The content; null for a value of fixed width. */
   final byte[] content;
   /** The content, with zeros up to the next multiple of 8. */
   private final long[] words;

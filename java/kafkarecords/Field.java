@@ -1,19 +1,19 @@
 package kafkarecords;
 
-/** A field of a struct, as a spec describes it: kafka_records_runtime.schema.FieldSchema. */
+/** A field of a struct as described in a spec; see kafka_records_runtime.schema.FieldSchema. */
 final class Field {
   final String name;
-  /** Type of the field or, of an array, of its elements. */
+  /** The type of the field or, for an array, of its elements. */
   final String base;
   final boolean isArray;
   final Range versions;
   final Range nullable;
   final Range flexible;
-  /** -1 for none. */
+  /** The tag; -1 for none. */
   final int tag;
   final Range tagged;
   final boolean ignorable;
-  /** Empty for that of the type, {@code null}, or {@code =} and a text. */
+  /** The default: empty for that of the type, {@code null}, or {@code =} and a text. */
   final String fallback;
   final String about;
 

@@ -95,28 +95,28 @@ enum Framing {
     return name.isEmpty() ? null : valueOf(name.toUpperCase(java.util.Locale.ROOT));
   }
 
-  /** The record type, NONE where {@code unframed} says what is wrong. */
+  /** The record type; NONE if there is none, and then {@code unframed} returns the error. */
   abstract int type(byte[] key, byte[] value);
 
   abstract Undecodable unframed(byte[] key, byte[] value);
 
-  /** The error of a type that no record of the topic has; null if that is none. The value must have a type. */
+  /** The error for a type that no record of the topic has; null if it is not an error. The value must have a type. */
   abstract Undecodable unknownType(byte[] value);
 
-  /** The version of a value that has a type: {@code number} and {@code at} take the result apart. */
+  /** The version of a value that has a type. Use {@code number} and {@code at} to unpack the result. */
   abstract long version(byte[] value);
 
-  /** The int16 that a key or value starts with; it must have two bytes. */
+  /** The int16 that a key or value starts with. It must have at least two bytes. */
   static int prefix(byte[] data) {
     return (short) (data[0] << 8 | data[1] & 0xFF);
   }
 
-  /** What was read. */
+  /** The number in the result of a read. */
   static int number(long read) {
     return (int) (read >> 32);
   }
 
-  /** Where the next byte is. */
+  /** The position of the next byte in the result of a read. */
   static int at(long read) {
     return (int) read;
   }

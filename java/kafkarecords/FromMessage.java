@@ -4,21 +4,21 @@ import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataTypes;
 
-/** {@code from_<message>}: one binary column into the struct of a message. */
+/** {@code from_<message>}: turns a binary column into the struct of a message. */
 public final class FromMessage extends Function<InternalRow> {
   private final boolean isFailfast;
   private final boolean keepsTags;
   private final boolean showsSecrets;
-  /** The version of bytes without a prefix, null if they have one. */
+  /** The version of bytes without a prefix; null if they have a prefix. */
   private final Integer bare;
-  /** The version to read at, regardless of what the prefix says; null if the prefix counts. */
+  /** The version to read in, regardless of the prefix; null to use the version in the prefix. */
   private final Integer readAs;
   private final boolean newerAsHighest;
   private transient Message message;
   private transient RowBuffer buffer;
   private transient Cursor cursor;
   private transient LastCall last;
-  /** What the last call has returned. */
+  /** The result of the last call. */
   private transient InternalRow found;
 
   FromMessage(Asked asked, Message message) {
@@ -41,7 +41,7 @@ public final class FromMessage extends Function<InternalRow> {
     }
   }
 
-  /** The struct of the message; null for null, for keys of other types and, unless FAILFAST, for what is unreadable. */
+  /** The struct of the message; null for null, for keys of other types and, unless FAILFAST, for unreadable bytes. */
   public InternalRow invoke(byte[] data) {
     if (data == null) {
       return null;
@@ -112,7 +112,7 @@ public final class FromMessage extends Function<InternalRow> {
     return out.row(row, message.layout(version, keepsTags).fields);
   }
 
-  /** Reads the message at the cursor into a row at the end of {@code out}; returns where it begins. */
+  /** Reads the message at the cursor into a row at the end of {@code out}. Returns the position of the row. */
   static int message(
       Message message, int version, boolean keepsTags, boolean showsSecrets, Cursor cursor, RowBuffer out) {
     if (!message.has(version)) {
@@ -134,7 +134,7 @@ public final class FromMessage extends Function<InternalRow> {
     }
   }
 
-  /** {@code from_<message>} of bytes without a prefix and a column that has the version of each. */
+  /** {@code from_<message>} for bytes without a prefix, with a column that contains the version of each. */
   public static final class OfVersion extends Function<InternalRow> {
     private final boolean isFailfast;
     private final boolean keepsTags;
@@ -155,7 +155,7 @@ public final class FromMessage extends Function<InternalRow> {
       showsSecrets = asked.flag("show_secrets", false);
     }
 
-    /** There is no {@code invoke}, which would get 0 for a null version. */
+    /** There is no {@code invoke}, because Spark would pass 0 for a null version. */
     @Override
     public InternalRow produceResult(InternalRow input) {
       if (input.isNullAt(0) || input.isNullAt(1)) {

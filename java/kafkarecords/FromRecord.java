@@ -5,10 +5,11 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataTypes;
 
 /**
- * {@code from_<record>}: key and value of a record into {@code struct<key, value>}, null for records of other types.
+ * {@code from_<record>}: turns key and value of a record into {@code struct<key, value>}; null for records of other
+ * types.
  *
- * <p>Under PERMISSIVE a record of which either cannot be read is null as a whole: a key without its value would look
- * like a tombstone.
+ * <p>Under PERMISSIVE, if key or value cannot be read, the whole record is null, because a key without its value would
+ * look like a tombstone.
  */
 public final class FromRecord extends Function<InternalRow> {
   private final boolean isFailfast;
@@ -18,7 +19,7 @@ public final class FromRecord extends Function<InternalRow> {
   private transient RowBuffer buffer;
   private transient Cursor cursor;
   private transient LastCall last;
-  /** What the last call has returned. */
+  /** The result of the last call. */
   private transient InternalRow found;
 
   FromRecord(Asked asked, Record record) {
@@ -33,7 +34,7 @@ public final class FromRecord extends Function<InternalRow> {
     showsSecrets = asked.flag("show_secrets", false);
   }
 
-  /** A null value is a tombstone: {@code value} is null. */
+  /** The struct of a record. A null value means a tombstone: then {@code value} is null. */
   public InternalRow invoke(byte[] key, byte[] value) {
     if (buffer == null) {
       buffer = new RowBuffer();

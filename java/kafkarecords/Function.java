@@ -6,10 +6,10 @@ import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.types.DataType;
 
 /**
- * A function that was bound to the types of its arguments.
+ * A function that is bound to the types of its arguments.
  *
- * <p>Catalyst calls {@code invoke} of the concrete class from generated code. Tasks get a copy each, which carries what
- * was asked for and builds everything else from that when it is first called.
+ * <p>Catalyst calls {@code invoke} of the concrete class from generated code. Each task gets a copy, which contains the
+ * requested options and builds everything else from them on the first call.
  */
 abstract class Function<T> implements ScalarFunction<T>, Serializable {
   final Asked asked;
@@ -47,7 +47,7 @@ abstract class Function<T> implements ScalarFunction<T>, Serializable {
     return asked.catalog + "." + asked.text;
   }
 
-  /** Equal functions make equal expressions, of which Catalyst evaluates one. */
+  /** Equal functions are equal expressions, of which Catalyst evaluates only one. */
   @Override
   public boolean equals(Object other) {
     if (other == null || other.getClass() != getClass()) {

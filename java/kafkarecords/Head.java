@@ -1,6 +1,6 @@
 package kafkarecords;
 
-/** How a length, a count or the marker of a nullable struct is written. */
+/** How a length, a count or the marker of a nullable struct is encoded. */
 enum Head {
   NONE,
   INT8,
@@ -8,7 +8,7 @@ enum Head {
   INT32,
   UVARINT;
 
-  /** The fewest bytes it takes. */
+  /** The smallest number of bytes it can have. */
   int smallest() {
     switch (this) {
       case NONE:

@@ -3,11 +3,11 @@ package kafkarecords;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * The arguments of the last call, so that a function decodes a record once.
+ * The arguments of the last call, so that a function decodes each record only once.
  *
- * <p>Catalyst copies a deterministic function into each filter and each projection that uses its result, and all copies
- * of one task are the same object. They come with the same arguments, one right after the other. Bytes are compared and
- * not references: a source may fill an array again, or give another one for the same record.
+ * <p>Catalyst copies a deterministic function into each filter and each projection that uses its result, but all copies
+ * in one task are the same object. They are called with the same arguments, one right after the other. The bytes are
+ * compared, not the references: a source may reuse an array, or pass another one for the same record.
  */
 final class LastCall {
   private static final int LARGEST = 1 << 16;
@@ -19,10 +19,10 @@ final class LastCall {
   private final byte[][] bytes = {new byte[256], new byte[256]};
   private final int[] lengths = {NONE, NONE};
   private int flags;
-  /** Calls since the last one whose arguments were those of the call before it. */
+  /** The number of calls since the last one with the same arguments as the call before it. */
   private int missesInARow;
 
-  /** Whether the last call had these arguments and was kept. */
+  /** Whether the last call was kept and had these arguments. */
   boolean was(byte[] first, byte[] second, int flags) {
     boolean found = flags == this.flags && isSame(0, first) && isSame(1, second);
     missesInARow = found ? 0 : missesInARow + 1;
@@ -46,7 +46,7 @@ final class LastCall {
       }
       return true;
     }
-    // What differs from one record to the next is mostly at the end.
+    // Differences between consecutive records are mostly at the end.
     for (int place = length - 8; place > 0; place -= 8) {
       if (word(kept, place) != word(given, place)) {
         return false;
@@ -60,8 +60,8 @@ final class LastCall {
   }
 
   /**
-   * Keeps the arguments of a call that has returned. Large ones are not kept; and where no call repeats the one before it,
-   * those of some calls are enough to notice when that changes.
+   * Keeps the arguments of a call that has returned, unless they are large. If no call repeats the one before it, only
+   * some calls are kept, which is enough to notice when that changes.
    */
   void keep(byte[] first, byte[] second, int flags) {
     if ((missesInARow & PERIOD - 1) > KEPT_OF_PERIOD) {
@@ -72,7 +72,7 @@ final class LastCall {
     keep(1, second);
   }
 
-  /** Forgets the last call, before the row that it returned is written over. */
+  /** Forgets the last call, before the row that it returned is overwritten. */
   void forget() {
     lengths[0] = NONE;
   }

@@ -3,38 +3,40 @@ package kafkarecords;
 import java.util.Arrays;
 import java.util.List;
 
-/** A struct, or the body of a message, as one version lays it out, and the row that it becomes. */
+/** The layout of a struct, or the body of a message, in one version, and the row that it becomes. */
 final class Layout {
   final Struct struct;
-  /** Fields of the row: one per field of the struct, and one for unknown tagged fields where they are kept. */
+  /**
+   * The number of fields in the row: one per field of the struct, and one for unknown tagged fields if they are kept.
+   */
   final int fields;
-  /** By slot: how the field lies before the tagged ones; null if it does not. */
+  /** By slot: the layout of the field if it is before the tagged ones; otherwise null. */
   final Value[] body;
-  /** By slot: what is in the row where the bytes have nothing. Null for untagged fields of the version. */
+  /** By slot: the value in the row if the bytes do not contain the field. Null for untagged fields of the version. */
   final Fallback[] fallbacks;
-  /** By slot: whether the row holds an offset and a size. */
+  /** By slot: whether the row contains an offset and a size. */
   final boolean[] isVariable;
-  /** What a row begins with: bits and fields, with the defaults of fixed width that the bytes may not have. */
+  /** The initial content of a row: bits and fields, with the fixed-width defaults of fields that the bytes may lack. */
   final long[] blank;
-  /** The bytes of the row before its fields. */
+  /** The number of bytes in the row before its fields. */
   final int bits;
-  /** The slots in which the body writes something, and how their fields lie; null if it is a default. */
+  /** The slots that are filled from the body, and the layouts of their fields; null for a default. */
   final int[] steps;
   final Value[] values;
   /** The slots of tagged fields whose default has no fixed width. */
   final int[] absent;
-  /** Whether tagged fields may come in another order than those of the row. */
+  /** Whether tagged fields may be in another order than in the row. */
   final boolean mayMix;
   final boolean isFlexible;
-  /** The fields that may be tagged ones: their tags, their slots, their values. */
+  /** The fields that may be tagged: their tags, their slots, their values. */
   final int[] tags;
   final int[] tagSlots;
   final Value[] tagValues;
-  /** Tags of fields that this version lacks or has untagged, and their slots. */
+  /** The tags of fields that are missing or untagged in this version, and their slots. */
   final int[] misplacedTags;
   final int[] misplacedSlots;
   final boolean keepsTags;
-  /** Whether the row has a place for what tagged fields hold. */
+  /** Whether the row has fields for the contents of tagged fields. */
   final boolean hasTags;
   final int smallest;
 
@@ -136,7 +138,7 @@ final class Layout {
     return found;
   }
 
-  /** Whether a field is among the tagged ones, so that it is read and written after the others. */
+  /** Whether a field is a tagged one, which is read and written after the others. */
   boolean isTagged(int slot) {
     for (int each : tagSlots) {
       if (each == slot) {

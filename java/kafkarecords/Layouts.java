@@ -5,14 +5,14 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Derives how one version of a message lies in bytes: {@code struct_layouts} of kafka_records_runtime.layout. */
+/** Derives the byte layout of one version of a message, like {@code struct_layouts} in kafka_records_runtime.layout. */
 final class Layouts {
   private final Message message;
   private final int version;
   private final boolean keepsTags;
   private final Map<String, Layout> made = new HashMap<>();
 
-  /** {@code keepsTags}: rows end in the tagged fields that the schemas do not define. */
+  /** {@code keepsTags}: rows end with the tagged fields that the schemas do not define. */
   Layouts(Message message, int version, boolean keepsTags) {
     this.message = message;
     this.version = version;
@@ -71,7 +71,7 @@ final class Layouts {
     return single(field, compact, nullable, tagged);
   }
 
-  /** The field or, of an array, an element. */
+  /** The layout of the field or, for an array, of an element. */
   private Value single(Field field, boolean compact, boolean nullable, boolean tagged) {
     Struct struct = message.struct(field);
     if (struct != null) {

@@ -5,9 +5,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** A message: its structs, its versions, and the readers that were built for some of them. */
+/** A message: its structs, its versions, and the readers that were built for some versions. */
 final class Message {
-  /** What a function for the message expects before it. */
+  /** What precedes the message in the bytes that its functions read. */
   enum Kind {
     /** An int16 record type; a key has version 0. */
     KEY,
@@ -15,18 +15,18 @@ final class Message {
     VALUE,
     /** The frame of a metadata record. */
     RECORD,
-    /** An int16 version; some are read as the highest that is known. */
+    /** An int16 version. For some messages, an unknown version is read as the highest known one. */
     MESSAGE
   }
 
   final String name;
-  /** The name in snake case, as functions have it. */
+  /** The message's name in snake case, as used in functions. */
   final String inFunctions;
   final int lowest;
   final int highest;
   final Range flexible;
   final Kind kind;
-  /** Of keys, values and records; -1 for other messages. */
+  /** The record type of keys, values and records; -1 for other messages. */
   final int recordType;
   final boolean newerAsHighest;
   private final Map<String, Struct> structs = new HashMap<>();
@@ -49,7 +49,7 @@ final class Message {
 
   void add(Struct struct) {
     structs.put(struct.name, struct);
-    root = struct; // the body comes last
+    root = struct; // the body is the last struct
   }
 
   void addNote(String[] line) {
@@ -60,17 +60,17 @@ final class Message {
     return root;
   }
 
-  /** Its fields that may be secrets, null for none. */
+  /** The message's fields that may be secrets; null for none. */
   Secrets secrets() {
     return secrets;
   }
 
-  /** To be called when all structs are there. */
+  /** Must be called after all structs have been added. */
   void whole() {
     secrets = Secrets.of(this);
   }
 
-  /** The struct that a field is made of, null for a primitive. */
+  /** The struct type of a field; null for a primitive. */
   Struct struct(Field field) {
     return structs.get(field.base);
   }
@@ -79,7 +79,7 @@ final class Message {
     return lowest <= version && version <= highest;
   }
 
-  /** What an error about {@code version} adds; empty if there is nothing to add. */
+  /** The remark that an error about {@code version} appends; empty for none. */
   String note(int version) {
     for (String[] note : notes) {
       if (Integer.parseInt(note[1]) <= version && version <= Integer.parseInt(note[2])) {
@@ -89,7 +89,7 @@ final class Message {
     return "";
   }
 
-  /** How the version lies in bytes. The message must have it. */
+  /** The byte layout of the version, which the message must have. */
   Layout layout(int version, boolean keepsTags) {
     Layout[] made = keepsTags ? withUnknownTags : plain;
     if (made == null) {

@@ -2,7 +2,7 @@ package kafkarecords;
 
 import java.util.Arrays;
 
-/** Bytes of a message that is being written. */
+/** The bytes of a message that is being written. */
 final class Output {
   private byte[] bytes = new byte[256];
   private int size;
@@ -18,7 +18,7 @@ final class Output {
     bytes[size++] = (byte) value;
   }
 
-  /** The lowest {@code width} bytes of a number, the highest of them first. */
+  /** Writes the lowest {@code width} bytes of a number, highest byte first. */
   void number(long value, int width) {
     reserve(width);
     for (int shift = 8 * (width - 1); shift >= 0; shift -= 8) {
@@ -35,7 +35,7 @@ final class Output {
     bytes[size++] = (byte) value;
   }
 
-  /** A length or count, -1 for null. */
+  /** Writes a length or count, -1 for null. */
   void length(Head head, int length) {
     switch (head) {
       case INT16:

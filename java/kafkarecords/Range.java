@@ -1,6 +1,6 @@
 package kafkarecords;
 
-/** Versions from the lowest to the highest, both among them. */
+/** A range of versions, from the lowest to the highest, both included. */
 final class Range {
   static final Range NONE = new Range(0, -1);
 

@@ -1,9 +1,9 @@
 package kafkarecords;
 
 /**
- * Why bytes are not the message they were read as. The bottom knows what is wrong; each level above adds where.
+ * Why bytes are not the expected message. The lowest level knows the problem; each level above adds its place.
  *
- * <p>Reason and text are those of the Python error of that name (kafka_records_runtime.errors).
+ * <p>Reason and text are those of the Python error with the same name (kafka_records_runtime.errors).
  */
 final class ReadFailure extends RuntimeException {
   final String reason;

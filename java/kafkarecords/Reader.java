@@ -6,10 +6,10 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * Reads messages into rows, as leniently as Kafka's own classes read them.
+ * Reads messages into rows, as leniently as Kafka's own classes.
  *
- * <p>The order of reading, what is let pass and what is refused are those of kafka_records_runtime.readers. Paths cost
- * nothing while all is well: a failure collects its own on the way up.
+ * <p>The order of reading, and what is accepted or rejected, are the same as in kafka_records_runtime.readers. Paths
+ * cost nothing as long as there is no error: a failure collects its path on the way up.
  */
 final class Reader {
   private static final int SMALLEST_TAG = 2;
@@ -97,7 +97,7 @@ final class Reader {
     }
   }
 
-  /** A string, bytes or an array: what has a length or a count before it. */
+  /** Reads a value with a length or count before it: a string, bytes or an array. */
   private static boolean sized(Value value, Cursor cursor, RowBuffer out, int row, int at) {
     int start = cursor.pos;
     int length = value.isCompact ? cursor.compactLength() : cursor.length(value.head);
@@ -128,7 +128,7 @@ final class Reader {
     return mark > none;
   }
 
-  /** Writes a number, given as its bits, as wide as columns of its type are. */
+  /** Writes a number, given as its bits, with the width of its column type. */
   static void number(Value.Type type, long value, RowBuffer out, int at) {
     switch (type.width) {
       case 1:
@@ -169,7 +169,7 @@ final class Reader {
     try {
       for (; index < count; index++, at += width) {
         if (!value(element, cursor, out, array, at)) {
-          out.setNull(array + 8, index); // the bits come after the count
+          out.setNull(array + 8, index); // the null bits follow the count
         }
       }
     } catch (ReadFailure failure) {
@@ -242,7 +242,7 @@ final class Reader {
           if (!value(layout.tagValues[known], cursor, out, row, row + bits + 8 * slot)) {
             out.setNull(row, slot);
           }
-          isThere[known] = cursor.hasUnknownTags ? HOLDS_UNKNOWN : THERE; // of a repeated tag the last value counts
+          isThere[known] = cursor.hasUnknownTags ? HOLDS_UNKNOWN : THERE; // if a tag is repeated, the last value counts
           if (cursor.pos - payload != size) {
             cursor.concede("tag_size");
           }

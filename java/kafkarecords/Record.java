@@ -7,7 +7,7 @@ final class Record {
   /** The name of its column, and of its function after {@code from_}. */
   final String column;
   final Framing framing;
-  /** Null for a metadata record, which has none. */
+  /** The key; null for a metadata record, which has none. */
   final Message key;
   final Message value;
 

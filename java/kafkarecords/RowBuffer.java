@@ -6,13 +6,13 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * Bytes in which rows are put together in the form of Spark's UnsafeRow and UnsafeArrayData, so that nothing becomes an
- * object: Spark copies such a row as a whole where it wants one.
+ * Bytes in which rows are built in the form of Spark's UnsafeRow and UnsafeArrayData, without an object per value.
+ * Spark copies such a row as a whole if it keeps it.
  *
- * <p>A row is a bit per field (set: null), 8 bytes per field, and after them what has no fixed width, padded to 8
- * bytes; the 8 bytes of such a field are its offset from the start of the row, and its size. An array is the same with a
- * count before it and elements of their own width. Spark compares and hashes rows by these bytes, so equal rows have to
- * have equal ones: what is not written is zero, and what has no fixed width comes in the order of the fields.
+ * <p>A row has a bit per field (set: null), 8 bytes per field, and after them the values without a fixed width, padded
+ * to 8 bytes; the 8 bytes of such a field are its offset from the start of the row, and its size. An array has the same
+ * form, with a count before it and elements of their own width. Spark compares and hashes rows by these bytes, so equal
+ * rows must have equal bytes: unused bytes are zero, and values without a fixed width are in the order of the fields.
  */
 final class RowBuffer {
   private static final long BASE = Platform.BYTE_ARRAY_OFFSET;
@@ -22,15 +22,18 @@ final class RowBuffer {
 
   byte[] bytes = new byte[512];
   int size;
-  /** On the driver Catalyst folds constants and keeps the rows as they are; in a task everything that keeps rows copies them. */
+  /**
+   * On the driver, Catalyst folds constants and keeps the rows without a copy. In a task, everything that keeps rows
+   * copies them.
+   */
   private final boolean isOnDriver = TaskContext.get() == null;
 
-  /** Begins a row; returns where it begins. */
+  /** Begins a row. Returns its position. */
   int row(int fields) {
     return zeros(fixed(fields));
   }
 
-  /** Appends whole words, such as those that a row begins with; returns where they begin. */
+  /** Appends whole words, such as those at the start of a row. Returns their position. */
   int append(long[] words) {
     int start = size;
     reserve(8L * words.length);
@@ -43,19 +46,19 @@ final class RowBuffer {
     return start;
   }
 
-  /** Begins an array of elements of {@code width} bytes; returns where it begins. */
+  /** Begins an array of elements of {@code width} bytes. Returns its position. */
   int array(int count, int width) {
     int start = zeros(elements(count) + padded((long) count * width));
     Platform.putLong(bytes, BASE + start, count);
     return start;
   }
 
-  /** The bytes before the fields of a row. */
+  /** The number of bytes before the fields of a row. */
   static int bits(int fields) {
     return fields + 63 >> 6 << 3;
   }
 
-  /** The bytes before the elements of an array. */
+  /** The number of bytes before the elements of an array. */
   static int elements(int count) {
     return 8 + bits(count);
   }
@@ -82,7 +85,10 @@ final class RowBuffer {
     return start;
   }
 
-  /** Makes room for bytes up to the next multiple of 8, everything that is there; returns where they begin. */
+  /**
+   * Makes room for the given number of bytes, rounded up to a multiple of 8, which the caller must write completely.
+   * Returns their position.
+   */
   int room(int length) {
     int start = size;
     long whole = padded(length);
@@ -134,19 +140,19 @@ final class RowBuffer {
     return Platform.getShort(bytes, BASE + at);
   }
 
-  /** Notes in the 8 bytes at {@code at} that what begins at {@code from} belongs to them. */
+  /** Writes offset and size of the bytes that begin at {@code from} into the 8 bytes at {@code at}. */
   void link(int at, int row, int from, int length) {
     putLong(at, (long) (from - row) << 32 | length);
   }
 
-  /** Appends bytes, and zeros up to the next multiple of 8; returns where they begin. */
+  /** Appends bytes, and zeros up to the next multiple of 8. Returns their position. */
   int append(byte[] data, int from, int length) {
     int start = space(length);
     System.arraycopy(data, from, bytes, start, length);
     return start;
   }
 
-  /** Makes room for bytes, with zeros up to the next multiple of 8; returns where they begin. */
+  /** Makes room for bytes, with zeros up to the next multiple of 8. Returns their position. */
   int space(int length) {
     int start = room(length);
     if (length > 0) {
@@ -155,7 +161,7 @@ final class RowBuffer {
     return start;
   }
 
-  /** Empties the buffer, and lets go of what one huge record took. */
+  /** Empties the buffer, and frees the memory that one huge record needed. */
   RowBuffer emptied() {
     size = 0;
     if (bytes.length > KEPT) {
@@ -164,14 +170,14 @@ final class RowBuffer {
     return this;
   }
 
-  /** Makes a field what it was before anything was written to it. */
+  /** Resets a field to its state before anything was written to it. */
   void clear(int row, int slot, int bits) {
     long word = BASE + row + (slot >> 6) * 8L;
     Platform.putLong(bytes, word, Platform.getLong(bytes, word) & ~(1L << (slot & 63)));
     putLong(row + bits + 8 * slot, 0);
   }
 
-  /** Whether what has no fixed width comes in the order of the fields. */
+  /** Whether the values without a fixed width are in the order of the fields. */
   boolean isInOrder(int row, int fields, boolean[] isVariable) {
     int last = 0;
     for (int slot = 0; slot < fields; slot++) {
@@ -186,7 +192,7 @@ final class RowBuffer {
     return true;
   }
 
-  /** Brings what has no fixed width into the order of the fields, and drops what was written over. */
+  /** Moves the values without a fixed width into the order of the fields, and drops overwritten ones. */
   void inOrder(int row, int fields, boolean[] isVariable) {
     int first = row + fixed(fields);
     byte[] old = Arrays.copyOfRange(bytes, first, size);
@@ -204,8 +210,8 @@ final class RowBuffer {
   }
 
   /**
-   * The row that begins at {@code row}, up to the end. In a task it is good until the next row, as those of Spark's own
-   * projections are.
+   * The row that begins at {@code row} and ends at the end of the buffer. In a task it is valid until the next row,
+   * like the rows of Spark's own projections.
    */
   UnsafeRow row(int row, int fields) {
     UnsafeRow made = new UnsafeRow(fields);

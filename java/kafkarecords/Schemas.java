@@ -14,21 +14,21 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.zip.InflaterInputStream;
 
 /**
- * The messages and records of a generated package: its {@code spark/jvm_schemas.txt}, read.
+ * The messages and records of a generated package, read from its {@code spark/jvm_schemas.txt}.
  *
- * <p>Keywords and values are described where the text is written, in kafka_records_codegen.products.jvm_schemas.
+ * <p>Keywords and values are described in kafka_records_codegen.products.jvm_schemas, which writes the text.
  */
 final class Schemas {
-  /** The text of the package that is inside of the jar. */
+  /** Stands for the text of the package that is in the jar. */
   static final String IN_THE_JAR = "";
 
   private static final Map<String, Schemas> READ = new ConcurrentHashMap<>();
 
-  /** By their name in functions, in the order of the text. */
+  /** The messages by their name in functions, in the order of the text. */
   final Map<String, Message> messages = new LinkedHashMap<>();
-  /** By their name in functions. */
+  /** The records by their name in functions. */
   final Map<String, Record> records = new LinkedHashMap<>();
-  /** The records of a topic by the name of its folder, with {@code _} for {@code /}. */
+  /** The records of each topic, by the name of its folder with {@code _} instead of {@code /}. */
   final Map<String, List<Record>> topics = new LinkedHashMap<>();
 
   private Schemas(String text) {
@@ -75,7 +75,7 @@ final class Schemas {
     topics.values().removeIf(List::isEmpty);
   }
 
-  /** The schemas of a package: base64 of the deflated text, or IN_THE_JAR. */
+  /** The schemas of a package, from base64 of the deflated text, or IN_THE_JAR. */
   static Schemas of(String packed) {
     return READ.computeIfAbsent(packed, each -> new Schemas(text(each)));
   }
@@ -125,7 +125,7 @@ final class Schemas {
     return values;
   }
 
-  /** Reads the escapes of the text: Python's, for what is not to be seen as it is. */
+  /** Decodes the escapes of the text, which are those of Python, for characters that must not appear as they are. */
   private static String unescaped(String text) {
     StringBuilder out = new StringBuilder();
     for (int at = 0; at < text.length(); at++) {

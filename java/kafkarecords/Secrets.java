@@ -21,9 +21,9 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The fields of a message that are secrets, and what is in their place.
+ * The fields of a message that are secrets, and the text that replaces them.
  *
- * <p>Which ones those are, and which configs are none, say kafka_records_runtime.secrets and config_names.
+ * <p>kafka_records_runtime.secrets and config_names decide which fields are secrets, and which configs are not.
  */
 final class Secrets {
   static final byte[] REDACTED = "(redacted)".getBytes(StandardCharsets.US_ASCII);
@@ -40,9 +40,9 @@ final class Secrets {
     FIELDS.put("RemoveDelegationTokenRecord", Collections.singletonList("token_id"));
   }
 
-  /** Slots of the fields that may be secrets, in the order of the row. */
+  /** The slots of the fields that may be secrets, in the order of the row. */
   private final int[] slots;
-  /** In a config: the slots of the type of its resource and of its name; -1 in other messages. */
+  /** For a config: the slots of the resource type and of the name; -1 in other messages. */
   private final int kind;
   private final int name;
 
@@ -52,7 +52,7 @@ final class Secrets {
     this.name = name;
   }
 
-  /** Those of a message, null if it has none. */
+  /** The secrets of a message; null if it has none. */
   static Secrets of(Message message) {
     List<String> fields = new ArrayList<>();
     for (Field field : message.root().fields) {
@@ -69,7 +69,7 @@ final class Secrets {
     return slots.length == 0 ? null : new Secrets(slots, -1, -1);
   }
 
-  /** Writes a text over the secrets of the row at the end of {@code out}, which loses its unknown tagged fields. */
+  /** Replaces the secrets of the row at the end of {@code out} by a text. The row loses its unknown tagged fields. */
   void hide(Layout layout, RowBuffer out, int row) {
     if (kind >= 0 && (out.isNull(row, slots[0]) || !isSecret(layout, out, row))) {
       return;
@@ -100,7 +100,7 @@ final class Secrets {
     return !isKnown;
   }
 
-  /** Refuses a struct of type {@code given} in which a text is in place of a secret. */
+  /** Rejects a struct of type {@code given} that contains the replacement of a secret. */
   static void refuseRedacted(Message message, int version, StructType given, InternalRow value) {
     Secrets secrets = message.secrets();
     if (secrets == null) {
@@ -145,7 +145,7 @@ final class Secrets {
     return at < 0 || value.isNullAt(at) ? -1 : at;
   }
 
-  /** By the number of a type of resource, the names of configs that are not secrets. Read when first needed. */
+  /** By the number of a resource type, the names of configs that are not secrets. Read on first use. */
   private static final class Names {
     static final Map<String, Set<String>> KNOWN = read();
 

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** Spark's column types of messages: {@code spark_type} of kafka_records_engine.spark.spark_types. */
+/** Spark's column types for messages, like {@code spark_type} in kafka_records_engine.spark.spark_types. */
 final class SparkTypes {
   static final String UNKNOWN_TAGS = "unknown_tagged_fields";
 
@@ -30,7 +30,7 @@ final class SparkTypes {
     this.isCommented = isCommented;
   }
 
-  /** Every field of every version, in the order of the spec; with comments, each has what the spec says about it. */
+  /** Every field of every version, in the order of the spec. With comments, each has its description from the spec. */
   static StructType of(Message message, boolean keepsTags, boolean isCommented) {
     return new SparkTypes(message, keepsTags, isCommented).of(message.root(), new ArrayList<>());
   }

@@ -7,9 +7,14 @@ import java.security.NoSuchAlgorithmException;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** {@code stamp()}: what the functions of a catalog were made for, which the Python package compares with itself. */
+/**
+ * {@code stamp()}: identifies what the functions of a catalog were built for. The Python package compares it with its
+ * own values.
+ */
 public final class Stamp extends Function<UTF8String> {
-  /** Raised with every change of what functions take or give; kafka_records_engine.spark.jvm has the same number. */
+  /**
+   * Increased with every change of what functions accept or return; kafka_records_engine.spark.jvm has the same number.
+   */
   private static final int FORMAT = 3;
 
   Stamp(Asked asked) {

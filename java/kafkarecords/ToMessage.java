@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** {@code to_<message>}: a struct column into the bytes of a message. */
+/** {@code to_<message>}: turns a struct column into the bytes of a message. */
 public final class ToMessage extends Function<byte[]> {
   private final boolean isPermissive;
   private final int version;
@@ -28,10 +28,10 @@ public final class ToMessage extends Function<byte[]> {
     if (!message.has(version)) {
       throw asked.wrong(Undecodable.unsupported(message, version).getMessage());
     }
-    new Writer(message, version, given); // tells at once whether the column fits
+    new Writer(message, version, given); // checks immediately whether the column fits
   }
 
-  /** The bytes; null for null and, under PERMISSIVE, for what cannot be written. */
+  /** The bytes; null for null and, under PERMISSIVE, for values that cannot be written. */
   public byte[] invoke(InternalRow value) {
     if (value == null) {
       return null;
@@ -80,7 +80,7 @@ public final class ToMessage extends Function<byte[]> {
     return out.copy();
   }
 
-  /** The type with null allowed everywhere: Spark turns a null into 0 if a type excludes null. */
+  /** The type with null allowed everywhere, because Spark turns a null into 0 if a type does not allow null. */
   static DataType nullable(DataType type) {
     if (type instanceof StructType) {
       StructType made = new StructType();
@@ -95,7 +95,7 @@ public final class ToMessage extends Function<byte[]> {
     return type;
   }
 
-  /** {@code to_<message>} with a column that has the version to write in each row. */
+  /** {@code to_<message>} with a column that contains the version to write for each row. */
   public static final class OfVersion extends Function<byte[]> {
     private final boolean isPermissive;
     private final boolean hasPrefix;
@@ -110,7 +110,7 @@ public final class ToMessage extends Function<byte[]> {
       hasPrefix = asked.flag("version_prefix", true);
     }
 
-    /** There is no {@code invoke}, which would get 0 for a null version. */
+    /** There is no {@code invoke}, because Spark would pass 0 for a null version. */
     @Override
     public byte[] produceResult(InternalRow input) {
       if (input.isNullAt(0)) {

@@ -1,6 +1,6 @@
 package kafkarecords;
 
-/** A key, a value or a message that cannot be decoded: what the column {@code error} of a decoded row says. */
+/** A key, a value or a message cannot be decoded. Its fields become the column {@code error} of a decoded row. */
 final class Undecodable extends RuntimeException {
   final String reason;
   final Integer version;
@@ -8,7 +8,7 @@ final class Undecodable extends RuntimeException {
   final Integer offset;
 
   Undecodable(String reason, Integer version, String path, Integer offset, String text) {
-    super(text, null, false, false); // a value for nearly every reader: no stack trace
+    super(text, null, false, false); // no stack trace, because nearly every reader treats this as a value
     this.reason = reason;
     this.version = version;
     this.path = path;
@@ -91,8 +91,9 @@ final class Undecodable extends RuntimeException {
   }
 
   /**
-   * What a function throws under FAILFAST. It is a class of Java's own, because the driver cannot load one from a jar
-   * that was added to a session: it would say that, and not what is wrong with which record.
+   * The exception that a function throws under FAILFAST. Its class is one of Java itself, because the driver cannot
+   * load a class from a jar that was added to a session. It would report that error instead of the record and its
+   * problem.
    */
   IllegalArgumentException thrown(String place) {
     return new IllegalArgumentException(place + getMessage());

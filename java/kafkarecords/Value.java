@@ -1,9 +1,9 @@
 package kafkarecords;
 
 /**
- * How a field, or an element of an array, lies in the bytes of one version (kafka_records_runtime.layout), and what
- * a reader has to know of it. All kinds are one class with a number, so that the reader is one switch, which the JVM
- * compiles to a jump; a switch over an enum looks the number up in two more places.
+ * The layout of a field, or of an element of an array, in one version (kafka_records_runtime.layout), with everything
+ * that a reader needs. All kinds are one class with a number, so that the reader is one switch, which the JVM compiles
+ * to a jump. A switch over an enum would need two more lookups of the number.
  */
 final class Value {
   static final int BOOL = 0;
@@ -36,9 +36,11 @@ final class Value {
     ARRAY(-1, 8),
     STRUCT(-1, 8);
 
-    /** Bytes of a value that always takes as many, -1 for others. */
+    /** The size in bytes if it is fixed; otherwise -1. */
     final int size;
-    /** Bytes of an element of an array of Spark's: the number, or where what has no fixed width is. */
+    /**
+     * The bytes of an element in one of Spark's arrays: the number, or the position of a value without a fixed width.
+     */
     final int width;
 
     Type(int size, int width) {
@@ -46,12 +48,12 @@ final class Value {
       this.width = width;
     }
 
-    /** Whether a row holds it after its fields: a uuid is a text there. */
+    /** Whether a row stores it after its fields. (A uuid is stored there as text.) */
     boolean isVariable() {
       return size < 0 || this == UUID;
     }
 
-    /** The type of a primitive, as specs spell it; null for the name of a struct. */
+    /** The type of a primitive, by its name in specs; null for the name of a struct. */
     static Type of(String name) {
       switch (name) {
         case "bool":
@@ -90,11 +92,11 @@ final class Value {
   /** Whether the length or count is a varint. */
   final boolean isCompact;
   final boolean nullable;
-  /** Of an array. */
+  /** The element of an array. */
   final Value element;
-  /** Of a struct. */
+  /** The layout of a struct. */
   final Layout layout;
-  /** The fewest bytes that a value can have. */
+  /** The smallest number of bytes of a value. */
   final int smallest;
 
   private Value(Type type, Head head, boolean nullable, Value element, Layout layout, int smallest) {
@@ -120,7 +122,7 @@ final class Value {
     return new Value(Type.ARRAY, count, nullable, element, null, count.smallest());
   }
 
-  /** A struct; one that may be null has a marker before it. */
+  /** A struct. If it may be null, a marker precedes it. */
   static Value struct(Layout layout, Head marker) {
     boolean nullable = marker != Head.NONE;
     return new Value(Type.STRUCT, marker, nullable, null, layout, nullable ? 1 : layout.smallest);

@@ -1,6 +1,6 @@
 package kafkarecords;
 
-/** Why a value cannot be written; each level above adds where. Texts are those of the Python errors. */
+/** Why a value cannot be written. Each level above adds its place. The texts are those of the Python errors. */
 final class WriteFailure extends RuntimeException {
   private final String detail;
   private String path = "";

@@ -25,10 +25,10 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Writes structs of one column type as one version of a message.
+ * Writes structs of one column type in one version of a message.
  *
- * <p>Whether the type fits is decided once, when the writer is made (UnsupportedOperationException). What is refused in a
- * value, and in which order, is that of kafka_records_runtime.writers.
+ * <p>Whether the type fits is checked once, when the writer is created (UnsupportedOperationException). Which values
+ * are rejected, and in which order, is the same as in kafka_records_runtime.writers.
  */
 final class Writer {
   private static final int MAX_STRING = 32767;
@@ -45,7 +45,7 @@ final class Writer {
     root = type instanceof NullType ? null : new StructWriter(message.layout(version, false), type, "");
   }
 
-  /** Appends the message. Raises IllegalArgumentException for a value that the version cannot carry. */
+  /** Appends the message. Throws IllegalArgumentException for a value that the version cannot contain. */
   void write(InternalRow value, Output out) {
     try {
       root.write(value, out);
@@ -61,10 +61,10 @@ final class Writer {
 
   // -- structs --------------------------------------------------------------------------------------------------------
 
-  /** A struct: where each of its fields is in the column, and how it is written. */
+  /** Writes a struct: the positions of its fields in the column, and a writer for each. */
   private final class StructWriter {
     private final Layout layout;
-    /** By slot: place in the column, -1 where it has none; the type there; how it is written. */
+    /** By slot: the position in the column (-1 for none), the type there, and the writer. */
     private final int[] ordinals;
     private final ValueWriter[] members;
     private int unknownOrdinal = -1;
@@ -177,7 +177,7 @@ final class Writer {
       for (int known = 0; known < layout.tags.length; known++) {
         int slot = layout.tagSlots[known];
         if (ordinals[slot] < 0) {
-          continue; // at its default, which is not written
+          continue; // it has its default, which is not written
         }
         Output payload = new Output();
         try {
@@ -253,14 +253,14 @@ final class Writer {
 
   // -- values ---------------------------------------------------------------------------------------------------------
 
-  /** A field: its type in the column, and how it is written. */
+  /** Writes a field: its type in the column, and how it is written. */
   private final class ValueWriter {
     private final Field field;
-    /** Null in a version without the field. */
+    /** The layout; null in a version without the field. */
     private final Value value;
     private final DataType type;
     private final DataType elementType;
-    /** Of a struct, or of an array of structs. */
+    /** The writer of the struct, or of the elements of an array of structs. */
     private final StructWriter struct;
     private final Value.Type base;
 
@@ -454,7 +454,7 @@ final class Writer {
     }
   }
 
-  /** The sixteen bytes of a uuid as Kafka prints it, null for another text. */
+  /** The sixteen bytes of a uuid in Kafka's text form; null for any other text. */
   private static byte[] uuid(String text) {
     return UUID.matcher(text).matches()
         ? java.util.Base64.getUrlDecoder().decode(text.substring(0, 22))

@@ -55,9 +55,9 @@ def test_what_is_in_the_way_stops_the_run(
         assert sorted(out.rglob("*")) == before
     assert run(specs, out) == 1
     assert capsys.readouterr().err == (
-        f"{out} holds files that kafka-records-codegen did not write; nothing was written.\n"
+        f"{out} contains files that kafka-records-codegen did not write; nothing was written.\n"
         + "".join(f"  {out / name}\n" for name in ("linked", "pipe", "py.typed", "registry.py"))
-        + "Choose a folder for --out that nothing else is in.\n"
+        + "Choose a folder for --out that contains nothing else.\n"
     )
 
 
@@ -143,9 +143,9 @@ def test_names_do_not_reach_the_terminal_as_they_are(
     assert run(specs, out) == 1
     assert capsys.readouterr().err == (
         f"note: not read, because specs end with .json: {specs}/{shown}\n"
-        f"{out} holds files that kafka-records-codegen did not write; nothing was written.\n"
+        f"{out} contains files that kafka-records-codegen did not write; nothing was written.\n"
         f"  {out}/{shown}\n"
-        "Choose a folder for --out that nothing else is in.\n"
+        "Choose a folder for --out that contains nothing else.\n"
     )
     assert run(specs, out, "--check") == 1
     assert capsys.readouterr().out == f"untracked: {out}/{shown}\n"
@@ -263,7 +263,5 @@ def test_without_the_extra(specs: Path, tmp_path: Path, missing: str) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr == (
-        f"kafka-records-codegen: {missing} is not installed; pip install -e '.[codegen]' brings it\n"
-    )
+    assert done.stderr == (f"kafka-records-codegen: {missing} is not installed: pip install -e '.[codegen]'\n")
     assert not (tmp_path / "acme").exists()

@@ -114,18 +114,18 @@ def test_what_was_read_before_the_stop_is_kept() -> None:
     ("text", "problem", "value"),
     [
         ('{"a": [1,],}', None, None),
-        ('# c\n{"a": "b"}', "1:1: $: comments start with // or are between /* and */, not behind #", {"a": "b"}),
-        ("{'a': \"b\"}", "1:2: $: texts are in double quotes, not in single ones", {"a": "b"}),
+        ('# c\n{"a": "b"}', "1:1: $: comments start with // or are between /* and */; # is not allowed", {"a": "b"}),
+        ("{'a': \"b\"}", "1:2: $: texts must be in double quotes, not in single ones", {"a": "b"}),
         ('{"a": "b"} {}', "1:12: $: nothing may follow the end of the spec; one file holds one message", {"a": "b"}),
         ('{"a": "b" "c": "d"}', "1:11: $: a comma is missing before '\"'", {"a": "b", "c": "d"}),
         (
             '{"a": 010}',
-            "1:7: a: '010' is no JSON value; texts need double quotes, numbers no leading zero and no +",
+            "1:7: a: '010' is not a JSON value; texts need double quotes, and numbers must not start with zero or +",
             {"a": "010"},
         ),
         (
             '{"a": NaN}',
-            "1:7: a: 'NaN' is no JSON value; texts need double quotes, numbers no leading zero and no +",
+            "1:7: a: 'NaN' is not a JSON value; texts need double quotes, and numbers must not start with zero or +",
             {"a": "NaN"},
         ),
         (

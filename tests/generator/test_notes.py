@@ -109,7 +109,7 @@ def test_a_message_in_a_file_of_that_name_is_no_message() -> None:
 @pytest.mark.parametrize(
     ("retired", "path", "problem"),
     [
-        ({"type": 9, "name": "Ledger"}, "why", "is missing; write in a few words why the type is gone"),
+        ({"type": 9, "name": "Ledger"}, "why", "is missing; write briefly why the type was retired"),
         ({"type": 9, "why": "x"}, "name", "is missing"),
         ({"name": "Ledger", "why": "x"}, "type", "is missing; write a whole number between -32768 and 32767"),
         (
@@ -148,9 +148,9 @@ def test_retired_types_that_clash() -> None:
         (
             {"message": "AcountValue", "versions": "0", "note": "x"},
             "message",
-            "no message of this folder is called AcountValue; did you mean AccountValue?",
+            "this folder has no message AcountValue; did you mean AccountValue?",
         ),
-        ({"message": "Foo", "versions": "0", "note": "x"}, "message", "no message of this folder is called Foo"),
+        ({"message": "Foo", "versions": "0", "note": "x"}, "message", "this folder has no message Foo"),
         (
             {"message": "AccountValue", "versions": "3-4", "note": "x"},
             "versions",
@@ -170,7 +170,7 @@ def test_retired_types_that_clash() -> None:
         (
             {"message": "AccountValue", "versions": "0", "note": " "},
             "note",
-            "is missing; write what errors about these versions are to add",
+            "is missing; write what errors about these versions should add",
         ),
     ],
 )
@@ -187,7 +187,7 @@ def test_two_notes_about_one_version() -> None:
 
 def test_messages_that_are_not_read_as_a_higher_version() -> None:
     assert short(noted(newerAsHighest=["Note", "Nota", "AccountValue", "Note", 3])) == [
-        "specs/accounts/_notes.json: newerAsHighest[1]: no message of this folder is called Nota; did you mean Note?",
+        "specs/accounts/_notes.json: newerAsHighest[1]: this folder has no message Nota; did you mean Note?",
         "specs/accounts/_notes.json: newerAsHighest[2]: AccountValue is a coordinator-value; a version is before "
         "messages of the types data and metadata only",
         "specs/accounts/_notes.json: newerAsHighest[3]: Note is listed twice",
@@ -208,7 +208,7 @@ def test_what_a_broken_spec_is_called_is_not_known() -> None:
         (
             {"name": "Kind", "values": [{"name": "A", "value": 1}]},
             "about",
-            "is missing; write what the numbers stand for",
+            "is missing; write what the numbers mean",
         ),
         (
             {"name": "kind", "about": "x", "values": [{"name": "A", "value": 1}]},
@@ -323,7 +323,7 @@ def test_numbers_have_names(bank: str) -> None:
 def test_functions_read_newer_versions_as_the_highest(bank: str) -> None:
     text = Path(bank, "spark", "accounts", "note.py").read_text(encoding="utf-8")
     assert "newer_as_highest: bool = True" in text
-    assert "Read an int16 version above the highest known as that one, as the message's own readers do.\n" in text
+    assert "above the highest known one as that one, like the message's own readers.\n" in text
 
 
 def test_pages_show_them() -> None:

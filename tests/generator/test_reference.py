@@ -443,10 +443,10 @@ def test_the_command_leaves_strangers_alone(tmp_path: Path, capsys: pytest.Captu
     capsys.readouterr()
     assert run(specs, out) == 1
     assert capsys.readouterr().err == (
-        f"{out} holds files that kafka-records-codegen did not write; nothing was written.\n"
+        f"{out} contains files that kafka-records-codegen did not write; nothing was written.\n"
         f"  {out / 'notes.md'}\n"
         f"  {out / 'ping.md'}\n"
-        "Choose a folder for --out that nothing else is in.\n"
+        "Choose a folder for --out that contains nothing else.\n"
     )
     assert (out / "ping.md").read_text(encoding="utf-8") == "# My own page\n"
 

@@ -67,7 +67,7 @@ def test_a_kill_leaves_whole_files_and_the_next_run_heals(how: str, tmp_path: Pa
 def test_a_full_disk_leaves_the_old_tree_and_the_next_run_heals(tmp_path: Path) -> None:
     folder = tmp_path / "acme"
     found = outcomes("fail", folder)
-    nothing, mixed = "nothing was changed", "the folder holds new files beside old ones; another run fixes that"
+    nothing, mixed = "nothing was changed", "the folder contains new files next to old ones; another run fixes that"
     texts = set()
     for outcome in found:
         check_whole_files(outcome["left"])
@@ -341,9 +341,9 @@ def test_a_file_that_quotes_the_mark_is_its_owners(
     capsys.readouterr()
     assert main(["generate", "--specs", str(specs), "--out", str(out), "--package", "acme"]) == 1
     assert capsys.readouterr().err == (
-        f"{out} holds files that kafka-records-codegen did not write; nothing was written.\n"
+        f"{out} contains files that kafka-records-codegen did not write; nothing was written.\n"
         f"  {out / 'mine.py'}\n"
-        "Choose a folder for --out that nothing else is in.\n"
+        "Choose a folder for --out that contains nothing else.\n"
     )
     assert (out / "mine.py").read_text(encoding="utf-8") == mine
     (out / "mine.py").unlink()
@@ -368,17 +368,17 @@ def test_files_of_another_product_or_package(
     capsys.readouterr()
     assert main([command, "--specs", str(specs), "--out", str(out), "--package", package]) == 1
     assert capsys.readouterr().err == (
-        f"{out} holds the pages of acme (2 files), not the {wanted}; nothing was written.\n"
+        f"{out} contains the pages of acme (2 files), not the {wanted}; nothing was written.\n"
         "Choose another --out folder, or delete those files first.\n"
     )
     (out / "notes.md").write_text("mine", encoding="utf-8")
     assert main([command, "--specs", str(specs), "--out", str(out), "--package", package]) == 1
     assert capsys.readouterr().err == (
-        f"{out} holds files that are not the {wanted}; nothing was written.\n"
+        f"{out} contains files that are not the {wanted}; nothing was written.\n"
         f"  {out / 'README.md'} (pages of acme)\n"
         f"  {out / 'notes.md'}\n"
         f"  {out / 'ping.md'} (pages of acme)\n"
-        "Choose a folder for --out that nothing else is in.\n"
+        "Choose a folder for --out that contains nothing else.\n"
     )
     (out / "notes.md").unlink()
     assert content(out) == before
@@ -396,5 +396,5 @@ def test_many_files_are_counted(tmp_path: Path) -> None:
     assert lines[20:] == [
         f"  {folder / '019.py'}",
         "  and 480 more",
-        "Choose a folder for --out that nothing else is in.",
+        "Choose a folder for --out that contains nothing else.",
     ]

@@ -91,10 +91,10 @@ REFUSED: Mapping[str, str] = {
     "default []int32 'null'": "fields[0].default: null can only be the default if all versions may be null: the",
     "default []int32 '[]'": "fields[0].default: the default of an array is empty (leave the attribute out) or",
     "ignorable as string maybe": "fields[0].ignorable: must be true or false, found 'maybe'",
-    "hash comments": "$: comments start with // or are between /* and */, not behind #",
+    "hash comments": "$: comments start with // or are between /* and */; # is not allowed",
     "trailing comma": "$: a comma may not be before the closing }",
     "trailing content": "$: nothing may follow the end of the spec; one file holds one message",
-    "single quotes": "type: texts are in double quotes, not in single ones",
+    "single quotes": "type: texts must be in double quotes, not in single ones",
 }
 """Where and why a spec is refused: the path, and how our text begins. It is the reason that Kafka's generator gives."""
 

@@ -71,10 +71,10 @@ def test_a_strangers_file_stops_the_run_before_anything_is_written(
     assert run(specs, out) == 1
     assert tree(out) == before
     assert capsys.readouterr().err == (
-        f"{out} holds files that kafka-records-codegen did not write; nothing was written.\n"
+        f"{out} contains files that kafka-records-codegen did not write; nothing was written.\n"
         f"  {out / 'pings' / 'notes.txt'}\n"
         f"  {out / 'registry.py'}\n"
-        "Choose a folder for --out that nothing else is in.\n"
+        "Choose a folder for --out that contains nothing else.\n"
     )
 
 

@@ -133,7 +133,7 @@ def test_modules_that_hide_functions(way: str) -> None:
 @pytest.mark.parametrize("name", ["RECORDS", "RECORD_TYPES", "decode_record", "decode_records", "encode_record"])
 def test_folders_that_hide_what_a_topic_has(name: str) -> None:
     assert str(refused(write(**{f"below/{name}/Foo": message("Foo")}))) == (
-        f"specs/below/{name}: every package of records has something of its own called {name}; "
+        f"specs/below/{name}: every package of records already contains the name {name}; "
         "give the folder another name"
     )
 
@@ -154,7 +154,7 @@ def test_folders_become_packages(name: str) -> None:
 def test_folders_that_every_package_has(name: str) -> None:
     load(write(**{f"below/{name}/Foo": message("Foo")}))
     assert str(refused(write(**{f"{name}/Bar": message("Bar")}))) == (
-        f"specs/{name}: every generated package has modules of its own called enums, registry, schemas, spark; "
+        f"specs/{name}: every generated package has its own modules enums, registry, schemas, spark; "
         "give the folder another name"
     )
 
@@ -170,7 +170,7 @@ def test_nothing_to_read() -> None:
     assert str(refused(Path("specs"))) == "specs: no such folder"
     Path("specs").mkdir()
     assert str(refused(Path("specs"))) == (
-        "specs: holds no spec: neither here nor in a folder below is there a file that ends with .json"
+        "specs: contains no spec: there is no file that ends with .json in it or in a folder below it"
     )
     Path("file.json").write_text("{}", encoding="utf-8")
     assert str(refused(Path("file.json"))) == "file.json: is not a folder"

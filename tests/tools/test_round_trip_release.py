@@ -79,7 +79,7 @@ class TestCommand:
         mine.parent.mkdir(parents=True)
         mine.write_text("x = 1\n", encoding="utf-8")
         assert main(["9.9.9", "--out", str(tmp_path / "kept")]) == 2
-        assert "holds files that kafka-records-codegen did not write" in capsys.readouterr().err
+        assert "contains files that kafka-records-codegen did not write" in capsys.readouterr().err
         assert mine.read_text(encoding="utf-8") == "x = 1\n"
 
     def test_a_spec_too_many(self, release: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,12 +59,12 @@ class ConsumerGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fa
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     RECORD_TYPE: ClassVar[int] = 8
 
     CODEC: ClassVar[_Codec[ConsumerGroupCurrentMemberAssignmentKey]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -76,10 +76,10 @@ class ConsumerGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fa
     def decode(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> ConsumerGroupCurrentMemberAssignmentKey:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -93,7 +93,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fa
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[ConsumerGroupCurrentMemberAssignmentKey, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -103,10 +103,10 @@ class ConsumerGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fa
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY[version](self)
@@ -114,12 +114,12 @@ class ConsumerGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fa
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupCurrentMemberAssignmentKey:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 
@@ -136,7 +136,7 @@ class TopicPartitions(msgspec.Struct, frozen=True, gc=False):
     """Member epoch at which each partition was assigned, in the order of Partitions."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     if TYPE_CHECKING:
 
@@ -165,12 +165,12 @@ class ConsumerGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     RECORD_TYPE: ClassVar[int] = 8
 
     CODEC: ClassVar[_Codec[ConsumerGroupCurrentMemberAssignmentValue]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     member_epoch: int = 0  # MemberEpoch: int32, versions 0+
     """Epoch the member has been told; negative for a static member that is away."""
@@ -192,16 +192,16 @@ class ConsumerGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=
     """Partitions the member still holds and has to give up."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     @classmethod
     def decode(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> ConsumerGroupCurrentMemberAssignmentValue:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -215,7 +215,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[ConsumerGroupCurrentMemberAssignmentValue, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -225,10 +225,10 @@ class ConsumerGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE[version](self)
@@ -236,12 +236,12 @@ class ConsumerGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupCurrentMemberAssignmentValue:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 

@@ -45,12 +45,12 @@ class ShareGroupTargetAssignmentMetadataKey(msgspec.Struct, frozen=True, gc=Fals
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     RECORD_TYPE: ClassVar[int] = 12
 
     CODEC: ClassVar[_Codec[ShareGroupTargetAssignmentMetadataKey]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -59,10 +59,10 @@ class ShareGroupTargetAssignmentMetadataKey(msgspec.Struct, frozen=True, gc=Fals
     def decode(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> ShareGroupTargetAssignmentMetadataKey:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -76,7 +76,7 @@ class ShareGroupTargetAssignmentMetadataKey(msgspec.Struct, frozen=True, gc=Fals
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[ShareGroupTargetAssignmentMetadataKey, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -86,10 +86,10 @@ class ShareGroupTargetAssignmentMetadataKey(msgspec.Struct, frozen=True, gc=Fals
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY[version](self)
@@ -97,12 +97,12 @@ class ShareGroupTargetAssignmentMetadataKey(msgspec.Struct, frozen=True, gc=Fals
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareGroupTargetAssignmentMetadataKey:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 
@@ -117,12 +117,12 @@ class ShareGroupTargetAssignmentMetadataValue(msgspec.Struct, frozen=True, gc=Fa
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     RECORD_TYPE: ClassVar[int] = 12
 
     CODEC: ClassVar[_Codec[ShareGroupTargetAssignmentMetadataValue]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     assignment_epoch: int = 0  # AssignmentEpoch: int32, versions 0+
     """Group epoch the assignment belongs to."""
@@ -131,16 +131,16 @@ class ShareGroupTargetAssignmentMetadataValue(msgspec.Struct, frozen=True, gc=Fa
     """When it was computed, in milliseconds since 1970 (UTC); 0 if unknown."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     @classmethod
     def decode(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> ShareGroupTargetAssignmentMetadataValue:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -154,7 +154,7 @@ class ShareGroupTargetAssignmentMetadataValue(msgspec.Struct, frozen=True, gc=Fa
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[ShareGroupTargetAssignmentMetadataValue, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -164,10 +164,10 @@ class ShareGroupTargetAssignmentMetadataValue(msgspec.Struct, frozen=True, gc=Fa
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE[version](self)
@@ -175,12 +175,12 @@ class ShareGroupTargetAssignmentMetadataValue(msgspec.Struct, frozen=True, gc=Fa
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareGroupTargetAssignmentMetadataValue:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 

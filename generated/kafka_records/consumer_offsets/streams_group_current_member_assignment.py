@@ -54,12 +54,12 @@ class StreamsGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fal
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     RECORD_TYPE: ClassVar[int] = 22
 
     CODEC: ClassVar[_Codec[StreamsGroupCurrentMemberAssignmentKey]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -71,10 +71,10 @@ class StreamsGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fal
     def decode(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> StreamsGroupCurrentMemberAssignmentKey:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -88,7 +88,7 @@ class StreamsGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fal
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[StreamsGroupCurrentMemberAssignmentKey, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -98,10 +98,10 @@ class StreamsGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fal
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY[version](self)
@@ -109,12 +109,12 @@ class StreamsGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fal
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupCurrentMemberAssignmentKey:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 
@@ -131,7 +131,7 @@ class TaskIds(msgspec.Struct, frozen=True, gc=False):
     """Member epoch at which each active task was assigned, in the order of Partitions."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class StreamsGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=False):
@@ -148,12 +148,12 @@ class StreamsGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=F
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     RECORD_TYPE: ClassVar[int] = 22
 
     CODEC: ClassVar[_Codec[StreamsGroupCurrentMemberAssignmentValue]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     member_epoch: int = 0  # MemberEpoch: int32, versions 0+
     """Epoch the member has been told."""
@@ -189,16 +189,16 @@ class StreamsGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=F
     """Warm-up tasks the member still runs and has to give up."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     @classmethod
     def decode(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> StreamsGroupCurrentMemberAssignmentValue:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -212,7 +212,7 @@ class StreamsGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=F
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[StreamsGroupCurrentMemberAssignmentValue, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -222,10 +222,10 @@ class StreamsGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=F
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE[version](self)
@@ -233,12 +233,12 @@ class StreamsGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=F
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupCurrentMemberAssignmentValue:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 

@@ -52,12 +52,12 @@ class StreamsGroupTargetAssignmentMemberKey(msgspec.Struct, frozen=True, gc=Fals
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     RECORD_TYPE: ClassVar[int] = 21
 
     CODEC: ClassVar[_Codec[StreamsGroupTargetAssignmentMemberKey]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -69,10 +69,10 @@ class StreamsGroupTargetAssignmentMemberKey(msgspec.Struct, frozen=True, gc=Fals
     def decode(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> StreamsGroupTargetAssignmentMemberKey:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -86,7 +86,7 @@ class StreamsGroupTargetAssignmentMemberKey(msgspec.Struct, frozen=True, gc=Fals
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[StreamsGroupTargetAssignmentMemberKey, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -96,10 +96,10 @@ class StreamsGroupTargetAssignmentMemberKey(msgspec.Struct, frozen=True, gc=Fals
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY[version](self)
@@ -107,12 +107,12 @@ class StreamsGroupTargetAssignmentMemberKey(msgspec.Struct, frozen=True, gc=Fals
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupTargetAssignmentMemberKey:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 
@@ -126,7 +126,7 @@ class TaskIds(msgspec.Struct, frozen=True, gc=False):
     """One task per input partition listed here, counted from 0."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class StreamsGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=False):
@@ -139,12 +139,12 @@ class StreamsGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=Fa
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     RECORD_TYPE: ClassVar[int] = 21
 
     CODEC: ClassVar[_Codec[StreamsGroupTargetAssignmentMemberValue]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     active_tasks: tuple[TaskIds, ...] = ()  # ActiveTasks: []TaskIds, versions 0+
     """Tasks that process records."""
@@ -156,16 +156,16 @@ class StreamsGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=Fa
     """Tasks that catch up on state before becoming active here."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     @classmethod
     def decode(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> StreamsGroupTargetAssignmentMemberValue:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -179,7 +179,7 @@ class StreamsGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=Fa
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[StreamsGroupTargetAssignmentMemberValue, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -189,10 +189,10 @@ class StreamsGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=Fa
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE[version](self)
@@ -200,12 +200,12 @@ class StreamsGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=Fa
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupTargetAssignmentMemberValue:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 

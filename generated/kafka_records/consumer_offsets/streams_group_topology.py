@@ -57,22 +57,22 @@ class StreamsGroupTopologyKey(msgspec.Struct, frozen=True, gc=False):
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     RECORD_TYPE: ClassVar[int] = 23
 
     CODEC: ClassVar[_Codec[StreamsGroupTopologyKey]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> StreamsGroupTopologyKey:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -86,7 +86,7 @@ class StreamsGroupTopologyKey(msgspec.Struct, frozen=True, gc=False):
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[StreamsGroupTopologyKey, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -96,10 +96,10 @@ class StreamsGroupTopologyKey(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_STREAMS_GROUP_TOPOLOGY_KEY[version](self)
@@ -107,12 +107,12 @@ class StreamsGroupTopologyKey(msgspec.Struct, frozen=True, gc=False):
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupTopologyKey:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 
@@ -126,7 +126,7 @@ class TopicConfig(msgspec.Struct, frozen=True, gc=False):
     """The value it is set to, as text."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class TopicInfo(msgspec.Struct, frozen=True, gc=False):
@@ -145,7 +145,7 @@ class TopicInfo(msgspec.Struct, frozen=True, gc=False):
     """Settings to create it with."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class CopartitionGroup(msgspec.Struct, frozen=True, gc=False):
@@ -161,7 +161,7 @@ class CopartitionGroup(msgspec.Struct, frozen=True, gc=False):
     """Positions in its list RepartitionSourceTopics."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class Subtopology(msgspec.Struct, frozen=True, gc=False):
@@ -191,7 +191,7 @@ class Subtopology(msgspec.Struct, frozen=True, gc=False):
     """Input topics that must have equally many partitions."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class StreamsGroupTopologyValue(msgspec.Struct, frozen=True, gc=False):
@@ -204,12 +204,12 @@ class StreamsGroupTopologyValue(msgspec.Struct, frozen=True, gc=False):
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     RECORD_TYPE: ClassVar[int] = 23
 
     CODEC: ClassVar[_Codec[StreamsGroupTopologyValue]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     epoch: int = 0  # Epoch: int32, versions 0+
     """Epoch of the topology, chosen by the application."""
@@ -218,14 +218,14 @@ class StreamsGroupTopologyValue(msgspec.Struct, frozen=True, gc=False):
     """Its independent parts."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> StreamsGroupTopologyValue:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -239,7 +239,7 @@ class StreamsGroupTopologyValue(msgspec.Struct, frozen=True, gc=False):
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[StreamsGroupTopologyValue, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -249,10 +249,10 @@ class StreamsGroupTopologyValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_STREAMS_GROUP_TOPOLOGY_VALUE[version](self)
@@ -260,12 +260,12 @@ class StreamsGroupTopologyValue(msgspec.Struct, frozen=True, gc=False):
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupTopologyValue:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 

@@ -85,7 +85,7 @@ RECORD_TYPES: Final[_RecordSet[Record]] = _RecordSet(
     },
     framing="metadata",
 )
-"""The record types of this topic by api key; their modules are imported when the first such record is decoded."""
+"""The record types of this topic by api key; the module of a type is imported when the first such record is decoded."""
 
 
 def decode_record(
@@ -93,13 +93,13 @@ def decode_record(
 ) -> Record:
     """Decode a record of this topic: typed value, api key (`record_type`) and value version. The key is None.
 
-    The class of the record tells its type: `isinstance` and `match` narrow it. An api key or value version that this
+    The class of the record shows its type: `isinstance` and `match` narrow it. An api key or value version that this
     build does not know raises nothing: the record is an `UnknownApiKeyRecord` or `UnknownVersionRecord` with its bytes
     and an `error`, because Kafka stops reading at such a record.
 
-    Raises a FramingError for a record with a key, without a value, and for a value that does not begin with frame
-    version 1, an api key and a version, each a varint; a DecodeError for a message that does not parse or has bytes
-    after it. Its offset counts from the first byte of the message.
+    Raises a FramingError for a record with a key or without a value, and for a value that does not begin with frame
+    version 1, an api key and a version, each a varint. Raises a DecodeError for a message that does not parse or has
+    bytes after it; its offset is counted from the first byte of the message.
     """
     return RECORD_TYPES.decode(key, value)
 
@@ -107,14 +107,14 @@ def decode_record(
 def encode_record(key: None, value: _Value | bytes, value_version: int | None = None) -> tuple[None, bytes]:
     """The key, which is None, and the value bytes of a record: the reverse of `decode_record`.
 
-    `value` is one of this topic's message classes; `value_version` is the highest one unless given. Bytes are taken as
-    they are. Raises an EncodeError.
+    `value` is an instance of one of this topic's message classes; `value_version` is the highest one by default. A
+    `value` of type `bytes` is kept unchanged. Raises an EncodeError.
     """
     return RECORD_TYPES.encode_metadata(key, value, value_version)
 
 
 def record_from_json(data: _Mapping[str, Any]) -> Record:
-    """Read the form that `to_json` of a record of this topic gives. Raises JsonError for data in another form."""
+    """Read the form that `to_json` of a record of this topic returns. Raises JsonError for data in another form."""
     return RECORD_TYPES.from_json(data)
 
 
@@ -122,7 +122,7 @@ def record_from_json(data: _Mapping[str, Any]) -> Record:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import the module of the record class `name` when it is first asked for."""
+        """Import the module of the record class `name` when the class is first used."""
         value = globals()[name] = RECORD_TYPES.record_class(__name__, name)
         return value
 

@@ -38,7 +38,7 @@ __all__ = [
 
 
 def bind(**classes: type) -> None:
-    """Take the classes that the functions below build: the module that defines them imports this one."""
+    """Set the classes that the functions below use. (They cannot be imported: their module imports this one.)"""
     globals().update(classes)
 
 

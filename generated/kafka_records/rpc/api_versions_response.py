@@ -50,7 +50,7 @@ class ApiVersion(msgspec.Struct, frozen=True, gc=False):
     """Highest version the broker takes."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class SupportedFeatureKey(msgspec.Struct, frozen=True, gc=False):
@@ -66,7 +66,7 @@ class SupportedFeatureKey(msgspec.Struct, frozen=True, gc=False):
     """Highest level it could run."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class FinalizedFeatureKey(msgspec.Struct, frozen=True, gc=False):
@@ -82,7 +82,7 @@ class FinalizedFeatureKey(msgspec.Struct, frozen=True, gc=False):
     """Lowest level in force."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class ApiVersionsResponse(msgspec.Struct, frozen=True, gc=False):
@@ -105,12 +105,12 @@ class ApiVersionsResponse(msgspec.Struct, frozen=True, gc=False):
     """
 
     VERSIONS: ClassVar[range] = range(0, 6)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     API_KEY: ClassVar[int] = 18
 
     CODEC: ClassVar[_Codec[ApiVersionsResponse]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     error_code: int = 0  # ErrorCode: int16, versions 0+
     """UNSUPPORTED_VERSION (35) if the broker does not know the version asked in; mostly 0."""
@@ -138,14 +138,14 @@ class ApiVersionsResponse(msgspec.Struct, frozen=True, gc=False):
     """From a controller: true if it could take over from ZooKeeper; false since 4.0."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> ApiVersionsResponse:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -159,7 +159,7 @@ class ApiVersionsResponse(msgspec.Struct, frozen=True, gc=False):
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[ApiVersionsResponse, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -169,10 +169,10 @@ class ApiVersionsResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_API_VERSIONS_RESPONSE[version](self)
@@ -180,12 +180,12 @@ class ApiVersionsResponse(msgspec.Struct, frozen=True, gc=False):
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ApiVersionsResponse:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 

@@ -58,7 +58,7 @@ class EpochEndOffset(msgspec.Struct, frozen=True, gc=False):
     """Offset at which it ends for the leader; -1: no difference."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class LeaderIdAndEpoch(msgspec.Struct, frozen=True, gc=False):
@@ -71,7 +71,7 @@ class LeaderIdAndEpoch(msgspec.Struct, frozen=True, gc=False):
     """Leader epoch it leads in; -1 if unknown."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class SnapshotId(msgspec.Struct, frozen=True, gc=False):
@@ -84,7 +84,7 @@ class SnapshotId(msgspec.Struct, frozen=True, gc=False):
     """Leader epoch at its end; -1 for no snapshot."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
@@ -97,7 +97,7 @@ class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
     """Offset to skip them from."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class PartitionData(msgspec.Struct, frozen=True, gc=False):
@@ -141,7 +141,7 @@ class PartitionData(msgspec.Struct, frozen=True, gc=False):
     """Record batches, as they are in the log."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class FetchableTopicResponse(msgspec.Struct, frozen=True, gc=False):
@@ -157,7 +157,7 @@ class FetchableTopicResponse(msgspec.Struct, frozen=True, gc=False):
     """What there is, by partition."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     if TYPE_CHECKING:
 
@@ -186,7 +186,7 @@ class NodeEndpoint(msgspec.Struct, frozen=True, gc=False):
     """Rack it is in; null if it has none set."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class FetchResponse(msgspec.Struct, frozen=True, gc=False):
@@ -214,12 +214,12 @@ class FetchResponse(msgspec.Struct, frozen=True, gc=False):
     """
 
     VERSIONS: ClassVar[range] = range(4, 19)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     API_KEY: ClassVar[int] = 1
 
     CODEC: ClassVar[_Codec[FetchResponse]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 1+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""
@@ -237,14 +237,14 @@ class FetchResponse(msgspec.Struct, frozen=True, gc=False):
     """Where to find the leaders named in this answer."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> FetchResponse:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -256,7 +256,7 @@ class FetchResponse(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def decode_prefix(cls, data: bytes | bytearray | memoryview, version: int) -> tuple[FetchResponse, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -266,10 +266,10 @@ class FetchResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_FETCH_RESPONSE[version](self)
@@ -277,12 +277,12 @@ class FetchResponse(msgspec.Struct, frozen=True, gc=False):
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> FetchResponse:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 

@@ -56,7 +56,7 @@ class AcknowledgementBatch(msgspec.Struct, frozen=True, gc=False):
     """0 gap, 1 accept, 2 release, 3 reject, 4 renew: one for all, or one each."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class AcknowledgePartition(msgspec.Struct, frozen=True, gc=False):
@@ -71,7 +71,7 @@ class AcknowledgePartition(msgspec.Struct, frozen=True, gc=False):
     """What became of records that the member had acquired."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class AcknowledgeTopic(msgspec.Struct, frozen=True, gc=False):
@@ -84,7 +84,7 @@ class AcknowledgeTopic(msgspec.Struct, frozen=True, gc=False):
     """What to acknowledge, by partition."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     if TYPE_CHECKING:
 
@@ -108,12 +108,12 @@ class ShareAcknowledgeRequest(msgspec.Struct, frozen=True, gc=False):
     """
 
     VERSIONS: ClassVar[range] = range(1, 3)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     API_KEY: ClassVar[int] = 79
 
     CODEC: ClassVar[_Codec[ShareAcknowledgeRequest]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     group_id: str | None = None  # GroupId: string, versions 0+
     """Group the member is in."""
@@ -131,14 +131,14 @@ class ShareAcknowledgeRequest(msgspec.Struct, frozen=True, gc=False):
     """What to acknowledge, by topic."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> ShareAcknowledgeRequest:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -152,7 +152,7 @@ class ShareAcknowledgeRequest(msgspec.Struct, frozen=True, gc=False):
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[ShareAcknowledgeRequest, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -162,10 +162,10 @@ class ShareAcknowledgeRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_SHARE_ACKNOWLEDGE_REQUEST[version](self)
@@ -173,12 +173,12 @@ class ShareAcknowledgeRequest(msgspec.Struct, frozen=True, gc=False):
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareAcknowledgeRequest:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 

@@ -58,7 +58,7 @@ class KeyValue(msgspec.Struct, frozen=True, gc=False):
     """Its value, as text."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class TopicInfo(msgspec.Struct, frozen=True, gc=False):
@@ -77,7 +77,7 @@ class TopicInfo(msgspec.Struct, frozen=True, gc=False):
     """Settings it is created with."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class Subtopology(msgspec.Struct, frozen=True, gc=False):
@@ -99,7 +99,7 @@ class Subtopology(msgspec.Struct, frozen=True, gc=False):
     """Repartition topics it reads, which the broker creates."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class Topology(msgspec.Struct, frozen=True, gc=False):
@@ -112,7 +112,7 @@ class Topology(msgspec.Struct, frozen=True, gc=False):
     """Its parts; null while topics are missing or do not fit together."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, gc=False):
@@ -125,7 +125,7 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False):
     """Port of that host."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class TaskOffset(msgspec.Struct, frozen=True, gc=False):
@@ -141,7 +141,7 @@ class TaskOffset(msgspec.Struct, frozen=True, gc=False):
     """Sum over the changelogs of the task."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class TaskIds(msgspec.Struct, frozen=True, gc=False):
@@ -154,7 +154,7 @@ class TaskIds(msgspec.Struct, frozen=True, gc=False):
     """One task per partition of its inputs."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):
@@ -170,7 +170,7 @@ class Assignment(msgspec.Struct, frozen=True, gc=False):
     """Tasks whose state is being built up."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
@@ -222,7 +222,7 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     """True for a member that still speaks the classic protocol."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class TopologyDescriptionNode(msgspec.Struct, frozen=True, gc=False):
@@ -247,7 +247,7 @@ class TopologyDescriptionNode(msgspec.Struct, frozen=True, gc=False):
     """Names of the nodes that get what this one hands on."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class TopologyDescriptionSubtopology(msgspec.Struct, frozen=True, gc=False):
@@ -260,7 +260,7 @@ class TopologyDescriptionSubtopology(msgspec.Struct, frozen=True, gc=False):
     """Its sources, processors and sinks."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class TopologyDescriptionGlobalStore(msgspec.Struct, frozen=True, gc=False):
@@ -277,7 +277,7 @@ class TopologyDescriptionGlobalStore(msgspec.Struct, frozen=True, gc=False):
     """Node that puts them into the store."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class TopologyDescription(msgspec.Struct, frozen=True, gc=False):
@@ -294,7 +294,7 @@ class TopologyDescription(msgspec.Struct, frozen=True, gc=False):
     """State stores that every instance fills with all partitions."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class DescribedGroup(msgspec.Struct, frozen=True, gc=False):
@@ -339,7 +339,7 @@ class DescribedGroup(msgspec.Struct, frozen=True, gc=False):
     """Assignor that the next assignment will be made by; null with an error."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class StreamsGroupDescribeResponse(msgspec.Struct, frozen=True, gc=False):
@@ -357,12 +357,12 @@ class StreamsGroupDescribeResponse(msgspec.Struct, frozen=True, gc=False):
     """
 
     VERSIONS: ClassVar[range] = range(0, 2)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     API_KEY: ClassVar[int] = 89
 
     CODEC: ClassVar[_Codec[StreamsGroupDescribeResponse]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 0+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""
@@ -371,14 +371,14 @@ class StreamsGroupDescribeResponse(msgspec.Struct, frozen=True, gc=False):
     """The groups, as many as were asked for."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> StreamsGroupDescribeResponse:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -392,7 +392,7 @@ class StreamsGroupDescribeResponse(msgspec.Struct, frozen=True, gc=False):
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[StreamsGroupDescribeResponse, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -402,10 +402,10 @@ class StreamsGroupDescribeResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_STREAMS_GROUP_DESCRIBE_RESPONSE[version](self)
@@ -413,12 +413,12 @@ class StreamsGroupDescribeResponse(msgspec.Struct, frozen=True, gc=False):
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupDescribeResponse:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 

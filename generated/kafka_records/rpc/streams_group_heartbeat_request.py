@@ -57,7 +57,7 @@ class KeyValue(msgspec.Struct, frozen=True, gc=False):
     """Its value, as text."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class TopicInfo(msgspec.Struct, frozen=True, gc=False):
@@ -76,7 +76,7 @@ class TopicInfo(msgspec.Struct, frozen=True, gc=False):
     """Settings to create it with."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class CopartitionGroup(msgspec.Struct, frozen=True, gc=False):
@@ -92,7 +92,7 @@ class CopartitionGroup(msgspec.Struct, frozen=True, gc=False):
     """Positions in its list RepartitionSourceTopics."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class Subtopology(msgspec.Struct, frozen=True, gc=False):
@@ -122,7 +122,7 @@ class Subtopology(msgspec.Struct, frozen=True, gc=False):
     """Input topics that must have equally many partitions."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class Topology(msgspec.Struct, frozen=True, gc=False):
@@ -135,7 +135,7 @@ class Topology(msgspec.Struct, frozen=True, gc=False):
     """Its independent parts; at least one."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class TaskIds(msgspec.Struct, frozen=True, gc=False):
@@ -148,7 +148,7 @@ class TaskIds(msgspec.Struct, frozen=True, gc=False):
     """One task per partition of its inputs."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, gc=False):
@@ -161,7 +161,7 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False):
     """Port of that host."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class TaskOffset(msgspec.Struct, frozen=True, gc=False):
@@ -177,7 +177,7 @@ class TaskOffset(msgspec.Struct, frozen=True, gc=False):
     """Sum over the changelogs of the task."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class StreamsGroupHeartbeatRequest(msgspec.Struct, frozen=True, gc=False):
@@ -191,12 +191,12 @@ class StreamsGroupHeartbeatRequest(msgspec.Struct, frozen=True, gc=False):
     """
 
     VERSIONS: ClassVar[range] = range(0, 2)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     API_KEY: ClassVar[int] = 88
 
     CODEC: ClassVar[_Codec[StreamsGroupHeartbeatRequest]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0+
     """Group the member is in, named for the application."""
@@ -250,14 +250,14 @@ class StreamsGroupHeartbeatRequest(msgspec.Struct, frozen=True, gc=False):
     """True to make every member of the group shut down."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> StreamsGroupHeartbeatRequest:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -271,7 +271,7 @@ class StreamsGroupHeartbeatRequest(msgspec.Struct, frozen=True, gc=False):
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[StreamsGroupHeartbeatRequest, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -281,10 +281,10 @@ class StreamsGroupHeartbeatRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_STREAMS_GROUP_HEARTBEAT_REQUEST[version](self)
@@ -292,12 +292,12 @@ class StreamsGroupHeartbeatRequest(msgspec.Struct, frozen=True, gc=False):
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupHeartbeatRequest:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 

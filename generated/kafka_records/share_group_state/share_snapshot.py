@@ -52,12 +52,12 @@ class ShareSnapshotKey(msgspec.Struct, frozen=True, gc=False):
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     RECORD_TYPE: ClassVar[int] = 0
 
     CODEC: ClassVar[_Codec[ShareSnapshotKey]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Share group the state belongs to."""
@@ -79,10 +79,10 @@ class ShareSnapshotKey(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> ShareSnapshotKey:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -96,7 +96,7 @@ class ShareSnapshotKey(msgspec.Struct, frozen=True, gc=False):
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[ShareSnapshotKey, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -106,10 +106,10 @@ class ShareSnapshotKey(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_SHARE_SNAPSHOT_KEY[version](self)
@@ -117,12 +117,12 @@ class ShareSnapshotKey(msgspec.Struct, frozen=True, gc=False):
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareSnapshotKey:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 
@@ -142,7 +142,7 @@ class StateBatch(msgspec.Struct, frozen=True, gc=False):
     """How often the records of the range have been delivered."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
 
 class ShareSnapshotValue(msgspec.Struct, frozen=True, gc=False):
@@ -156,12 +156,12 @@ class ShareSnapshotValue(msgspec.Struct, frozen=True, gc=False):
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)
-    """The versions that `decode` and `encode` take."""
+    """The versions that `decode` and `encode` accept."""
 
     RECORD_TYPE: ClassVar[int] = 0
 
     CODEC: ClassVar[_Codec[ShareSnapshotValue]]
-    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
+    """The complete codec, which `decode` and `encode` call when their fast paths give up."""
 
     snapshot_epoch: int = 0  # SnapshotEpoch: int32, versions 0+
     """Counts the snapshots; updates name the one they build on."""
@@ -188,14 +188,14 @@ class ShareSnapshotValue(msgspec.Struct, frozen=True, gc=False):
     """Ranges of offsets with their state, from the start offset on."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
-    """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+    """Tagged fields that are unknown to this build, as (tag, payload) by ascending tag. They are encoded again."""
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> ShareSnapshotValue:
-        """Read a message that takes up all of `data`.
+        """Read a message that fills `data` completely.
 
-        Raises a DecodeError with field path and byte offset: for bytes that are no such message, for bytes left
-        over (see `decode_prefix`) and for a version outside `VERSIONS`.
+        Raises a DecodeError with field path and byte offset: for bytes that are not such a message, for bytes left
+        over (see `decode_prefix`) and for a version that is not in `VERSIONS`.
         """
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -209,7 +209,7 @@ class ShareSnapshotValue(msgspec.Struct, frozen=True, gc=False):
     def decode_prefix(
         cls, data: bytes | bytearray | memoryview, version: int
     ) -> tuple[ShareSnapshotValue, int]:
-        """Read the message that `data` starts with; also return how many bytes it takes. Raises like `decode`."""
+        """Read the message that `data` starts with. Returns it and its size in bytes. Raises like `decode`."""
         if type(data) is not bytes:
             data = _as_bytes(data)
         try:
@@ -219,10 +219,10 @@ class ShareSnapshotValue(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.decode_prefix(data, version)
 
     def encode(self, version: int) -> bytes:
-        """The bytes Kafka would write for this message at `version`.
+        """The bytes that Kafka would write for this message in `version`.
 
-        Raises an EncodeError with the field's path: for a value the version cannot carry, and for a version outside
-        `VERSIONS`.
+        Raises an EncodeError with the field's path: for a value that the version cannot contain, and for a version
+        that is not in `VERSIONS`.
         """
         try:
             return _WRITERS_SHARE_SNAPSHOT_VALUE[version](self)
@@ -230,12 +230,12 @@ class ShareSnapshotValue(msgspec.Struct, frozen=True, gc=False):
             return self.CODEC.encode(self, version)
 
     def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        """This message in Kafka's JSON form. Unknown tags and bytes of records are included unless `lossy`."""
         return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareSnapshotValue:
-        """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
+        """Read the JSON form of `version`. Raises JsonError for data in another form."""
         return cls.CODEC.from_json(data, version)
 
 

@@ -46,7 +46,7 @@ RECORD_TYPES: Final[_RecordSet[Record]] = _RecordSet(
         0: _CodecRecordType(f"{_MODULE}.transaction_log", "TransactionLog"),
     },
 )
-"""The record types of this topic by number; their modules are imported when the first such record is decoded."""
+"""The record types of this topic by number; the module of a type is imported when the first such record is decoded."""
 
 
 def decode_record(
@@ -54,13 +54,13 @@ def decode_record(
 ) -> Record:
     """Decode a record of this topic: typed key, typed value or None for a tombstone, type and value version.
 
-    The class of the record tells its type: `isinstance` and `match` narrow it. A record type or value version that
+    The class of the record shows its type: `isinstance` and `match` narrow it. A record type or value version that
     this build does not know raises nothing: the record is an `UnknownTypeRecord` or `UnknownVersionRecord` with its
     bytes. The latter has an `error`, because brokers stop loading a partition at such a record.
 
-    Bytes after the key or the value are ignored as Kafka ignores them, and counted. Raises a FramingError for a null key
-    and for a key or value too short for its type or version, a DecodeError for bytes that do not parse; its offset
-    counts from the first byte after the int16 that the key or the value starts with.
+    Bytes after the key or the value are counted and ignored, as in Kafka. Raises a FramingError for a null key, and for
+    a key or value that is too short for its type or version. Raises a DecodeError for bytes that do not parse; its
+    offset is counted from the first byte after the int16 at the start of the key or value.
     """
     return RECORD_TYPES.decode(key, value)
 
@@ -70,14 +70,15 @@ def encode_record(
 ) -> tuple[bytes, bytes | None]:
     """The key and value bytes of a record: the reverse of `decode_record`.
 
-    `key` is one of this topic's key classes, `value` its value class or None for a tombstone; `value_version` is the
-    highest one unless given. Bytes are taken as they are. Raises an EncodeError.
+    `key` is an instance of one of this topic's key classes, `value` of the matching value class, or None for a
+    tombstone; `value_version` is the highest one by default. Arguments of type `bytes` are kept unchanged. Raises an
+    EncodeError.
     """
     return RECORD_TYPES.encode(key, value, value_version)
 
 
 def record_from_json(data: _Mapping[str, Any]) -> Record:
-    """Read the form that `to_json` of a record of this topic gives. Raises JsonError for data in another form."""
+    """Read the form that `to_json` of a record of this topic returns. Raises JsonError for data in another form."""
     return RECORD_TYPES.from_json(data)
 
 
@@ -85,7 +86,7 @@ def record_from_json(data: _Mapping[str, Any]) -> Record:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import the module of the record class `name` when it is first asked for."""
+        """Import the module of the record class `name` when the class is first used."""
         value = globals()[name] = RECORD_TYPES.record_class(__name__, name)
         return value
 

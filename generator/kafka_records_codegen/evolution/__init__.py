@@ -1,1 +1,1 @@
-"""What a change of specs breaks: two states of the same specs are compared rule by rule."""
+"""Finds what a change of specs breaks: two states of the same specs are compared rule by rule."""

@@ -14,7 +14,7 @@ from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 
 _LONGEST: Final = 60
-"""Longest piece of a description or comment that is shown."""
+"""The longest piece of a description or comment that is shown."""
 
 _BREAKS: Final = frozenset({Rank.BYTES, Rank.READERS, Rank.EARLY_ACCESS})
 
@@ -46,7 +46,9 @@ def summary(comparison: SpecComparison) -> str:
 
 
 def as_json(comparison: SpecComparison, show: Rank, fail_on: Rank) -> str:
-    """One JSON object: both sides, counts by rank, whether the line of `fail_on` is crossed, and the changes."""
+    """One JSON object: both sides, the number of changes per rank, whether a change is as bad as `fail_on`, and the
+    changes.
+    """
     document: dict[str, Any] = {
         "older": {"specs": comparison.older, "messages": comparison.older_messages},
         "newer": {"specs": comparison.newer, "messages": comparison.newer_messages},
@@ -60,7 +62,7 @@ def as_json(comparison: SpecComparison, show: Rank, fail_on: Rank) -> str:
 
 
 def _change(change: Change, explain: bool) -> Iterator[str]:
-    """`explain` adds the sentence of the rule, which is shown once."""
+    """The lines for a change. `explain` adds the sentence of the rule, which is shown only once."""
     versions = ", ".join(map(str, change.versions))
     about = change.message if not change.field else f"{change.message} {change.field}"
     in_versions = f", version{'' if _is_one(change) else 's'} {versions}" if versions else ""
@@ -92,7 +94,7 @@ def _differs(change: Change) -> str:
 
 
 def _first_difference(older: str, newer: str) -> int:
-    """Where the words begin to differ, if that would be cut off; 0 otherwise."""
+    """The position at which the texts begin to differ, if it would be cut off; 0 otherwise."""
     if max(len(older), len(newer)) <= _LONGEST:
         return 0
     pairs = enumerate(zip(older, newer, strict=False))
@@ -101,7 +103,7 @@ def _first_difference(older: str, newer: str) -> int:
 
 
 def _short(text: str, start: int = 0) -> str:
-    """One line, from `start` on if there is more before it than can be shown."""
+    """The text on one line. It begins at `start` if the text before it is too long to be shown."""
     one_line = " ".join(text.split())
     if start > _LONGEST // 2:
         one_line = f"…{one_line[start:]}"

@@ -44,7 +44,7 @@ _TITLES: Final = {
 
 @dataclass(frozen=True)
 class Rule:
-    """`source` is the owner of the rule: a class of Kafka, or this project."""
+    """A rule. `source` is where the rule comes from: a class of Kafka, or this project."""
 
     name: str
     rank: Rank

@@ -1,4 +1,4 @@
-"""What a comparison gives: changes, as values that a program can act upon."""
+"""The results of a comparison: changes, as values that a program can use."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ class SpecPlace:
 
 @dataclass(frozen=True)
 class DownstreamEffect:
-    """What a change does to one product. `kind` is a word for programs, `same` or `yes` for nothing, `message` where a
-    whole message changes; `text` is for people."""
+    """The effect of a change on one product. `text` is for people.
+
+    `kind` is an identifier for programs: `same` or `yes` if nothing changes, `message` if a whole message changes.
+    """
 
     kind: str
     text: str
@@ -35,12 +37,12 @@ class DownstreamEffect:
 
 @dataclass(frozen=True)
 class Downstream:
-    """How a change affects programs that work with decoded messages.
+    """How a change affects programs that use decoded messages.
 
-    `python` is the attribute of the class, `spark` the column. `avro_backward` says whether the newer Avro schema reads
-    files of the older one, `avro_forward` the reverse, both by fastavro's rules of resolution: `yes`, `no`, `partly`
-    where it depends on the values, or `default` where it reads a default in place of what was written. `parquet` is
-    what becomes of the column in files that were written before.
+    `python` is about the attribute of the class, `spark` about the column. `avro_backward` says whether the newer Avro
+    schema reads files of the older one, `avro_forward` the reverse, both by fastavro's rules of resolution: `yes`,
+    `no`, `partly` if it depends on the values, or `default` if it reads a default instead of what was written.
+    `parquet` says how existing files with the column are read.
     """
 
     python: DownstreamEffect
@@ -52,12 +54,13 @@ class Downstream:
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that differs between the older and the newer state of a message.
+    """One difference between the older and the newer state of a message.
 
-    `message` is its name in the newer state, in the older one if it is gone. `field` is the path by Kafka's names
+    `message` is its name in the newer state, or in the older one if it is gone. `field` is the path in Kafka's names
     (`Topics.Name`), empty for the message itself. `versions` are the versions of the older state in whose bytes the
-    change shows; for what is added or left out, the new ones. `older` and `newer` are the two sides in words, empty if
-    there is none. `early_access` says why nobody could rely on the older layout; `rank` is that of early access then.
+    change is visible; for something that was added or left out, the new ones. `older` and `newer` describe the two
+    sides, empty if there is none. `early_access` says why users could not rely on the older layout; then `rank` is that
+    of early access.
     """
 
     rule: Rule
@@ -74,7 +77,7 @@ class Change:
 
     @property
     def place(self) -> SpecPlace:
-        """Where to look: in the newer state, or in the older one for what is gone."""
+        """Where to look: in the newer state, or in the older one for something that is gone."""
         found = self.newer_place or self.older_place
         assert found is not None
         return found
@@ -98,7 +101,9 @@ class Change:
 
 @dataclass(frozen=True)
 class SpecComparison:
-    """All changes from one state to the other, the worst first. `left_out` names what one side could not show."""
+    """All changes from one state to the other, the worst first. `left_out` names messages that one side could not
+    provide.
+    """
 
     older: str
     newer: str
@@ -108,7 +113,7 @@ class SpecComparison:
     left_out: tuple[str, ...] = ()
 
     def counts(self) -> dict[Rank, int]:
-        """How many changes of each rank there are, the worst rank first."""
+        """The number of changes of each rank, the worst rank first."""
         counted = Counter(change.rank for change in self.changes)
         return {rank: counted[rank] for rank in Rank}
 

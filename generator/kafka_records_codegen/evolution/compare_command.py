@@ -18,7 +18,7 @@ _UNUSABLE: Final = 2
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare what `options` name, print all changes; returns the exit status."""
+    """Compare the two sides named in `options` and print all changes. Returns the exit status."""
     sides = [_read(options, *words) for words in ((options.older, options.newer), (options.newer, options.older))]
     refused = [side for side in sides if isinstance(side, SpecErrors)]
     if refused:
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace, word: str, other: str) -> SpecSet | SpecErrors | None:
-    """One side, or why it is refused; None if it cannot be read at all, which was reported."""
+    """One side, or the errors in its specs; None if it cannot be read at all, which has been reported."""
     try:
         return read_spec_set(word, other, older_dialect=options.older_dialect, tell=_tell)
     except UnusableSpecs as error:

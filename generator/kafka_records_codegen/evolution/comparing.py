@@ -1,4 +1,4 @@
-"""Two states of specs as a list of changes: messages are paired, then compared."""
+"""Compares two states of specs: pairs their messages, and lists the changes in each pair."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kafka_records_codegen.model.resolve import SpecFile
 from kafka_records_codegen.spec.versions import Versions
 
 _NUMBERED: Final = ("request", "response", "metadata")
-"""Types whose apiKey is one number space for all folders; those of coordinators have one for each folder."""
+"""Types whose apiKey is unique across all folders. (The apiKey of a coordinator type is unique within a folder.)"""
 
 
 def compare(older: SpecSet, newer: SpecSet) -> SpecComparison:
@@ -35,7 +35,7 @@ def compare(older: SpecSet, newer: SpecSet) -> SpecComparison:
 
 
 def _sides(specs: SpecSet, absent: Iterable[str]) -> dict[str, Side]:
-    """The messages by name, without those of folders that one of the two does not have at all."""
+    """The messages by name, without those in folders that one of the two states lacks completely."""
     messages = {message.name: message for message in specs.loaded.model.messages}
     return {
         name: Side(specs, file, messages.get(name))
@@ -65,7 +65,7 @@ def _changes(olds: Mapping[str, Side], news: Mapping[str, Side]) -> Iterator[Cha
 
 
 def _renamed(olds: Mapping[str, Side], news: Mapping[str, Side], pairs: Mapping[str, str]) -> dict[str, str]:
-    """Messages that have another name and the same type and number."""
+    """Messages with a new name but the same type and number."""
     folders = _folders(olds, news, pairs)
     waiting = {_identity(side, side.file.folder): name for name, side in news.items() if name not in pairs.values()}
     found = {}
@@ -82,7 +82,7 @@ def _identity(side: Side, folder: str) -> tuple[str, int | None, str]:
 
 
 def _folders(olds: Mapping[str, Side], news: Mapping[str, Side], pairs: Mapping[str, str]) -> dict[str, str]:
-    """The folder of the newer state in which most messages of an older one are now."""
+    """For each folder of the older state, the folder of the newer one that now contains most of its messages."""
     counted = Counter((olds[old].file.folder, news[new].file.folder) for old, new in pairs.items())
     return {old: new for (old, new), _ in reversed(counted.most_common())}
 
@@ -90,9 +90,9 @@ def _folders(olds: Mapping[str, Side], news: Mapping[str, Side], pairs: Mapping[
 def _split_keys(
     olds: Mapping[str, Side], news: Mapping[str, Side], pairs: Mapping[str, str]
 ) -> list[tuple[Side, Side]]:
-    """Keys that were versions of a key of another name: OffsetCommitKey of 4.0 stands for types 0 and 1.
+    """Keys that were versions of a key with another name: OffsetCommitKey of 4.0 covers the types 0 and 1.
 
-    Version 0 is a spec of its own from 4.1 on, LegacyOffsetCommitKey.
+    Since 4.1, version 0 is a separate spec, LegacyOffsetCommitKey.
     """
     found = []
     for old_name, new_name in pairs.items():

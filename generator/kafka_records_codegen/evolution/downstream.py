@@ -1,7 +1,7 @@
-"""What a change of a field means for decoded messages: attributes, columns, Avro schemas, files.
+"""Finds what a change of a field means for decoded messages: attributes, columns, Avro schemas, files.
 
-All versions of a message share one class, one column and one Avro schema, so it is the field as a whole that counts
-here and not how it lies in one version.
+All versions of a message share one class, one column and one Avro schema. So what matters here is the field as a whole,
+and not its bytes in one version.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PROMOTED: Final = frozenset(
 
 @dataclass(frozen=True)
 class Attribute:
-    """A field with its message: what products make of it. `name` is its path, by Python's names."""
+    """A field with its message, and its types in each product. `name` is its path in Python names."""
 
     message: Message
     field: Field
@@ -65,31 +65,31 @@ class Attribute:
 
     @property
     def avro(self) -> str:
-        """The Avro type of the field or, of an array, of an element; of a struct the name of its record."""
+        """The Avro type of the field or, for an array, of an element; for a struct, the name of its Avro record."""
         if self.field.is_struct:
             return self.message.struct(self.field.base).python_name
         return AVRO_TYPES[self.field.base]
 
 
 def of_message(python: str, records: str) -> Downstream:
-    """What a change of a whole message does: to its class, and to `records` in all other products."""
+    """The effect of a change of a whole message: `python` for its class, `records` for all other products."""
     effect = DownstreamEffect("message", records)
     return Downstream(DownstreamEffect("message", python), effect, effect, effect, effect)
 
 
 def nothing() -> Downstream:
-    """What a change does that no product shows."""
+    """The effect of a change that is not visible in any product."""
     return Downstream(_SAME, _SAME, _YES, _YES, _SAME)
 
 
 def of_versions(name: str) -> Downstream:
-    """The effect if versions lose or gain a field that others have as before."""
+    """The effect if some versions lose or gain a field, and others keep it."""
     effect = DownstreamEffect("default", f"{name} stays, and has its default if the bytes lack it")
     return Downstream(effect, effect, _YES, _YES, _SAME)
 
 
 def of_default(older: Attribute, newer: Attribute) -> Downstream:
-    """The effect of another default: no product has another type."""
+    """The effect of a new default: no product changes its type."""
     text = f"{newer.name} is {newer.field.default!r} if nothing sets it, and was {older.field.default!r}"
     value = DownstreamEffect("default", text)
     return Downstream(
@@ -102,14 +102,14 @@ def of_default(older: Attribute, newer: Attribute) -> Downstream:
 
 
 def of_ignorable(newer: Attribute) -> Downstream:
-    """The meaning of `ignorable`: it concerns writing versions without the field."""
+    """The effect of `ignorable`, which concerns writing versions without the field."""
     verb = "drops" if newer.field.ignorable else "refuses"
     effect = DownstreamEffect("encode", f"encode {verb} {newer.name} in versions that lack it")
     return Downstream(effect, _SAME, _YES, _YES, _SAME)
 
 
 def of_misread(older: Attribute | None, newer: Attribute | None, text: str) -> Downstream:
-    """How existing bytes are read when a field moves: `text`, unless the attribute is a different one."""
+    """The effect of a moved field on existing bytes: `text`, unless the attribute is now a different one."""
     products = of_field(older, newer)
     if products.python.kind != "same":
         return products
@@ -118,7 +118,7 @@ def of_misread(older: Attribute | None, newer: Attribute | None, text: str) -> D
 
 
 def of_reused(older: Attribute, newer: Attribute) -> Downstream:
-    """The effect if the bytes of one field are read as another."""
+    """The effect if the bytes of one field are read as another field."""
     products = _added(newer)
     told = f"{older.name} is gone, and what it wrote is read as {newer.name}, which is new"
     return replace(
@@ -131,9 +131,9 @@ def of_reused(older: Attribute, newer: Attribute) -> Downstream:
 
 
 def of_field(older: Attribute | None, newer: Attribute | None, *, stays: bool = False) -> Downstream:
-    """How an attribute changes; None stands for a side without it.
+    """The effect on an attribute; None stands for a side without it.
 
-    `stays` says that the newer side still has an attribute of the older name, which other versions fill.
+    `stays` means that the newer side still has an attribute with the older name, which other versions fill.
     """
     if older is None and newer is None:
         return nothing()

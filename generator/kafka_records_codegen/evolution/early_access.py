@@ -1,7 +1,7 @@
-"""Layouts that users could not rely on yet: those of features that Kafka released as early access.
+"""Layouts that users could not rely on yet, because Kafka released the feature as early access.
 
-A spec says so itself: by `latestVersionUnstable` (of a request, for its response too), or in the comment that leads it.
-Where Kafka's specs of a release do not, `FEATURES` does.
+A spec says so itself: with `latestVersionUnstable` (in a request, also for its response), or in the comment at its
+start. For specs of Kafka that do not say so, there is `FEATURES`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _KRAFT: Final = "KRaft was early access before 3.3 (KIP-833)"
 
 @dataclass(frozen=True)
 class Feature:
-    """Messages that were early access before the release `stable`. `messages` is a pattern of their whole names; with a
-    `type` it goes for messages of that type only."""
+    """Messages that were early access before the release `stable`. `messages` is a pattern for their whole names; with
+    a `type` it applies only to messages of that type."""
 
     messages: str
     stable: str

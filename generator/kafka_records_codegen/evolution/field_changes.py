@@ -1,4 +1,4 @@
-"""Differences between the fields of two states that the bytes of common versions do not show."""
+"""Finds differences between the fields of two states that are not visible in the bytes of common versions."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class FieldDifference:
 
 
 Reported = Mapping[str, Collection[str]]
-"""JSON path of a field in either spec, with `older ` or `newer ` before it → names of the rules by which its bytes
-differ."""
+"""The rules by which the bytes of a field differ, by name. The key is the JSON path of the field in one of the two
+specs, preceded by `older ` or `newer `."""
 
 
 class FieldDifferences:
-    """Walks the fields of both states, structs at each of their uses, their words once.
+    """Compares the fields of both states: structs at each of their uses, their descriptions only once.
 
-    `common` are the versions that both have, and `renamed` the JSON paths of fields that bytes show to be others of the
-    older state, with the paths of these.
+    `common` are the versions in both states. `renamed` maps the JSON paths of renamed fields, which were found by their
+    bytes, to the paths in the older state.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class FieldDifferences:
                 yield from self._structs(old.field.base, new.field.base, f"{path}.")
 
     def _inside_new(self, new: SidedField, path: str) -> Iterator[FieldDifference]:
-        """Inside of a new field: the difference of the field covers its struct."""
+        """Compare the fields inside a new field. The difference for the field itself covers its struct."""
         if new.field.is_struct:
             for struct in (name for name in (new.field.base,) if self._is_known(name)):
                 yield from self._structs(struct, struct, f"{path}.")
@@ -98,7 +98,7 @@ class FieldDifferences:
         return any(each.name == struct for each in self._older.made.structs)
 
     def _versions(self, old: SidedField, new: SidedField, path: str, told: Set[str]) -> Iterator[FieldDifference]:
-        """A field that new versions lack, or have again, beside the newest that both states have."""
+        """A field that new versions lack, or contain again, unlike the newest version in both states."""
         if not self._common or not self._new:
             return
         newest = max(self._common)
@@ -130,7 +130,7 @@ class FieldDifferences:
 
     @staticmethod
     def _has_other_default(old: SidedField, new: SidedField) -> bool:
-        """Whether the default is another one, and not merely that of another type."""
+        """Whether the default itself has changed, and not only with the type."""
         is_of_type = old.field.type != new.field.type and old.spec.default == new.spec.default
         return old.field.default != new.field.default and not is_of_type
 

@@ -1,8 +1,8 @@
-"""The message specs of a Kafka release, taken out of its jars, which Maven fetches.
+"""Gets the message specs of a Kafka release from its jars, which Maven fetches.
 
-The jars carry their specs as resources. Only the specs are kept, outside the repository, one folder per module below
-`$KAFKA_RECORDS_CACHE` (by default `kafka-records` in the user's cache directory), so that the loader takes them all at
-once. The specs of releases before 4.0 need its `older_dialect`: see `is_older_dialect`.
+The jars contain their specs as resources. Only the specs are kept, outside the repository, with one folder per module
+below `$KAFKA_RECORDS_CACHE` (by default `kafka-records` in the user's cache directory), so that the loader can read
+them all at once. The specs of releases before 4.0 need its `older_dialect`: see `is_older_dialect`.
 """
 
 from __future__ import annotations
@@ -36,24 +36,25 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "4.2.0": _SHARE,
     "4.3.1": _SHARE,
 }
-"""Release → the modules whose jars hold its specs. A release that is not listed has the modules of the one before
-it."""
+"""For each release, the modules whose jars contain its specs. A release that is not listed has the modules of the
+release before it."""
 
 RELEASE: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:-[A-Za-z0-9]+)?")
-"""What the number of a release looks like."""
+"""The pattern of a release number."""
 
 _FIRST: Final = "kafka-clients"
-"""A module that every release has: without it there is no such release."""
+"""A module that every release has. If it does not exist, the release does not exist."""
 
 _SPEC_FOLDERS: Final = frozenset({"common/message", "common/metadata", "message"})
 _ABSENT: Final = re.compile(r"(?:Could not|Unable to) find artifact")
-"""Maven's message if a repository answered that it has no such file; without a network it says something else."""
+"""Maven's message if a repository answered that it does not have the file. Without a network the message is
+different."""
 
 
 class FetchError(Exception):
-    """A jar could not be fetched; the text says which one, and what Maven said.
+    """A jar could not be fetched. The text names the jar and contains Maven's message.
 
-    `is_absent` means that there is no such jar: a repository was asked and has none.
+    `is_absent` means that the jar does not exist: a repository was asked and does not have it.
     """
 
     def __init__(self, text: str, *, is_absent: bool = False) -> None:
@@ -67,13 +68,13 @@ def is_older_dialect(release: str) -> bool:
 
 
 def release_order(release: str) -> tuple[int, ...]:
-    """What releases are sorted by."""
+    """The sort key of a release."""
     return tuple(int(number) for number in re.findall(r"[0-9]+", release)[:3])
 
 
 def modules_of(release: str) -> tuple[str, ...]:
-    """The modules that hold the specs of a release, as far as known: for an unlisted one, the modules of the release
-    before it in `MODULES`."""
+    """The modules that contain the specs of a release. An unlisted release has the modules of the release before it in
+    `MODULES`."""
     if release in MODULES:
         return MODULES[release]
     before = [known for known in MODULES if release_order(known) <= release_order(release)]
@@ -81,7 +82,7 @@ def modules_of(release: str) -> tuple[str, ...]:
 
 
 def cache_folder() -> Path:
-    """Where fetched specs stay: `$KAFKA_RECORDS_CACHE`, else a folder of the user's cache directory."""
+    """The folder for fetched specs: `$KAFKA_RECORDS_CACHE`, or else a folder in the user's cache directory."""
     if chosen := os.environ.get("KAFKA_RECORDS_CACHE"):
         return Path(chosen)
     user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -99,7 +100,7 @@ def keep(made: Path, place: Path) -> None:
 
 @contextmanager
 def alone_with_maven() -> Iterator[None]:
-    """Wait while another process fetches with Maven: two at once would write into one local repository."""
+    """Wait while another process fetches with Maven, because two processes would write into one local repository."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "maven.lock").open("w") as lock:
@@ -108,16 +109,16 @@ def alone_with_maven() -> Iterator[None]:
 
 
 def folder_name(module: str) -> str:
-    """The folder of a module's specs: its name as an identifier, which the loader asks of folders."""
+    """The folder for a module's specs: its name as an identifier, which the loader requires."""
     return re.sub(r"\W", "_", module)
 
 
 def fetch_specs(release: str, tell: Callable[[str], None] = lambda line: None) -> Path:
-    """The folder with the specs of `release`, which holds one folder per module.
+    """The folder with the specs of `release`, which contains one folder per module.
 
-    Fetches what the cache does not have yet; `tell` gets a line of progress per jar. A module that a release outside of
-    `MODULES` does not have gets an empty folder (see `absent_modules`). Raises FetchError when Maven fails, or
-    when there is no such release.
+    Fetches what the cache does not have yet; `tell` is called with a line of progress per jar. For a release that is
+    not in `MODULES`, a module that does not exist gets an empty folder (see `absent_modules`). Raises FetchError if
+    Maven fails, or if the release does not exist.
     """
     root = cache_folder() / "specs" / release
     missing = [module for module in modules_of(release) if not (root / folder_name(module)).is_dir()]
@@ -167,7 +168,8 @@ def fetch_jar(module: str, release: str, folder: Path) -> Path:
 
 
 def extract_specs(jar: Path, folder: Path) -> dict[str, str]:
-    """Write the specs inside `jar` to `folder`, each under its own file name; returns file name → entry of the jar.
+    """Write the specs in `jar` to `folder`, each under its own file name. Returns the entry in the jar for each file
+    name.
 
     Raises zipfile.BadZipFile for a file that is not a jar.
     """

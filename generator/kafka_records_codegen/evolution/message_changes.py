@@ -33,7 +33,7 @@ _ATTRIBUTE_OF: Final = {
     rules.FIELD_INSERTED.name: "versions",
     rules.FLEXIBLE.name: "flexibleVersions",
 }
-"""Rule about bytes → the attribute of a spec that it points to; `name` for others."""
+"""The attribute of a spec that a rule about bytes refers to; `name` for other rules."""
 
 
 _MISREAD: Final[Mapping[Rule, str]] = {
@@ -42,7 +42,7 @@ _MISREAD: Final[Mapping[Rule, str]] = {
     rules.FIELD_TAGGED: "older bytes have {name} elsewhere ({older}): they are refused, or it has another value",
     rules.TAG_NUMBER: "{name} has its default in older bytes, which have it as {older}",
 }
-"""Rule about bytes that leaves attributes as they were → the effect on existing bytes."""
+"""For rules about bytes that do not change attributes: the effect on existing bytes."""
 
 
 def prefix(side: Side, version: int) -> int:
@@ -53,7 +53,7 @@ def prefix(side: Side, version: int) -> int:
 
 
 def common_versions(older: Side, newer: Side) -> dict[int, int]:
-    """Versions of the older state with those of the newer that stand for the same bytes: mostly the same numbers.
+    """Pairs of older and newer versions that should have the same bytes; mostly with the same numbers.
 
     Before 4.1 Kafka described keys as data, whose versions were the types of records.
     """
@@ -68,8 +68,8 @@ def common_versions(older: Side, newer: Side) -> dict[int, int]:
 
 
 class MessageChanges:
-    """The changes of a message that both states have. `elsewhere` are versions of the older state that are messages of
-    their own in the newer."""
+    """The changes of a message in both states. `elsewhere` are versions of the older state that are separate messages
+    in the newer one."""
 
     def __init__(self, older: Side, newer: Side, elsewhere: Collection[int] = ()) -> None:
         self._older = older
@@ -266,11 +266,11 @@ class MessageChanges:
 
     @staticmethod
     def _name(sided: SidedField, path: str) -> str:
-        """The name of an attribute, with those around it."""
+        """The name of an attribute, preceded by the names of the enclosing ones."""
         return ".".join([*map(python_name, path.split(".")[:-1]), sided.field.python_name])
 
     def _stays(self, difference: WireDifference | FieldDifference) -> bool:
-        """Whether the newer state has the older name too, beside that of the newer field."""
+        """Whether the newer state also has the older name, next to that of the newer field."""
         older, newer = difference.older, difference.newer
         if older is None or newer is None:
             return False

@@ -17,7 +17,7 @@ from kafka_records_runtime.layout import StructLayout, Value, message_layout
 
 @dataclass(frozen=True)
 class SidedField:
-    """A field as the model has it, and as the file has it."""
+    """A field, both as resolved in the model and as written in the file."""
 
     field: Field
     spec: FieldSpec
@@ -25,7 +25,7 @@ class SidedField:
 
 @dataclass(frozen=True)
 class FieldInBytes:
-    """A field that a version has, and its layout there."""
+    """A field of a version, and its layout in that version."""
 
     sided: SidedField
     value: Value
@@ -43,7 +43,7 @@ class FieldInBytes:
 
 @dataclass(frozen=True)
 class Side:
-    """A message of one side. `message` is None for a retired one, which has only its spec."""
+    """A message of one side. `message` is None if it is retired and has only its spec."""
 
     specs: SpecSet
     file: SpecFile
@@ -59,12 +59,14 @@ class Side:
 
     @property
     def made(self) -> Message:
-        """The message, which is not retired."""
+        """The message, which must not be retired."""
         assert self.message is not None
         return self.message
 
     def place(self, element: Element | None = None, attribute: str = "") -> SpecPlace:
-        """Where an element of the spec sets an attribute; where the element starts, if it does not set it."""
+        """Where an element of the spec sets an attribute, or where the element starts if it does not set the
+        attribute.
+        """
         chosen = self.spec if element is None else element
         member = chosen.node.members.get(attribute)
         position = chosen.node.position if member is None else member.value.position
@@ -72,7 +74,7 @@ class Side:
         return SpecPlace(self.specs.files[self.file.path], position.line, position.column, path or "$")
 
     def fields(self, struct: str) -> tuple[SidedField, ...]:
-        """The fields of the struct that the spec calls `struct`."""
+        """The fields of the struct with this name in the spec."""
         return self._fields[struct]
 
     @cached_property
@@ -86,7 +88,7 @@ class Side:
         return message_layout(self.made.schema, version)
 
     def in_bytes(self, layout: StructLayout) -> Iterator[FieldInBytes]:
-        """The fields that a struct has in the versions of `layout`, as the spec orders them."""
+        """The fields that a struct has in the versions of `layout`, in the order of the spec."""
         for sided, each in zip(self.fields(layout.name), layout.fields, strict=True):
             if each.value is not None:
                 yield FieldInBytes(sided, each.value, each.tagged)

@@ -1,4 +1,4 @@
-"""What can be compared: a folder of specs, jars, a Kafka release, or a git revision."""
+"""The sides of a comparison: a folder of specs, jars, a Kafka release, or a git revision."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from kafka_records_runtime.errors import KafkaRecordsError
 SpecSetKind = Literal["folder", "jars", "release", "git"]
 
 _OUTSIDE: Final = "not a git repository"
-"""Git's message about a folder that is in no repository, in English."""
+"""Git's message, in English, about a folder that is not in a repository."""
 
 _VERSION_OF_JAR: Final = re.compile(r"-[0-9][^-]*(?:-[A-Za-z0-9]+)?$")
 _JAR_OF_KAFKA: Final = re.compile(r"kafka[-_].*?-([0-9]+\.[0-9]+\.[0-9]+)")
 
 
 class UnusableSpecs(KafkaRecordsError):
-    """A side of a comparison that cannot be read; the text says why and what to do."""
+    """A side of a comparison cannot be read. The text says why and what to do."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -50,11 +50,11 @@ class UnusableSpecs(KafkaRecordsError):
 
 @dataclass(frozen=True)
 class SpecSet:
-    """One side of a comparison. `title` is what it was called by; `release` its number, if it is one of Kafka's,
-    by the names of its jars too.
+    """One side of a comparison. `title` is the name that the user gave. `release` is the number of a Kafka release, if
+    it is one; it is also recognized by the names of jars.
 
-    `files` gives, by the path below the specs directory, the name of the file in messages. `absent` are the folders of
-    modules that could not be fetched.
+    `files` maps paths below the specs directory to names of files in messages. `absent` are the folders of modules that
+    could not be fetched.
     """
 
     title: str
@@ -68,9 +68,9 @@ class SpecSet:
 def read_spec_set(
     word: str, other: str, *, older_dialect: bool = False, tell: Callable[[str], None] = lambda line: None
 ) -> SpecSet:
-    """The meaning of `word`; `other` is the other side, whose folder a revision of git is about.
+    """The specs that `word` refers to. `other` is the other side; a git revision is about its folder.
 
-    Raises UnusableSpecs, and SpecErrors for specs that are refused.
+    Raises UnusableSpecs, and SpecErrors for specs that are rejected.
     """
     path = Path(word)
     if path.is_dir():
@@ -83,7 +83,9 @@ def read_spec_set(
 
 
 def _load(root: Path, name_of: Callable[[str], str], older_dialect: bool) -> tuple[LoadedSpecs, dict[str, str]]:
-    """The specs below `root`; violations and places show their names and not those of scratch folders."""
+    """The specs below `root`. Violations and places contain the names from `name_of`, not those of temporary
+    folders.
+    """
     try:
         loaded = load_with_specs(root, older_dialect=older_dialect)
     except SpecErrors as errors:
@@ -114,7 +116,9 @@ def _folder_or_jars(word: str, folder: Path, older_dialect: bool) -> SpecSet:
 
 
 def _jars(word: str, jars: list[Path]) -> SpecSet:
-    """Specs of jars are read in the older dialect, as Kafka wrote them; the names of its jars say the release."""
+    """The specs in jars, read in the older dialect if Kafka wrote them so. The names of the jars contain the
+    release.
+    """
     entries: dict[str, str] = {}
     releases: set[str | None] = set()
     with tempfile.TemporaryDirectory() as scratch:

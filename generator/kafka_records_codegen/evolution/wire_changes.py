@@ -1,6 +1,7 @@
-"""What differs in the bytes of versions that both states have, field by field.
+"""Finds differences in the bytes of versions that both states have, field by field.
 
-A version's fields are identified by their place, tagged ones by their tag; names only help to describe a change.
+The fields of a version are identified by their position, tagged ones by their tag. Names are only used to describe a
+change.
 """
 
 from __future__ import annotations
@@ -29,15 +30,16 @@ class WireDifference:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The part of a difference that is the same in several versions. Each use of a struct has differences of its
-        own: they are other attributes and columns.
+        """The part of a difference that is the same in several versions.
+
+        Each use of a struct has its own differences, because its attributes and columns are different ones.
         """
         return (self.rule.name, self.path, self.older_text, self.newer_text)
 
 
 @dataclass
 class WireDifferences:
-    """The differences, with the versions of the older state that have them."""
+    """The differences, each with the versions of the older state in which it occurs."""
 
     found: dict[tuple[object, ...], tuple[WireDifference, list[int]]] = field(default_factory=dict)
     compared: set[int] = field(default_factory=set)
@@ -49,7 +51,7 @@ class WireDifferences:
 
 
 def wire_differences(older: Side, newer: Side, versions: Iterable[tuple[int, int]]) -> WireDifferences:
-    """All differences between the bytes of pairs of versions, which name the same bytes."""
+    """All differences between the bytes of pairs of versions that should have the same bytes."""
     differences = WireDifferences()
     for older_version, newer_version in versions:
         differences.compared.add(older_version)
@@ -102,7 +104,9 @@ class _OneVersion:
                     yield _come(rules.FIELD_INSERTED, new, path)
 
     def _unmatched(self, old: FieldInBytes, new: FieldInBytes | None, path: str) -> Iterator[WireDifference]:
-        """A field without a tag that is not at its place on the other side; `new` has its name there."""
+        """A field without a tag that is not at the same position on the other side; `new` is the field of the same name
+        there.
+        """
         if new is None:
             yield _gone(rules.FIELD_REMOVED, old, path)
             return
@@ -137,7 +141,7 @@ class _OneVersion:
                 yield _come(rules.TAG_ADDED, new, path)
 
     def _same_tag(self, old: FieldInBytes, new: FieldInBytes, path: str) -> Iterator[WireDifference]:
-        """Two corresponding fields; if the tag is left out, the default is read."""
+        """Two corresponding fields. If the tag is left out, the default is read."""
         yield from self._fields(old, new, path)
         if old.sided.field.default != new.sided.field.default:
             yield _both(rules.TAG_DEFAULT, old, new, path, _default(old), _default(new))
@@ -196,8 +200,8 @@ class _OneVersion:
 def _parts(
     olds: Sequence[FieldInBytes], news: Sequence[FieldInBytes]
 ) -> Iterator[tuple[Sequence[FieldInBytes], Sequence[FieldInBytes]]]:
-    """Stretches of two bodies that stand for each other: place by place, unless more fields keep their names when those
-    that came or went are left out of the count."""
+    """Sections of two bodies that correspond to each other. They are compared position by position, unless more fields
+    keep their names if added and removed fields are not counted."""
     old_names, new_names = [each.name for each in olds], [each.name for each in news]
     matcher = SequenceMatcher(None, old_names, new_names, False)
     kept = sum(block.size for block in matcher.get_matching_blocks())
@@ -255,7 +259,7 @@ _NO_TAG: Final = "without a tag"
 
 
 def _place(each: FieldInBytes) -> str:
-    """Where a field is among those of its struct, whichever of them a version has."""
+    """The position of a field in its struct, in any version."""
     return f"field {int(each.sided.spec.path.rpartition('[')[2][:-1]) + 1}"
 
 

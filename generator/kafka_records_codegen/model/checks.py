@@ -1,8 +1,8 @@
 """The rules of the spec language for one file: how attributes depend on each other.
 
-The rules are those of Kafka's generator (FieldSpec, StructSpec, MessageSpec, StructRegistry,
-MessageDataGenerator). It accepts some specs that javac or the first use would refuse, such as names that
-collide; they are refused here.
+The rules are those of Kafka's generator (FieldSpec, StructSpec, MessageSpec, StructRegistry, MessageDataGenerator).
+That generator accepts some specs for which the Java compiler or the first use would fail, such as colliding names; they
+are rejected here.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kafka_records_codegen.spec.versions import Versions
 
 _NULLABLE = "string, bytes, records, arrays and structs"
 _SHOWN = 6
-"""Names at either end of a long list that a message shows."""
+"""The number of names that a message shows at either end of a long list."""
 
 
 def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
-    """Report every broken rule of one message to its source, with warnings beside, and return its structs.
+    """Report all violations and warnings of one message to its source, and return its structs.
 
-    A retired API (no valid versions) is held only to the rules for single fields. It has no structs, as nothing is
-    generated for it.
+    For a retired API (no valid versions), only the rules for single fields are checked. It has no structs, because
+    nothing is generated for it.
     """
     for field in _all_fields(message):
         _check_field(field)
@@ -58,7 +58,7 @@ def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
 
 
 def _some(names: Sequence[str]) -> Sequence[str]:
-    """A few names as they are. Of many names, the first and the last ones, with the number of those between."""
+    """The names unchanged if there are few; otherwise the first and the last ones, with the number of those between."""
     left_out = len(names) - 2 * _SHOWN
     return names if left_out < 2 else (*names[:_SHOWN], f"… ({left_out} more) …", *names[-_SHOWN:])
 
@@ -117,7 +117,7 @@ def _check_coordinator_rules(message: MessageSpec) -> None:
 
 
 def _check_members(element: MessageSpec | StructSpec | FieldSpec) -> None:
-    """Names and tags of the fields that are side by side in `element`, and of the structs inside them."""
+    """Check names and tags of the fields next to each other in `element`, and of the structs inside them."""
     fields = element.fields
     spellings: list[tuple[str, Callable[[str], str]]] = [
         ("name", str),
@@ -243,7 +243,7 @@ def _check_field_in_message(field: FieldSpec, message: MessageSpec) -> None:
 
 
 def _check_reach(field: FieldSpec, used: StructDefinition, versions: Versions, message: MessageSpec) -> None:
-    """A common struct has to exist in the first version that uses it; Kafka's generator fails otherwise."""
+    """Check that a common struct exists in the first version that uses it; otherwise Kafka's generator fails."""
     available = used.versions.intersect(message.versions)
     versions = versions.intersect(message.versions)
     if not used.is_common or used.versions.is_empty or versions.is_empty or not field.is_sound("versions"):

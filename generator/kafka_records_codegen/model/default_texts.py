@@ -1,4 +1,4 @@
-"""The `default` of a field: from the text of the spec to the value a field has when nothing sets it."""
+"""Turns the `default` of a field, a text in the spec, into the value of a field that nothing else sets."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _JAVA_DOUBLE: Final = re.compile(
     r"|(?P<decimal>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
     r"|(?P<hexadecimal>0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?)"
 )
-"""What `java.lang.Double.parseDouble` takes, but for the blanks around it."""
+"""The texts that `java.lang.Double.parseDouble` accepts, without surrounding blanks."""
 
 
 def parse_default(field: FieldSpec) -> object:
     """The effective default of `field`.
 
-    Raises ValueError with a text that says what is allowed. JSON's null is not a default at all: only the text `null`
-    makes null the default, and only where every version of the field may be null.
+    Raises ValueError with a text that says what is allowed. JSON's null is not a default: only the text `null` makes
+    null the default, and only if every version of the field allows null.
     """
     text = field.default
     base = field.type.base
@@ -53,7 +53,7 @@ def _check_null(field: FieldSpec) -> None:
 
 
 def _string(text: str) -> str:
-    """`text`, unless it is too long: even compact strings are limited. All that a spec file holds is good UTF-8."""
+    """`text`, unless it is too long: compact strings are limited, too. (A spec file can contain only valid UTF-8.)"""
     size = len(text.encode())
     if size > MAX_STRING:
         raise ValueError(f"the default of a string has at most {MAX_STRING} bytes of UTF-8, found {size}")

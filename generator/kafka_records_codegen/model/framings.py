@@ -1,4 +1,4 @@
-"""How the records of a folder begin: as its notes say, or else by the types of its specs."""
+"""Determines the framing of a folder's records: from its notes, or else from the types of its specs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TYPES: Final[dict[Framing, tuple[str, ...]]] = {
     COORDINATOR: ("coordinator-key", "coordinator-value"),
     METADATA: ("metadata",),
 }
-"""The types of specs that are records of a framing."""
+"""For each framing, the types of specs that are its records."""
 
 
 def framing_of(specs: Iterable[MessageSpec], notes: NotesSpec | None) -> Framing | None:
@@ -25,7 +25,7 @@ def framing_of(specs: Iterable[MessageSpec], notes: NotesSpec | None) -> Framing
 
 
 def check_framing(specs: Sequence[MessageSpec], notes: NotesSpec | None, *, complete: bool) -> None:
-    """Report a framing that does not fit the specs of the folder, all of them if `complete`, and a missing one."""
+    """Report a framing that does not fit the specs of the folder (all of them if `complete`), and a missing framing."""
     records = {
         framing: [spec for spec in specs if spec.type in types and not spec.is_retired and spec.is_sound("type")]
         for framing, types in _TYPES.items()
@@ -47,7 +47,9 @@ def check_framing(specs: Sequence[MessageSpec], notes: NotesSpec | None, *, comp
 
 
 def _check_one(coordinator: Sequence[MessageSpec], metadata: Sequence[MessageSpec]) -> None:
-    """A topic has one framing: if the types of the specs give two, the notes have to say which."""
+    """Report types that contradict each other: a topic has one framing, so if the types give two, the notes must say
+    which.
+    """
     if coordinator and metadata:
         one, other = metadata[0], coordinator[0]
         one.report(

@@ -1,7 +1,7 @@
-"""The wire layouts of a message: for each struct one per set of versions that look alike.
+"""The wire layouts of a message: for each struct, one per set of versions with the same layout.
 
-The runtime derives how a struct is laid out, from the compact schema that the generated package will carry; so
-everything that is generated from a layout agrees with what the schema walker does with that schema.
+The runtime derives the layout of a struct from the compact schema in the generated package. So everything that is
+generated from a layout agrees with what the schema walker does with that schema.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Layout:
 
     @property
     def version(self) -> int:
-        """The lowest of the versions. It is part of the names of all that is generated for the layout."""
+        """The lowest of the versions. It is part of the names of everything that is generated for the layout."""
         return self.versions[0]
 
     def of(self, value: StructValue) -> Layout:
@@ -54,7 +54,7 @@ class Layouts:
         }
 
     def of_struct(self, name: str) -> Iterable[Layout]:
-        """The layouts of the struct that the spec calls `name`, by their lowest versions."""
+        """The layouts of the struct with this name in the spec, by their lowest versions."""
         return self._of[name]
 
     @property
@@ -63,9 +63,9 @@ class Layouts:
         return self._of[self._message.root.name]
 
     def of(self, wire: StructLayout) -> Layout:
-        """The layout of the struct that has the layout `wire` on the wire."""
+        """The layout whose `wire` is the given object."""
         return next(layout for layout in self._of[wire.name] if layout.wire is wire)
 
     def at(self, version: int) -> Layout:
-        """The layout of the message itself at a version that it has."""
+        """The layout of the message itself in a version that it has."""
         return next(layout for layout in self.of_body if version in layout.versions)

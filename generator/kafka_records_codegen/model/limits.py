@@ -1,4 +1,4 @@
-"""How large a message may be, so that Python can read what is generated for it, and it is generated in minutes.
+"""Limits the size of a message, so that Python can read the generated code and generating takes at most minutes.
 
 Kafka's generator has no such limits. The largest messages of its releases 2.8 to 4.3 are far below them: structs 6
 levels deep (StreamsGroupDescribeResponse), 558 fields in all versions together (FetchResponse of 3.9).
@@ -14,14 +14,16 @@ from kafka_records_codegen.model.structs import StructDefinition, leaves_first, 
 from kafka_records_codegen.spec.attributes import MessageSpec
 
 MAX_LEVELS: Final = 32
-"""Levels of structs; the body of the message is the first. An array of structs opens four brackets in its Spark type,
-and Python reads no more than 200 inside each other."""
+"""The largest number of nested structs, counting the body of the message. An array of structs opens four brackets in
+its Spark type, and Python accepts at most 200 nested ones."""
 
 MAX_FIELDS: Final = 10_000
-"""Fields of all versions together, those of a struct once for each use: types, pages and wire layouts repeat it."""
+"""The largest number of fields in all versions together. Fields of a struct count once for each use, because types,
+pages and wire layouts repeat them."""
 
 MAX_NAME: Final = 250
-"""Letters of the module of a message: names of files have 255 bytes on the usual file systems, and `.avsc` takes 5."""
+"""The largest number of letters in the module name of a message: on most file systems, names of files have at most 255
+bytes, and `.avsc` takes 5."""
 
 
 def check_limits(message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:

@@ -1,7 +1,7 @@
-"""The resolved model: what every product is made from.
+"""The resolved model, from which every product is generated.
 
-The loader turns spec files into these values and nothing after it looks at JSON again. Ranges are already clipped to
-the versions in which they can matter, defaults are Python values, names are decided.
+The loader turns spec files into these values, and no later step reads the JSON again. Ranges are already limited to the
+versions in which they can matter, defaults are Python values, names are final.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, Str
 class Field:
     """One member of a struct.
 
-    `name` is Kafka's spelling, `python_name` and `json_name` what users of the codecs and of the JSON form see.
-    `base` is the primitive type or struct name, of the elements when `is_array`. `versions`, `nullable` and `tagged`
-    are clipped to the message's valid versions and to the enclosing struct's; `flexible` holds the versions in which
+    `name` is Kafka's name, `python_name` and `json_name` are the names in codecs and in the JSON form. `base` is the
+    primitive type or the name of a struct; for an array, that of its elements. `versions`, `nullable` and `tagged` are
+    limited to the valid versions of the message and of the enclosing struct; `flexible` contains the versions in which
     an untagged length is compact. `default` is a Python value: `None` for null, `()` for the empty array,
-    `kafka_records_runtime.schema.EMPTY_STRUCT` for a struct with all members at their defaults.
-    `spec_versions` is the text of the spec, for people.
+    `kafka_records_runtime.schema.EMPTY_STRUCT` for a struct in which all members have their defaults. `spec_versions`
+    is the text of the spec, for people.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Field:
 
     @property
     def type(self) -> str:
-        """The type as the spec spells it."""
+        """The type as written in the spec."""
         return f"[]{self.base}" if self.is_array else self.base
 
     @property
@@ -59,7 +59,7 @@ class Field:
 
     @cached_property
     def schema(self) -> FieldSchema:
-        """The entry of generated schemas for the field."""
+        """The entry for this field in generated schemas."""
         return FieldSchema(
             name=self.python_name,
             json_name=self.json_name,
@@ -85,11 +85,11 @@ class Struct:
 
 @dataclass(frozen=True)
 class Message:
-    """A message with all its structs, leaves first and the body (`root`) last.
+    """A message with all its structs; a struct comes after those that it uses, the body (`root`) last.
 
-    `folder` is the path below the specs directory, `/`-separated and empty for its top; `source` the file's path
-    below that directory; `history` the text of the comment that leads the file. `notes` are what errors about a version
-    add; of a message that is read `newer_as_highest`, the version before it may be higher than any known.
+    `folder` is the path below the specs directory, `/`-separated and empty for the top; `source` is the file's path
+    below that directory; `history` is the text of the comment at the start of the file. `notes` are remarks that errors
+    about a version append. If `newer_as_highest`, the version before the message may be higher than any known one.
     """
 
     name: str
@@ -115,12 +115,12 @@ class Message:
         return self.type not in NOT_STORED
 
     def struct(self, name: str) -> Struct:
-        """The struct that the spec calls `name`."""
+        """The struct with this name in the spec."""
         return next(struct for struct in self.structs if struct.name == name)
 
     @cached_property
     def schema(self) -> MessageSchema:
-        """The compact schema that generated packages carry, from which the runtime does everything."""
+        """The compact schema in generated packages, from which the runtime does everything."""
         structs = tuple(
             StructSchema(struct.name, tuple(field.schema for field in struct.fields)) for struct in self.structs
         )
@@ -135,10 +135,11 @@ class Message:
 
 @dataclass(frozen=True)
 class RecordPair:
-    """A record type of a topic: a coordinator key and its value, paired by `apiKey`, or a metadata record, which has no
-    key. `name` lacks Key and Value.
+    """A record type of a topic: a coordinator key and its value, paired by `apiKey`, or a metadata record without a
+    key.
 
-    `python_name` is the class of such records, unique in its module and in the package of its folder.
+    `name` has no suffix Key or Value. `python_name` is the class of such records, unique in its module and in the
+    package of its folder.
     """
 
     type: int
@@ -156,7 +157,7 @@ class RecordPair:
 
     @property
     def framing(self) -> Framing:
-        """How such records begin."""
+        """The framing of such records."""
         return METADATA if self.key_or_none is None else COORDINATOR
 
     @property
@@ -167,7 +168,7 @@ class RecordPair:
 
 @dataclass(frozen=True)
 class Folder:
-    """All that one folder of specs becomes: one subpackage (the package itself when `path` is empty)."""
+    """The contents of one folder of specs, which become one subpackage (or the package itself if `path` is empty)."""
 
     path: str
     messages: tuple[Message, ...]
@@ -177,7 +178,7 @@ class Folder:
 
     @property
     def framing(self) -> Framing | None:
-        """How the records of the folder begin; None if it has none."""
+        """The framing of the folder's records; None if it has no records."""
         return self.records[0].framing if self.records else None
 
 
@@ -193,7 +194,7 @@ class Model:
 
     @cached_property
     def stored(self) -> Model:
-        """The folders with stored messages, with these alone. Records are always stored."""
+        """The model with only the stored messages and the folders that have some. Records are always stored."""
         folders = (
             replace(folder, messages=tuple(message for message in folder.messages if message.is_stored))
             for folder in self.folders

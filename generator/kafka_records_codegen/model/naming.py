@@ -1,7 +1,6 @@
-"""How names of a spec become names of Python and of Kafka's JSON form.
+"""Turns names of a spec into names for Python and for Kafka's JSON form.
 
-Spec names are letters and digits, so a trailing `_` never collides with another name that the spec could
-hold.
+Spec names consist of letters and digits, so a name with a trailing `_` never collides with another name in a spec.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ _OTHERS_OF_PYTHON: Final = (
 )
 
 RESERVED_MEMBERS: Final = frozenset({*_METHODS, "unknown_tagged_fields", *_BUILTINS_IN_USE, *_OTHERS_OF_PYTHON})
-"""Python names that a field may not take as they are: generated classes and functions use them, or a reader would take
-them for Python's own."""
+"""Python names that a field must not have: generated classes and functions use them, or a reader would mistake them for
+Python's own."""
 
 RESERVED_CLASSES: Final = frozenset(
     {
-        # what generated modules import
+        # names that generated modules import
         *("Any", "ClassVar", "Final", "TYPE_CHECKING", "Uuid", "ZERO_UUID"),
         # attributes of every generated class
         *("API_KEY", "CODEC", "KEY_CLASS", "RECORD_TYPE", "VALUE_CLASS", "VERSIONS"),
@@ -41,13 +40,13 @@ RESERVED_CLASSES: Final = frozenset(
 """Names that the class of a struct or message may not take, because generated modules use them themselves."""
 
 RESERVED_STARTS: Final = ("READERS_", "WRITERS_")
-"""What the names of tables start with in the private modules of a long module. These modules get its classes, too."""
+"""Prefixes of table names in the private modules of a long module. These modules contain its classes, too."""
 
 RESERVED_CONSTANTS: Final = frozenset({"EMPTY_STRUCT", "RECORDS", "RETIRED_TYPES", "TYPE_CHECKING", "ZERO_UUID"})
-"""Names of schema and Spark modules that the constant of a message would hide."""
+"""Names in schema and Spark modules that the constant of a message must not hide."""
 
 RESERVED_TOP_FOLDERS: Final = frozenset({"enums", "registry", "schemas", "spark"})
-"""Modules that every generated package has at its top."""
+"""Modules at the top of every generated package."""
 
 RESERVED_MODULES: Final = frozenset(
     {
@@ -56,25 +55,25 @@ RESERVED_MODULES: Final = frozenset(
         *("decode_record", "decode_records", "encode_record", "record_from_json"),
     }
 )
-"""What a subpackage, its schemas or its Spark functions define, and what a module of the same name would hide."""
+"""Names that a subpackage, its schemas or its Spark functions define; a module with such a name would hide them."""
 
 
 def python_name(name: str) -> str:
-    """The attribute of a field: snake case, with a trailing `_` where Python or the class needs the name."""
+    """The attribute name of a field: snake case, with a trailing `_` if Python or the class uses the name."""
     plain = snake_case(name)
     return f"{plain}_" if keyword.iskeyword(plain) or plain in RESERVED_MEMBERS else plain
 
 
 def json_name(name: str) -> str:
-    """The key of a field in Kafka's JSON form: its first letter in lower case."""
+    """The key of a field in Kafka's JSON form: its name with the first letter in lower case."""
     return name[:1].lower() + name[1:]
 
 
 def class_name(name: str) -> str:
-    """The class of a struct or message: its name, with a trailing `_` where the module needs the name.
+    """The class name of a struct or message: its name, with a trailing `_` if the module uses the name.
 
-    It starts with an upper-case letter, even where the name of a message does not. In a generated module no other names
-    start with one, except those that `RESERVED_CLASSES` lists.
+    It starts with an upper-case letter, even if the name of the message does not. In a generated module no other names
+    start with one, except those in `RESERVED_CLASSES`.
     """
     upper = name[:1].upper() + name[1:]
     return f"{upper}_" if keyword.iskeyword(upper) or is_reserved_class(upper) else upper
@@ -86,7 +85,7 @@ def is_reserved_class(name: str) -> bool:
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """`name`, with as many `_` after it as it takes to be none of the `taken` ones."""
+    """`name`, with as many `_` appended as necessary to differ from all `taken` names."""
     while name in taken:
         name += "_"
     return name
@@ -99,13 +98,15 @@ def module_name(name: str) -> str:
 
 
 def spark_names(name: str) -> tuple[str, str, str]:
-    """What the Spark module of a message gives: its columns, and the functions that decode and encode it."""
+    """The names that the Spark module of a message exports: its columns, and the functions that decode and
+    encode it.
+    """
     plain = snake_case(name)
     return plain.upper(), f"from_{plain}", f"to_{plain}"
 
 
 def record_name(name: str) -> str:
-    """The name of a record: that of its key or value without the suffix `Key` or `Value`."""
+    """The name of a record: the name of its key or value without the suffix `Key` or `Value`."""
     for suffix in ("Key", "Value"):
         if name.endswith(suffix) and name != suffix:
             return name.removesuffix(suffix)

@@ -1,4 +1,4 @@
-"""Checks the notes of a folder against its messages, and gives the resulting framing."""
+"""Checks the notes of a folder against its messages, and resolves them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kafka_records_runtime.framing import METADATA, Framing
 from kafka_records_runtime.open_enum import OpenIntEnum
 
 _WITH_PREFIX: Final = ("data", "metadata")
-"""Types of messages before which an int16 version is, and that a reader may take for another one."""
+"""Types of messages that follow an int16 version, so that a reader may treat it as another version."""
 
 _NUMBERED: Final = re.compile(r"UNKNOWN_[0-9]+")
 
@@ -39,8 +39,8 @@ def check_notes(
 ) -> None:
     """Report all problems of the `notes` in the file `path`.
 
-    `specs` are the messages of the folder, all of them if `complete`. `enums` says in which file enums of other folders
-    are, and learns those of this one: they all are in one module.
+    `specs` are the messages of the folder, all of them if `complete`. `enums` maps enums of other folders to their
+    files; the enums of this folder are added, because all enums are in one module.
     """
     by_name = {spec.name: spec for spec in specs if spec.is_sound("name")}
     framing = framing_of(specs, notes)
@@ -58,7 +58,7 @@ def check_notes(
 
 
 def resolved_notes(notes: NotesSpec) -> Notes:
-    """What valid notes say."""
+    """The content of valid notes."""
     version_notes: dict[str, tuple[VersionNote, ...]] = {}
     for each in notes.version_notes:
         known = version_notes.get(each.message, ())
@@ -146,7 +146,7 @@ def _check_newer_as_highest(
 def _unknown(name: str, specs: Mapping[str, MessageSpec]) -> str:
     meant = close_name(name, specs)
     hint = "" if meant is None else f"; did you mean {meant}?"
-    return f"no message of this folder is called {name}{hint}"
+    return f"this folder has no message {name}{hint}"
 
 
 def _report(element: Element, message: str) -> None:

@@ -1,4 +1,4 @@
-"""What the notes of a folder say: `spec.notes` reads them, `note_checks` compares them with the messages."""
+"""The content of a folder's notes: `spec.notes` reads them, `note_checks` compares them with the messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_records_codegen.spec.versions import Versions
 
 @dataclass(frozen=True)
 class VersionNote:
-    """What an error about one of these versions of a message adds, as the end of a sentence."""
+    """A remark that errors about these versions of a message append to their text."""
 
     versions: Versions
     text: str
@@ -17,7 +17,7 @@ class VersionNote:
 
 @dataclass(frozen=True)
 class RetiredType:
-    """A record type of a topic that no spec describes any more; `why` says in a few words why it is gone."""
+    """A record type of a topic that no spec describes any more. `why` says briefly why."""
 
     type: int
     name: str
@@ -35,7 +35,7 @@ class EnumValue:
 
 @dataclass(frozen=True)
 class Enum:
-    """Names for the numbers that fields of some messages take."""
+    """Names for the numbers in fields of some messages."""
 
     name: str
     about: str
@@ -43,5 +43,5 @@ class Enum:
 
 
 def one_line(text: str) -> str:
-    """`text` of a spec or of notes without its line breaks."""
+    """A text of a spec or of notes without its line breaks."""
     return " ".join(text.split())

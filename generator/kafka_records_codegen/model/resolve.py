@@ -1,4 +1,4 @@
-"""From checked specs to the model: ranges clipped, defaults as values, structs in order, names decided."""
+"""Turns checked specs into the model: limits ranges, converts defaults to values, sorts structs, decides names."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def resolve_module(files: Sequence[SpecFile]) -> tuple[Message, ...]:
 def record_pairs(pairs: Iterable[tuple[Message | None, Message]], subfolders: Iterable[str]) -> tuple[RecordPair, ...]:
     """The records of a folder by type, each with its class. A metadata record has no key.
 
-    A record may have the name of a struct in its key or value. Its class may also have the name of a subpackage, or of
-    what the package of the folder has besides. The class of the record then ends with `_`. A metadata record has the
-    name of its message, so its class begins with `Framed`.
+    The class of a record ends with `_` if its name is that of a struct in the key or value, of a subpackage, or of
+    anything else in the package of the folder. A metadata record has the same name as its message, so its class begins
+    with `Framed`.
     """
     taken = {*RESERVED_MODULES, *subfolders}
     records = []
@@ -84,9 +84,9 @@ def _message(file: SpecFile, taken: set[str]) -> Message:
 
 
 def _free_name(candidates: Sequence[str], taken: set[str]) -> str:
-    """A class name of the module that is still free, and whose functions have names of their own.
+    """A class name that is still free in the module, and whose functions have free names too.
 
-    A key and its value may both have a struct `Topic`, `TopicID` may be beside `TopicId`, and `TopicArray` beside
+    A key and its value may both have a struct `Topic`, `TopicID` may be next to `TopicId`, and `TopicArray` next to
     `Topic`, which may be read in arrays.
     """
     names = [class_name(candidate) for candidate in candidates]
@@ -97,7 +97,7 @@ def _free_name(candidates: Sequence[str], taken: set[str]) -> str:
 
 
 def _functions(name: str) -> Iterable[str]:
-    """The names that the functions for the class `name` have in a generated module, without verb and version."""
+    """The names of the functions for the class `name` in a generated module, without verb and version."""
     return [snake_case(name) + kind for kind in _FUNCTION_KINDS]
 
 
@@ -126,7 +126,7 @@ def _fields(struct: StructDefinition, message: MessageSpec) -> Iterable[Field]:
 
 
 def _flexible(field: FieldSpec, message: MessageSpec) -> Versions:
-    """The versions in which the length of `field` is a compact one; none for what has no length."""
+    """The versions in which the length of `field` is compact; none if it has no length."""
     if not field.type.is_array and field.type.base not in _HAVE_LENGTH:
         return Versions.NONE
     return message.flexible if field.flexible is None else field.flexible

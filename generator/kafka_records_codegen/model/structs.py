@@ -1,7 +1,6 @@
-"""The structs of a message: which there are, in which versions they exist, and in which order they build up.
+"""Collects the structs of a message, with the versions in which they exist, and sorts them by their use.
 
-A struct is either common, and any field of the message may use it, or defined inline by the one field that
-uses it.
+A struct is either common, so that any field of the message may use it, or defined inline by the one field that uses it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from kafka_records_codegen.spec.versions import MAX_VERSION, Versions
 
 @dataclass(frozen=True)
 class StructDefinition:
-    """A struct with the versions in which its members can matter. `origin` is where it is defined."""
+    """A struct with the versions in which its members can matter. `origin` is the spec element that defines it."""
 
     name: str
     versions: Versions
@@ -25,10 +24,10 @@ class StructDefinition:
     is_common: bool = False
 
     def reach(self, versions: Versions) -> Versions:
-        """The part of a member's versions that lies inside this struct.
+        """The part of a member's versions that is inside this struct.
 
-        Kafka's code never checks the upper end of a common struct: a message beyond it is read like the
-        struct's highest version, so a member that exists there goes on existing.
+        Kafka's code never checks the upper end of a common struct: a later version of the message is read like the
+        struct's highest version, so a member of that version continues to exist.
         """
         inside = versions.intersect(self.versions)
         if self.is_common and inside and inside.highest == self.versions.highest:
@@ -37,7 +36,7 @@ class StructDefinition:
 
 
 def collect_structs(message: MessageSpec) -> Mapping[str, StructDefinition]:
-    """Every struct of the message by name, the message itself included. Reports what does not fit together."""
+    """Every struct of the message by name, including the message itself. Reports contradictions."""
     root = StructDefinition(message.name, message.versions, message.fields, message)
     return _Registry(message, root).collect()
 
@@ -115,7 +114,7 @@ class _Registry:
 def leaves_first(root: StructDefinition, structs: Mapping[str, StructDefinition]) -> tuple[StructDefinition, ...]:
     """All structs that `root` uses, each after those it uses, and `root` last. There must be no cycle."""
     order: dict[str, StructDefinition] = {}
-    # A list instead of recursion, because chains of structs are checked for their length only later.
+    # A list instead of recursion, because the depth of structs is checked only later.
     path = [(root, uses(root, structs))]
     while path:
         struct, below = path[-1]
@@ -131,7 +130,7 @@ def leaves_first(root: StructDefinition, structs: Mapping[str, StructDefinition]
 def uses(
     struct: StructDefinition, structs: Mapping[str, StructDefinition]
 ) -> Iterator[tuple[FieldSpec, StructDefinition]]:
-    """The fields of `struct` that hold a struct, with that struct."""
+    """The fields of `struct` whose type is a struct, with that struct."""
     for field in struct.fields:
         used = structs.get(field.type.base) if field.type.is_struct else None
         if used is not None and not isinstance(used.origin, MessageSpec):
@@ -139,7 +138,7 @@ def uses(
 
 
 def cycles(structs: Mapping[str, StructDefinition]) -> Iterator[tuple[FieldSpec, tuple[str, ...]]]:
-    """Every field that leads back to a struct around it, with the names on the way."""
+    """Every field that leads back to an enclosing struct, with the names of the structs in between."""
     done: set[str] = set()
     for root in structs.values():
         path = {} if root.name in done else {root.name: uses(root, structs)}

@@ -1,5 +1,4 @@
-"""Warnings about specs that Kafka's generator accepts, so that they are not violations, but that are probably
-mistakes."""
+"""Warnings about specs that Kafka's generator accepts, although they probably contain a mistake."""
 
 from __future__ import annotations
 
@@ -16,7 +15,9 @@ _VERSIONS: Final = ("versions", "taggedVersions")
 
 
 def warn_about(message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:
-    """Warn about everything in a message that is probably a mistake. It has versions, and these are its `structs`."""
+    """Warn about everything in a message that is probably a mistake. The message must have versions; `structs` are its
+    structs.
+    """
     for struct in structs.values():
         for field in struct.fields:
             used = structs.get(field.type.base) if field.type.is_struct and field.is_sound(*_TYPE) else None
@@ -43,7 +44,9 @@ def _warn_about_undefined(field: FieldSpec, message: MessageSpec, structs: Mappi
 
 
 def _warn_about_elements(field: FieldSpec, there: Versions, used: StructDefinition) -> None:
-    """Warn of elements without content. In versions that are not flexible, four bytes make two thousand million."""
+    """Warn about elements without content. In versions that are not flexible, four bytes could stand for two
+    billion.
+    """
     if not used.origin.is_whole("fields") or not used.origin.is_sound("fields", "versions"):
         return
     if not all(member.is_sound(*_VERSIONS) for member in used.fields):
@@ -66,8 +69,11 @@ def _warn_about_versions(field: FieldSpec, struct: StructDefinition, message: Me
 
 
 def _warn_about_null(field: FieldSpec, message: MessageSpec) -> None:
-    """Warn of versions with null but without the field. An open range such as `0+` means the versions of the field, and
-    versions that the message no longer has do not count."""
+    """Warn about versions that allow null but lack the field.
+
+    An open range such as `0+` means the versions of the field, and versions that the message no longer has do not
+    count.
+    """
     lacking = [part for part in field.nullable.subtract(field.versions) if part.highest >= message.versions.lowest]
     if field.nullable.is_open and field.nullable.intersect(field.versions):
         lacking = [part for part in lacking if not part.is_open]

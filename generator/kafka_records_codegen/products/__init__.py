@@ -1,1 +1,1 @@
-"""One module per product: each turns the model into `{path: text}`."""
+"""One module per product. Each turns the model into `{path: text}`."""

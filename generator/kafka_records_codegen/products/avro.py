@@ -1,8 +1,8 @@
-"""Avro schemas: a JSON file next to every codec module, with the same types.
+"""Generates Avro schemas: a JSON file next to every codec module, with the same types.
 
-A full name is that of the Python class: `kafka_records.consumer_offsets.offset_commit.OffsetCommitValue`. So no two
-types of a package share one, and any number of these files can go into one schema. The file of a record holds one
-type more, named as the record is, with the fields `key` and `value`.
+The full name of a type is that of the Python class: `kafka_records.consumer_offsets.offset_commit.OffsetCommitValue`.
+So no two types of a package have the same full name, and any number of these files can be part of one schema. The file
+of a record contains one more type, with the name of the record and the fields `key` and `value`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ AVRO_TYPES: Final = {
     "bytes": "bytes",
     "records": "bytes",
 }
-"""Spec type → Avro type. A uuid is Kafka's 22-character text and no logical type, which would be another text."""
+"""Avro type by spec type. A uuid is Kafka's 22-character text and not Avro's logical type, whose text form is
+different."""
 
 _UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 _UNSAYABLE: Final = object()
-"""A default that JSON has no word for: NaN and the infinite numbers."""
+"""Marks a default that JSON cannot express: NaN and the infinite numbers."""
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.]")
 
@@ -69,7 +70,7 @@ def _schema(folder: Folder, unit: Unit, package: Package) -> Json:
 
 
 class _Types:
-    """The types of one file. Each is written out where it is used first and named from then on."""
+    """The types of one file. Each is written out at its first use, and named from then on."""
 
     def __init__(self, unit: Unit) -> None:
         self._title = unit.title
@@ -79,7 +80,7 @@ class _Types:
         self._written: set[str] = set()
 
     def record(self, key: Message, value: Message) -> Json:
-        """The type of a record. A key or value that is missing is null; so is an unreadable one in decoded columns."""
+        """The type of a record. A missing key or value is null, and so is an unreadable one in decoded columns."""
         members = [
             {
                 "name": name,
@@ -149,7 +150,7 @@ def _purpose(message: Message, struct: Struct) -> str:
 
 
 def _about(field: Field) -> str:
-    """What the spec says about a field, and Kafka's own name, type and versions of it."""
+    """The description of a field in the spec, followed by Kafka's own name, type and versions of it."""
     tag = "" if field.tag is None else f", tag {field.tag}"
     kafka = f"{field.name}: {field.type}, versions {field.spec_versions}{tag}"
     about = one_line(field.about)
@@ -157,12 +158,12 @@ def _about(field: Field) -> str:
 
 
 def _text(text: str) -> str:
-    """`text` without halves of surrogate pairs, which not every reader of JSON takes."""
+    """`text` without halves of surrogate pairs, which some JSON readers reject."""
     return text.strip().encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _default(message: Message, field: Field) -> object:
-    """The default of a field as JSON has it, _UNSAYABLE if it has none."""
+    """The default of a field in JSON, or _UNSAYABLE if JSON cannot express it."""
     value = field.default
     if value is EMPTY_STRUCT:
         return _struct_default(message, message.struct(field.base))

@@ -1,4 +1,4 @@
-"""Names for numbers: one module with the enums that the notes of all folders define."""
+"""Generates a module with names for numbers: the enums in the notes of all folders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INDENT: Final = 4
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
-    """The module, if it has any content."""
+    """The module, unless it would be empty."""
     folders = [folder for folder in model.folders if folder.enums]
     enums = [enum for folder in folders for enum in folder.enums]
     if not enums:
@@ -42,7 +42,7 @@ def _enum(enum: Enum) -> dict[str, Any]:
 
 
 def _about(text: str) -> str:
-    """The first sentence, and the others as a paragraph below it."""
+    """The first sentence, and the other sentences as a paragraph below it."""
     whole = one_line(text)
     first = first_sentence(whole)
     rest = textwrap.fill(whole.removeprefix(first).strip(), LINE_LENGTH - _INDENT)

@@ -1,21 +1,21 @@
-"""What Spark's functions in the JVM know of a package: one text with the schemas of its stored messages.
+"""Generates the input of Spark's functions in the JVM: one text with the schemas of a package's stored messages.
 
-The Java in `java/` reads it and derives from it how each version lies in bytes, as `kafka_records_runtime.layout` does.
-So one jar serves every package, and nobody needs a JDK for specs of their own.
+The Java code in `java/` reads it and derives the bytes of each version, like `kafka_records_runtime.layout`. So one jar
+works for every package, and nobody needs a JDK for their own specs.
 
 A line is a keyword and its values, separated by tabs:
 
     folder   path, framing of its records
     message  name, name in functions, lowest and highest version, versions that are flexible, key|value|record|message,
-             record type, whether a newer version reads as the highest
-    note     lowest and highest version, what an error adds
+             record type, whether a newer version is read as the highest
+    note     lowest and highest version, remark that errors append
     struct   name
     field    name, type, versions, versions with null, with a compact length, tag, versions with the tag, ignorable,
              default, description
     record   type, name, name of its column, key, value
 
-`struct` and `field` lines follow their message, the body of the message last. A default is empty for that of the type,
-`null`, or `=` and a text. A `record` is the message of a metadata record, which has no key.
+`struct` and `field` lines follow their message, with the body of the message last. A default is empty for that of the
+type, `null`, or `=` and a text. A `record` is the message of a metadata record, which has no key.
 """
 
 from __future__ import annotations

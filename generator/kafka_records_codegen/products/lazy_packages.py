@@ -1,4 +1,6 @@
-"""Packages with a module per record or message, each imported when something of it is first asked for."""
+"""Generates packages with a module per record or message. Each module is imported when one of its names is
+first used.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from kafka_records_codegen.text.page import Package, docstring, header, render, 
 
 @dataclass(frozen=True)
 class LazyPackages:
-    """What the packages of one product have in common; `generate` writes one per folder of specs."""
+    """The common part of the packages of one product. `generate` writes one package per folder of specs."""
 
     name: str
-    """The package below the generated one that holds them all."""
+    """The package, below the generated one, that contains them all."""
     contents: str
     """The description of the content in docstrings."""
     module: Callable[[Folder, Unit, Package, str], str]
@@ -25,14 +27,14 @@ class LazyPackages:
     exported: Callable[[Unit], list[str]]
     """The names that a module exports, sorted."""
     records_module: str
-    """The name of an extra module of folders with records. No message can have it, because names in specs start with a
-    letter.
+    """The name of an extra module in folders with records. No message can have this name, because names in specs start
+    with a letter.
     """
     records_text: Callable[[Folder, Package], str]
     records_exported: tuple[str, ...]
 
     def generate(self, model: Model, package: Package) -> dict[str, str]:
-        """Every module by its path below the generated package, and the packages that hold them."""
+        """Every module by its path below the generated package, and the packages that contain them."""
         files = {}
         for folder in with_root(model):
             home = posixpath.join(self.name, folder.path).rstrip("/")
@@ -63,7 +65,7 @@ class LazyPackages:
 
 
 def with_root(model: Model) -> list[Folder]:
-    """All folders and, when the specs have none there, an empty one for the top and for every folder in between."""
+    """All folders, plus empty ones for the top and for every folder in between that has no specs."""
     found = {folder.path: folder for folder in model.folders}
     found.setdefault("", Folder("", (), ()))
     for path in list(found):

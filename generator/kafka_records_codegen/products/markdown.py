@@ -1,7 +1,7 @@
 """Texts of a spec as Markdown, escaped so that they are shown exactly as they are.
 
 The dialect is GitHub's: CommonMark and tables. `|`, `<`, `>`, `&` and the backslash become character references, which
-mean the same inside and outside a table cell; what else could start markup gets a backslash.
+mean the same inside and outside a table cell. Other characters that could start markup get a backslash.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def text(words: str) -> str:
 
 
 def prose(words: str) -> str:
-    """Paragraphs and bullet lists, line by line; nothing else of `words` has a meaning."""
+    """Paragraphs and bullet lists, line by line. All other markup in `words` is escaped."""
     return "\n".join(_prose(words.strip().splitlines()))
 
 
@@ -50,12 +50,12 @@ def code(words: str) -> str:
 
 
 def link(label: str, target: str) -> str:
-    """A link to the path `target`; `label` is Markdown already."""
+    """A link to the path `target`. `label` must be Markdown."""
     return f"[{label}]({quote(target, safe='/.-_#')})"
 
 
 def comment(words: str) -> str:
-    """A one-line comment that nothing in `words` can end early."""
+    """A one-line comment, which nothing in `words` can end early."""
     return f"<!-- {_visible(words).replace('>', '&gt;').replace('--!', '--&#33;')} -->"
 
 
@@ -92,7 +92,7 @@ def _prose(lines: list[str]) -> Iterator[str]:
 
 
 def _line(words: str) -> str:
-    """A line of a paragraph, which must not begin with what makes it another kind of block."""
+    """A line of a paragraph, escaped so that it does not begin like another kind of block."""
     match = _BLOCK_START.match(words)
     if match is None:
         return text(words)
@@ -105,7 +105,9 @@ def _escaped(words: str) -> str:
 
 
 def _visible(words: str) -> str:
-    """`words` with a replacement character for what is not a text, such as NUL, and escapes for marks that turn it."""
+    """`words` with a replacement character for characters that are not text, such as NUL, and with escapes for marks
+    that change the writing direction.
+    """
     return "".join(
         "\ufffd" if unicodedata.category(each) in _NO_TEXT and each not in "\n\t" else each
         for each in with_visible_turns(words)

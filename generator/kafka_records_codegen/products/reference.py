@@ -1,6 +1,7 @@
-"""Reference pages in Markdown: one per record, per request with its response, and per other message, and an index.
+"""Generates reference pages in Markdown: one per record, per request with its response, and per other message, and an
+index.
 
-The pages are a tree of their own beside the package. `Package.links` says how a page links to modules and specs; the
+The pages are a separate tree next to the package. `Package.links` says how a page links to modules and specs; the
 docstring of a module names its page (`Package.docs`).
 """
 
@@ -101,7 +102,7 @@ def _retired(retired: RetiredType) -> str:
 
 
 class _PageView:
-    """What the template of a page prints."""
+    """The values for the template of a page."""
 
     def __init__(self, model: Model, folder: Folder, page: Page, package: Package) -> None:
         self._model = model
@@ -187,7 +188,7 @@ class _PageView:
 
 
 def _start(record: RecordPair) -> bytes:
-    """The bytes by which the type of a record is known: those of its key or, of a metadata record, of its value."""
+    """The bytes that identify the type of a record: at the start of its key or, for a metadata record, of its value."""
     return frame_start(record.type) if record.framing == METADATA else framed(record.type, b"")
 
 
@@ -195,7 +196,7 @@ def _start(record: RecordPair) -> bytes:
 
 
 def _columns(message: Message) -> list[Versions]:
-    """The runs of neighbouring versions with the same fields: a column of the table each."""
+    """Runs of neighbouring versions with the same fields. Each is one column of the table."""
     columns: list[Versions] = []
     before: object = None
     for version in message.versions:
@@ -223,7 +224,7 @@ def _cell(each: FieldLayout) -> str:
 
 
 def _by_first_use(message: Message) -> list[Struct]:
-    """The body and all structs below it, in the order in which a reader of the fields meets them."""
+    """The body and all structs in it, in the order of their first use."""
     found: dict[str, Struct] = {}
 
     def visit(struct: Struct) -> None:
@@ -267,7 +268,7 @@ def _field(message: Message, struct: Struct, place: int, columns: list[Versions]
 
 
 def _default(field: Field) -> str:
-    """The default as Kafka's JSON form would show it."""
+    """The default as in Kafka's JSON form."""
     value = field.default
     if value is EMPTY_STRUCT:
         return "{}"

@@ -1,4 +1,4 @@
-"""The registry: spec name → class, looked up lazily; and the subpackages themselves."""
+"""Generates the registry, which looks up classes by spec name when they are needed, and the subpackages themselves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXPORTED: Final = frozenset(
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
-    """`registry.py`, an `__init__.py` for every folder, and the marker that the package is typed."""
+    """The files `registry.py`, an `__init__.py` for every folder, and `py.typed`, which marks the package as typed."""
     messages = sorted(
         (message.name, package.module(folder.path, unit.name), message.root.python_name)
         for folder in model.folders
@@ -46,7 +46,9 @@ def generate(model: Model, package: Package) -> dict[str, str]:
 
 
 def _records(model: Model, package: Package) -> list[tuple[str, str]]:
-    """The records by name, each with its module. If two folders have a record of that name, the first folder counts."""
+    """The records by name, each with its module. If two folders have a record with the same name, the first folder
+    counts.
+    """
     found: dict[str, str] = {}
     for folder in model.folders:
         for record in folder.records:
@@ -99,7 +101,7 @@ def _folder(folder: Folder, package: Package) -> str:
 
 
 def _in_order(name: str) -> tuple[bool, bool, str]:
-    """Sorts constants before classes, and functions last."""
+    """A sort key: constants before classes, functions last."""
     return not name.isupper(), name[0].islower(), name
 
 

@@ -1,6 +1,6 @@
-"""Compact schemas: a module per record or message, importing the runtime only.
+"""Generates compact schemas: a module per record or message, which imports only the runtime.
 
-The package of a folder exports what its modules hold, and imports each when something of it is first asked for.
+The package of a folder exports the names of its modules, and imports each module when one of its names is first used.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _records(folder: Folder, package: Package) -> str:
 
 
 def _record_arguments(record: RecordPair) -> str:
-    """What follows the name in a RecordSchema."""
+    """The arguments of a RecordSchema after the name."""
     value = upper_snake_case(record.value.name)
     return (
         f'None, {value}, "{METADATA}"'
@@ -85,7 +85,7 @@ def _module(_: Folder, unit: Unit, package: Package, page: str) -> str:
 
 
 def _schema(message: Message) -> dict[str, Any]:
-    """`message.schema`, the very value that layouts are derived from, as source."""
+    """The source of `message.schema`, from which layouts are derived too."""
     schema = message.schema
     return {
         "constant": upper_snake_case(message.name),
@@ -102,7 +102,7 @@ def _schema(message: Message) -> dict[str, Any]:
 
 
 def _arguments(message: Message, field: FieldSchema) -> list[str]:
-    """The arguments of the FieldSchema, those at their defaults left out."""
+    """The arguments of the FieldSchema, without those that have their defaults."""
     arguments = [repr(field.name), repr(field.json_name), repr(field.type), repr(field.versions)]
     for name in ("nullable", "flexible", "tag", "tagged"):
         value = getattr(field, name)
@@ -117,6 +117,6 @@ def _arguments(message: Message, field: FieldSchema) -> list[str]:
 
 
 def _has_own_default(field: FieldSchema) -> bool:
-    """Whether the default is another than that of the type."""
+    """Whether the default differs from that of the type."""
     natural = natural_default(field.type)
     return field.default != natural or type(field.default) is not type(natural)

@@ -1,7 +1,7 @@
-"""Spark types and functions: a module per record or stored message, a thin layer over kafka_records_engine.spark.
-Requests and responses have none, because they are not stored in columns.
+"""Generates Spark types and functions: a module per record or stored message, a thin layer over
+kafka_records_engine.spark. Requests and responses have none, because they are not stored in columns.
 
-The package of a folder exports what its modules do, and imports each when something of it is first asked for.
+The package of a folder exports the names of its modules, and imports each module when one of its names is first used.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ SQL_TYPES: Final = {
     "StringType": "string",
     "BinaryType": "binary",
 }
-"""Spark type → its name in SQL."""
+"""The name in SQL for each Spark type."""
 
 _HEX_DIGITS: Final = 72
-"""How much of a message a line of an example holds."""
+"""The number of hex digits of a message on one line of an example."""
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
@@ -106,7 +106,7 @@ def _struct(message: Message, struct: Struct) -> str:
 
 
 def _type_names(message: Message, struct: Struct) -> Iterator[str]:
-    """The types of PySpark that `_struct` writes."""
+    """The names of the PySpark types that `_struct` writes."""
     yield "StructType"
     for field in struct.fields:
         yield "StructField"
@@ -124,7 +124,7 @@ def _spark(message: Message, field: Field) -> str:
 
 
 def _columns(message: Message, struct: Struct, indent: str = "") -> Iterator[str]:
-    """The columns of `struct`, one per line, those inside an array or struct further in."""
+    """The columns of `struct`, one per line; those inside an array or struct are indented further."""
     for field in struct.fields:
         element = "struct" if field.is_struct else SQL_TYPES[SPARK_TYPES[field.base]]
         yield f"{indent}{field.python_name} {f'array<{element}>' if field.is_array else element}"
@@ -133,7 +133,7 @@ def _columns(message: Message, struct: Struct, indent: str = "") -> Iterator[str
 
 
 def _abouts(message: Message, struct: Struct, path: str = "") -> Iterator[tuple[str, str]]:
-    """The path of each field that the spec describes, and the description in one line, both as Python text."""
+    """The path of each field with a description in the spec, and the description on one line, both as Python source."""
     for field in struct.fields:
         if field.about.strip():
             yield repr(f"{path}{field.python_name}"), repr(" ".join(field.about.split()))
@@ -166,7 +166,7 @@ def _may_hold_secrets(message: Message) -> bool:
 
 
 def _bytes(kind: str, record: RecordPair | None) -> str:
-    """What the binary side of a function holds, as the end of a sentence."""
+    """The content of the binary side of a function, as the end of a sentence."""
     if record is None:
         return "messages"
     if record.framing == METADATA:
@@ -177,7 +177,7 @@ def _bytes(kind: str, record: RecordPair | None) -> str:
 
 
 def _example(message: Message, record: RecordPair | None) -> dict[str, Any] | None:
-    """What the examples of both functions need: the bytes with their prefix, a column, and its value."""
+    """The data for the examples of both functions: the bytes with their prefix, a column, and its value."""
     made = example(message)
     if made is None:
         return None

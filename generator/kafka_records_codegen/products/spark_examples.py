@@ -1,4 +1,4 @@
-"""Messages for the examples in docstrings: their bytes, and what one of their columns holds."""
+"""Messages for the examples in docstrings: their bytes, and the value of one of their columns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from kafka_records_codegen.model.messages import Message
 from kafka_records_runtime import walker
 
 _SHOWN = ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "string")
-"""Types whose values Spark prints as Python does."""
+"""Types whose values Spark prints in the same form as Python."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A message of the highest version: its bytes, and the column of it to look at with the value it has."""
+    """A message of the highest version: its bytes, and a column of it with its value."""
 
     version: int
     data: bytes
@@ -22,9 +22,9 @@ class Example:
 
 
 def example(message: Message) -> Example | None:
-    """A message with its texts set to their own names and everything else at its default.
+    """A message in which each text is the name of its field, and everything else has its default.
 
-    None for one without a column to show. The loader has checked that defaults can be written.
+    None for a message without a column to show. The loader has checked that defaults can be written.
     """
     version = message.versions.highest
     present = [field for field in message.root.fields if version in field.versions and not field.tagged]

@@ -1,4 +1,4 @@
-"""The Spark columns of a message as `DataFrame.printSchema` shows them."""
+"""Shows the Spark columns of a message in the form of `DataFrame.printSchema`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMES: Final = {
 
 
 def tree(message: Message) -> str:
-    """The columns in wire order, a line each, nested ones further in."""
+    """The columns in wire order, one line each; nested ones are indented further."""
     return "\n".join(["root", *_struct(message, message.root, " |-- ")])
 
 

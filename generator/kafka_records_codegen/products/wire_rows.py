@@ -1,4 +1,4 @@
-"""The bytes of a wire layout, item by item in order, for readers of hex dumps."""
+"""Lists the bytes of a wire layout, item by item in order, for readers of hex dumps."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ TAGGED_FIELDS: Final = "tagged fields"
 
 @dataclass(frozen=True)
 class Row:
-    """One item. `offset` counts from the start of the message or, with a `+`, of the array's element around the item;
-    it is empty after anything whose length varies. `bytes` may hold an `n`, the length of the content. `path` is
-    empty for the tagged section of the message itself."""
+    """One item of a layout.
+
+    `offset` is counted from the start of the message or, with a `+`, of the enclosing array element; it is empty after
+    anything of variable length. `bytes` may contain an `n`, the length of the content. `path` is empty for the tagged
+    fields of the message itself.
+    """
 
     offset: str
     bytes: str
@@ -43,7 +46,7 @@ def rows(layout: StructLayout) -> tuple[Row, ...]:
 
 @dataclass
 class _Distance:
-    """How far the items are from the start of the message or element; `None` when that varies."""
+    """The distance of the items from the start of the message or element; None if it varies."""
 
     offset: int | None
     sign: str = ""
@@ -59,7 +62,7 @@ class _Distance:
 class _Walk:
     rows: list[Row] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)
-    """The structs whose items have been listed, with the path they were listed under."""
+    """The structs whose items have been listed, with the path under which they were listed."""
 
     def struct(self, layout: StructLayout, prefix: str, place: _Distance) -> None:
         for member in layout.body:
@@ -136,7 +139,7 @@ class _Walk:
 
 
 def _primitive(value: FixedValue | SizedValue) -> tuple[str, str]:
-    """Bytes and encoding of a field, or of an array's element, that is not a struct."""
+    """The bytes and the encoding of a field, or of an array's element, that is not a struct."""
     if isinstance(value, FixedValue):
         return str(value.size), value.type
     if value.length == UVARINT:

@@ -1,1 +1,1 @@
-"""The bodies of generated readers and writers: straight-line code, one function per layout."""
+"""Generates the bodies of readers and writers: straight-line code, one function per layout."""

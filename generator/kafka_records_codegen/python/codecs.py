@@ -1,7 +1,7 @@
-"""Typed codecs: a module per record with its key and value, a module per other message.
+"""Generates typed codecs: a module per record with its key and value, and a module per other message.
 
-A module that would be too long holds the classes alone. The functions that read and write them are in two private
-modules beside it, which it imports and hands its classes to.
+A module that would be too long contains only the classes. The functions that read and write them are in two private
+modules next to it, which it imports and passes its classes to.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafka_records_codegen.text.page import Package, docstring, header, one_line
 from kafka_records_runtime.casing import snake_case, upper_snake_case
 
 MOST_LINES: Final = 1500
-"""A module of this many lines is split. Its parts may still be longer, because a function or class is never split."""
+"""A module with this many lines is split. Its parts may still be longer, because a function or class is never split."""
 
 Verb = Literal["read", "write"]
 
@@ -36,7 +36,9 @@ def generate(model: Model, package: Package) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Part:
-    """A private module with the functions of one kind, `readers` or `writers`, and what the main module needs of it."""
+    """A private module with the functions of one kind, `readers` or `writers`, and the names the main module needs from
+    it.
+    """
 
     kind: str
     name: str

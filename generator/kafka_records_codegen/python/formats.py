@@ -10,20 +10,20 @@ from kafka_records_runtime.wire import FIXED_SIZES, INTEGERS
 Formats = tuple[str, ...]
 
 FORMATS: Final = {**{name: code for name, (code, _, _) in INTEGERS.items()}, "bool": "?", "float64": "d", "uuid": "16s"}
-"""The `struct` format of every type of fixed width."""
+"""The `struct` format of every fixed-width type."""
 
 HEADS: Final = {"int8": "b", "int16": "h", "int32": "i", UVARINT: "B"}
-"""The format of a length, count or marker; of a varint that of its first byte."""
+"""The format of a length, count or marker; for a varint, the format of its first byte."""
 
 PLURALS: Final = {"string": "strings", "bytes": "byte_strings", "uuid": "uuids", "bool": "bools"}
-"""How the runtime's array functions name the elements that have no `struct` format to repeat."""
+"""The names, in the runtime's array functions, of element types without a repeatable `struct` format."""
 
 _SIZES: Final = {"B": 1, **{form: FIXED_SIZES[name] for name, form in FORMATS.items()}}
 _LETTERS: Final = {"16s": "u", "?": "t"}
 
 
 def width(formats: Formats) -> int:
-    """Bytes that a run of fixed-width formats takes."""
+    """The number of bytes in a run of fixed-width formats."""
     return sum(_SIZES[form] for form in formats)
 
 
@@ -33,7 +33,7 @@ def spell(formats: Formats) -> str:
 
 
 def is_number(value: Value) -> bool:
-    """Whether `struct` checks the type of the value, as it does for numbers and for neither bools nor uuids."""
+    """Whether `struct` checks the type of the value, as it does for numbers but not for bools and uuids."""
     return isinstance(value, FixedValue) and value.type not in ("uuid", "bool")
 
 

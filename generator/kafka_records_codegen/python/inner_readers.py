@@ -1,4 +1,4 @@
-"""Decoding functions for structs inside messages, one by one and in arrays."""
+"""Generates functions that decode structs inside messages, one by one and in arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_records_codegen.text.lines import Lines
 
 
 def read_struct_function(layout: Layout, uses: Uses) -> str:
-    """`(data, pos) -> (value, position after it)`."""
+    """The source of a function `(data, pos) -> (value, position after it)`."""
     lines = Lines()
     name = uses.struct_class(layout.struct)
     with lines.block(f"def {function('read', layout)}(data: bytes, pos: int) -> tuple[{name}, int]:"):
@@ -22,7 +22,9 @@ def read_struct_function(layout: Layout, uses: Uses) -> str:
 
 
 def read_array_function(layout: Layout, uses: Uses) -> str:
-    """`(data, pos, count) -> (tuple of values, position after them)`; gives up on a count the bytes can't hold."""
+    """The source of a function `(data, pos, count) -> (tuple of values, position after them)`, which gives up if the
+    remaining bytes are too few for the count.
+    """
     lines = Lines()
     name = uses.struct_class(layout.struct)
     head = f"def {function('read', layout, 'array')}(data: bytes, pos: int, count: int)"

@@ -16,7 +16,7 @@ _LETTERS: Final = {
     "d": "float64",
     "u": "uuid",
 }
-"""The letters of `struct`, and two of our own for what it spells `?` and `16s`."""
+"""The letters of `struct` formats, and two of our own for `?` and `16s`."""
 
 _KINDS: Final = {
     "unpack": ("_unpack_…", "fixed-width fields, and the length, count or marker after them"),
@@ -38,11 +38,11 @@ _KINDS: Final = {
     "pack_compact_array": ("_pack_compact_array_…[n]", "a compact array of n numbers and its count"),
     "pack_text_array": ("_pack_text_array_…[n][m]", "a string of n bytes and an array of m numbers, length and count"),
 }
-"""Kind of a constant → its name, and what it reads or writes."""
+"""For each kind of constant: its name, and what it reads or writes."""
 
 
 def legend(kinds: set[str], letters: set[str]) -> list[str]:
-    """Lines of text about constants of these kinds, in whose names these letters are."""
+    """Lines of text about constants of these kinds whose names contain these letters."""
     shown = [_KINDS[kind] for kind in _KINDS if kind in kinds]
     width = max((len(name) for name, _ in shown), default=0)
     said = ", ".join(f"{letter} {meaning}" for letter, meaning in _LETTERS.items() if letter in letters)

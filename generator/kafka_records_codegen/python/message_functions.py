@@ -1,4 +1,4 @@
-"""The functions of a message: which layouts need which, and their sources."""
+"""Selects the functions that each layout of a message needs, and generates their sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_records_runtime.layout import UVARINT, ArrayValue, StructValue, TagsL
 
 
 def reading_functions(message: Message, uses: Uses) -> Iterator[str]:
-    """All functions that the readers of a message need, and those readers."""
+    """All functions that the readers of a message need, and the readers."""
     reached = _Reached(message)
     for layout, tags in reached.with_tags.values():
         yield read_tags_function(layout, tags, uses)
@@ -30,7 +30,7 @@ def reading_functions(message: Message, uses: Uses) -> Iterator[str]:
 
 
 def writing_functions(message: Message, uses: Uses) -> Iterator[str]:
-    """All functions that the writers of a message need, and those writers."""
+    """All functions that the writers of a message need, and the writers."""
     reached = _Reached(message)
     for layout in reached.in_classic_array.values():
         yield write_array_function(layout, uses, compact=False)
@@ -41,7 +41,7 @@ def writing_functions(message: Message, uses: Uses) -> Iterator[str]:
 
 
 class _Reached:
-    """Which functions of which layouts the body of a message reaches, by the names of the readers."""
+    """The functions that the body of a message uses, and their layouts, by the names of the readers."""
 
     def __init__(self, message: Message) -> None:
         self.single: dict[str, Layout] = {}

@@ -1,8 +1,8 @@
-"""Decoding functions for whole messages: `bytes -> value`, giving up on bytes left over.
+"""Generates functions that decode whole messages: `bytes -> value`. They give up on bytes left over.
 
-A message of an inflexible version whose only variable parts are one or two strings is read by a single `struct`
-unpack. With one string the size of the message decides the format, with two the size and the first length do. All
-other messages are read piece by piece.
+If the only variable parts of an inflexible message are one or two strings, it is read by a single `struct` unpack. With
+one string the size of the message determines the format, with two strings the size and the first length do. All other
+messages are read piece by piece.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka_records_runtime.layout import Member
 
 
 def read_message_function(layout: Layout, uses: Uses) -> str:
-    """`bytes -> value`."""
+    """The source of a function `bytes -> value`."""
     lines = Lines()
     with lines.block(f"def {function('read', layout)}(data: bytes) -> {uses.struct_class(layout.struct)}:"):
         whole = _WholeReader(layout, lines, uses)
@@ -42,7 +42,7 @@ def _read_by_pieces(layout: Layout, lines: Lines, uses: Uses) -> None:
 
 
 class _WholeReader:
-    """Writes the statements that read a message by one unpack."""
+    """Writes the statements that read a message with a single unpack."""
 
     def __init__(self, layout: Layout, lines: Lines, uses: Uses) -> None:
         self._layout = layout
@@ -69,7 +69,7 @@ class _WholeReader:
         self._lines.add(f"{', '.join(self._names())} = unpack(data)")
 
     def _choose(self, entry: str, otherwise: str) -> None:
-        """Take the unpack function and the length of the last string."""
+        """Write the choice of the unpack function and of the length of the last string."""
         read_by_table(self._lines, "unpack, rest", entry, otherwise)
 
     def _check_rest(self, length: str) -> None:
@@ -85,7 +85,9 @@ class _WholeReader:
         self._check_rest("n")
 
     def _two_strings(self) -> None:
-        """The low byte of the first length stands for all of it, until it is read as an unsigned number."""
+        """Read two strings. The low byte of the first length is used for all of it, until it is read as an unsigned
+        number.
+        """
         before, between, behind = self._formats("H", "h")
         table = self._uses.unpack_whole_pair(before, between, behind)
         layout = f'">{"".join(before)}{{}}s{"".join(between)}{{}}s{"".join(behind)}"'
@@ -100,7 +102,7 @@ class _WholeReader:
         self._check_rest("m")
 
     def _formats(self, *lengths: str) -> list[Formats]:
-        """The formats around the strings, the lengths of the strings included."""
+        """The formats around the strings, including the lengths of the strings."""
         fixed = [tuple(FORMATS[member.field.base] for member in run.fixed) for run in self._runs]
         return [(*run, *length) for run, length in zip(fixed, [*lengths, ""], strict=True)]
 

@@ -52,12 +52,12 @@ PYTHON_TYPES: Final = {
 
 
 def local(field: FieldSchema) -> str:
-    """The local variable that holds `field` inside a generated function."""
+    """The local variable for `field` in a generated function."""
     return f"{field.name}_" if field.name in OWN_NAMES else field.name
 
 
 def function(verb: str, layout: Layout, kind: str = "") -> str:
-    """The function that does `verb` for a layout: `_read_member_metadata_array_v3`."""
+    """The name of the function that does `verb` for a layout: `_read_member_metadata_array_v3`."""
     suffix = f"_{kind}" if kind else ""
     return f"_{verb}_{snake_case(layout.struct.python_name)}{suffix}_v{layout.version}"
 
@@ -77,6 +77,8 @@ def annotation(message: Message, field: Field) -> str:
 
 
 def parameter(message: Message, field: Field) -> str:
-    """The type of what a constructor takes for the attribute: for a uuid, one of the standard library too."""
+    """The type of the constructor's argument for the attribute: for a uuid, the class of the standard library is
+    allowed too.
+    """
     text = annotation(message, field)
     return text if field.base != "uuid" else text.replace("Uuid", "Uuid | _UUID")

@@ -1,4 +1,4 @@
-"""Statements and expressions that all decoding functions are made of."""
+"""Statements and expressions that all decoding functions consist of."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def construction(layout: Layout, uses: Uses, *, with_tags: bool = True) -> str:
 
 
 def _argument(each: FieldLayout, with_tags: bool) -> str | None:
-    """The expression for a field, None for its default."""
+    """The expression for a field; None if it has its default."""
     if not each.present or (each.tagged and not with_tags):
         return None
     if not each.tagged and is_plain_string(each.value):
@@ -45,16 +45,17 @@ def unpacking(names: list[str]) -> str:
 
 
 def make_uuids(members: Iterable[Member], lines: Lines, uses: Uses) -> None:
-    """Turn the 16 bytes of each uuid into its value."""
+    """Write statements that turn the 16 bytes of each uuid into its value."""
     for member in members:
         if member.value == FixedValue("uuid"):
             lines.add(f"{local(member.field)} = {uses.runtime_name('UUIDS')}[{local(member.field)}]")
 
 
 def read_by_table(lines: Lines, names: str, entry: str, otherwise: str, arguments: str = "") -> None:
-    """Take `names` from an entry of a table, which is made when it is missing; with `arguments` it is called.
+    """Write statements that assign `names` from an entry of a table. A missing entry is created; with `arguments` the
+    entry is called.
 
-    Plain dicts and calls on the spot are what Python does fastest here.
+    Plain dicts and direct calls are the fastest way to do this in Python.
     """
     call = f"({arguments})" if arguments else ""
     with lines.block("try:"):
@@ -64,6 +65,6 @@ def read_by_table(lines: Lines, names: str, entry: str, otherwise: str, argument
 
 
 def give_up_if(condition: str, lines: Lines, uses: Uses) -> None:
-    """Leave the message to the walker if `condition` is true."""
+    """Write a statement that leaves the message to the walker if `condition` is true."""
     with lines.block(f"if {condition}:"):
         lines.add(uses.give_up)

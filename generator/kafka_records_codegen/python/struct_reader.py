@@ -1,4 +1,4 @@
-"""The statements that read a struct: adjacent fixed-width fields and the length after them become one unpack."""
+"""Generates the statements that read a struct: adjacent fixed-width fields and the length after them are one unpack."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from kafka_records_runtime.schema import FieldSchema
 from kafka_records_runtime.wire import FIXED_SIZES
 
 _NEXT_LENGTH: Final = {"n": "m", "m": "k", "k": "n"}
-"""The variables that hold lengths take turns: one is in use while the next two are read."""
+"""The variables for lengths take turns: one is in use while the next two are read."""
 
 
 @dataclass(frozen=True)
 class _Reach:
-    """What can be read in one go: a run of fixed-width fields and the length after it.
+    """The part that can be read at once: a run of fixed-width fields and the length after it.
 
-    When that length is the one of a nullable text, the guess is that the text is null: what follows it is read as
-    well. The bytes are there in any case, because a text that is not null has as many behind itself.
+    If that length belongs to a nullable text, the code assumes that the text is null, and also reads what follows it.
+    This never reads too far, because a text that is not null has at least as many bytes.
     """
 
     run: FixedRun
@@ -54,8 +54,8 @@ class _Reach:
 class StructReader:
     """Writes the statements that read one struct into local variables, run after run.
 
-    Places are relative to the variable `pos`, which only ever grows; or, as long as nothing of variable length has
-    been read `from_start`, they are numbers.
+    Positions are relative to the variable `pos`, which only ever grows. With `from_start`, they are numbers until
+    something of variable length has been read.
     """
 
     def __init__(self, layout: Layout, lines: Lines, uses: Uses, *, from_start: bool = False) -> None:
@@ -69,26 +69,26 @@ class StructReader:
         self._has_guessed = False
 
     def read(self) -> None:
-        """Write the statements; afterwards `end` is the place after the struct."""
+        """Write the statements. Afterwards `end` is the position after the struct."""
         self.read_before_tags()
         if self._layout.wire.tags is not None:
             self._tags(self._layout.wire.tags)
 
     def read_before_tags(self) -> None:
-        """Write the statements that read a struct up to and with the number of its tags, where it has any."""
+        """Write the statements that read a struct up to the number of its tags, including that number if it has one."""
         index = self._start(0)
         while isinstance(behind := self._runs[index].behind, Member):
             index = self._variable(index, behind)
 
     @property
     def end(self) -> str:
-        """The place reached, as an expression."""
+        """The current position, as an expression."""
         return self._place()
 
     # Places
 
     def _arguments(self) -> str:
-        """What an unpack function is called with here."""
+        """The arguments of an unpack function at this position."""
         place = self._place()
         return "data" if place == "0" else f"data, {place}"
 
@@ -99,7 +99,7 @@ class StructReader:
         return f"pos {'-' if offset < 0 else '+'} {abs(offset)}" if offset else "pos"
 
     def settle(self, extra: str = "") -> None:
-        """Move `pos` to the place reached, plus `extra`."""
+        """Move `pos` to the current position, plus `extra`."""
         sign = "-" if self._skip < 0 else "+"
         size = str(abs(self._skip)) if self._skip else ""
         if extra and size:
@@ -126,7 +126,9 @@ class StructReader:
         make_uuids(run.fixed, self._lines, self._uses)
 
     def _start(self, index: int) -> int:
-        """Read on at the run `index`, where no length has been read yet; return the run whose end was not read."""
+        """Continue reading at the run `index`, of which no length has been read yet. Returns the run whose end was not
+        read.
+        """
         reach = self._reach(index, self._length)
         behind = reach.run.behind
         if isinstance(behind, Member) and isinstance(behind.value, SizedValue) and is_plain_string(behind.value):
@@ -147,7 +149,7 @@ class StructReader:
     # Values that start with their own length
 
     def _variable(self, index: int, member: Member) -> int:
-        """Read the member at the end of the run `index`; return the run whose end was not read."""
+        """Read the member at the end of the run `index`. Returns the run whose end was not read."""
         match member.value:
             case ArrayValue():
                 self._array(member.field, member.value)
@@ -170,7 +172,7 @@ class StructReader:
                     give_up_if(f"not {self._length}", self._lines, self._uses)
 
     def read_tags(self, tags: TagsLayout) -> None:
-        """Write the statement that reads the tagged section, when there is one."""
+        """Write the statement that reads the tagged fields, if the struct has any."""
         names = [*(local(member.field) for member in tags.known), "unknown", "pos"]
         reader = function("read", self._layout, "tags")
         self._lines.add(f"{', '.join(names)} = {reader}(data, {self._place()}, tags)")
@@ -240,9 +242,9 @@ class StructReader:
     # Strings and bytes
 
     def _leading_string(self, index: int, before: _Reach, field: FieldSchema, value: SizedValue) -> int:
-        """A string together with the length and the run before it: the low byte of the length chooses the unpack.
+        """Read a string together with the length and the run before it: the low byte of the length selects the unpack.
 
-        Longer strings are noticed by the length once it is read or, where it is a varint, by that low byte.
+        Longer strings are detected by the length after it is read or, if it is a varint, by that low byte.
         """
         compact = value.head == UVARINT
         behind = self._reach(index + 1, _NEXT_LENGTH[self._length])
@@ -269,7 +271,7 @@ class StructReader:
         return self._finish_text(index, behind)
 
     def _text(self, index: int, field: FieldSchema, value: SizedValue) -> int:
-        """A string or bytes together with what follows; its length has been read."""
+        """Read a string or bytes together with what follows; its length has already been read."""
         self._long_length(value.head)
         has_guessed = self._has_guessed
         behind = self._reach(index + 1, _NEXT_LENGTH[self._length], guess=not has_guessed)
@@ -302,7 +304,7 @@ class StructReader:
         self._pass_text(value, behind)
 
     def _pass_text(self, value: SizedValue, behind: _Reach) -> None:
-        """Move `pos` after a text and what was read with it."""
+        """Move `pos` past a text and past what was read with it."""
         self._skip += width(behind.formats) - (1 if value.head == UVARINT else 0)
         self.settle(self._length)
 

@@ -1,4 +1,4 @@
-"""Encoding functions: fixed-width runs become one `struct` pack, the pieces are joined once."""
+"""Generates encoding functions: fixed-width runs become one `struct` pack, and the pieces are joined once."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _NULLS: Final = {
     "int32": 'b"\\xff\\xff\\xff\\xff"',
     UVARINT: 'b"\\x00"',
 }
-"""What is written for null, by the type of the length, count or marker that would be there."""
+"""The bytes that are written for null, by the type of the length, count or marker in that place."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """An expression for bytes. A conditional expression needs brackets."""
+    """An expression for bytes. A conditional expression needs parentheses."""
 
     alone: str
     is_condition: bool = False
@@ -56,7 +56,7 @@ class StructWriter:
         self._run: list[tuple[str, str]] = []
 
     def write(self) -> list[Piece]:
-        """Write the statements and return the expressions whose bytes make up the struct."""
+        """Write the statements, and return the expressions whose bytes make up the struct."""
         self._refuse()
         members = self._layout.wire.body
         while members:
@@ -72,7 +72,9 @@ class StructWriter:
         return self._pieces
 
     def _refuse(self) -> None:
-        """Leave values that the version cannot carry to the walker, whose errors name the field."""
+        """Write checks that leave values which the version cannot contain to the walker, whose errors name the
+        field.
+        """
         for member in self._layout.wire.body:
             if member.field.can_be_null and not member.value.nullable:
                 self._give_up_if(f"value.{member.field.name} is None")
@@ -86,7 +88,7 @@ class StructWriter:
         give_up_if(condition, self._lines, self._uses)
 
     def _differs(self, field: FieldSchema) -> str:
-        """The condition under which `field` is not at its default."""
+        """The condition under which `field` does not have its default."""
         name = f"value.{field.name}"
         if field.default is None:
             return f"{name} is not None"
@@ -124,14 +126,16 @@ class StructWriter:
                 self._struct(value, name)
 
     def _check_fixed(self, value: FixedValue, name: str) -> None:
-        """Check the type: `struct` would cut or pad bytes that are no uuid, and take any value for a bool."""
+        """Check the type: `struct` would cut or pad bytes that are not a uuid, and accept any value as a bool."""
         if value.type == "uuid":
             self._give_up_if(f"type({name}) is not {self._uses.uuid_class}")
         elif value.type == "bool":
             self._give_up_if(f"type({name}) is not bool")
 
     def _raw(self, field: FieldSchema, value: SizedValue, name: str) -> None:
-        """Put the bytes of a string or bytes field into its local variable. An int16 length limits itself."""
+        """Assign the bytes of a string or bytes field to its local variable. (With an int16 length, `struct` checks the
+        limit.)
+        """
         if value.type == "string":
             self._lines.add(f"{local(field)} = {name}.encode()")
             if value.length == UVARINT:
@@ -187,7 +191,7 @@ class StructWriter:
             self._piece(self._elements(value, name))
 
     def _string_with_numbers(self, first: Member, second: Member) -> None:
-        """A topic and its partitions, or similar ones, in one pack."""
+        """Write a string and an array of numbers, such as a topic and its partitions, with one pack."""
         form = FORMATS[second.field.base]
         text, array = local(first.field), local(second.field)
         numbers = f"value.{second.field.name}"
@@ -205,7 +209,9 @@ class StructWriter:
         self._piece(array)
 
     def _numbers(self, field: FieldSchema, value: ArrayValue, name: str) -> None:
-        """Put an array of numbers, its count included, into the local variable of the field: one pack by the count."""
+        """Assign the bytes of an array of numbers, including its count, to the local variable of the field, with one
+        pack.
+        """
         compact = value.count == UVARINT
         form = FORMATS[field.base]
         table = self._uses.pack_array(form, compact=compact)
@@ -219,7 +225,7 @@ class StructWriter:
         self._lines.add(f"{local(field)} = pack(count{' + 1' if compact else ''}, *{name})")
 
     def _elements(self, value: ArrayValue, name: str) -> str:
-        """The expression for an array that is not null, its count included."""
+        """The expression for an array that is not null, including its count."""
         element = value.element
         compact = value.count == UVARINT
         if isinstance(element, StructValue):
@@ -275,7 +281,7 @@ class StructWriter:
 
 
 def _is_string_with_numbers(first: Member, second: Member) -> bool:
-    """Whether two members can be one pack: a string and an array of numbers, never null, with plain lengths."""
+    """Whether two members can be one pack: a string and an array of numbers, neither nullable, with plain lengths."""
     text, array = first.value, second.value
     return (
         text == SizedValue("string", "int16", nullable=False)
@@ -301,7 +307,7 @@ def _listed(pieces: list[Piece]) -> str:
 
 
 def write_function(layout: Layout, uses: Uses) -> str:
-    """`value -> bytes` for a message body or a single struct."""
+    """The source of a function `value -> bytes` for a message body or a single struct."""
     lines = Lines()
     head = f"def {function('write', layout)}(value: {uses.struct_class(layout.struct)}) -> bytes:"
     with lines.block(head):
@@ -311,13 +317,13 @@ def write_function(layout: Layout, uses: Uses) -> str:
 
 
 def check_array(name: str, lines: Lines, uses: Uses) -> None:
-    """A text or a dict could be taken for a sequence of items."""
+    """Write a check of the type, because a text or a dict could be mistaken for a sequence of items."""
     with lines.block(f"if type({name}) is not tuple:"):
         lines.add(f"{uses.runtime_name('require_list')}({name})")
 
 
 def write_array_function(layout: Layout, uses: Uses, *, compact: bool) -> str:
-    """`items -> bytes`, the count included."""
+    """The source of a function `items -> bytes`, which writes the count too."""
     lines = Lines()
     name = uses.struct_class(layout.struct)
     head = f"def {function('write', layout, array_kind(compact))}(items: tuple[{name}, ...]) -> bytes:"

@@ -1,4 +1,4 @@
-"""Decoding functions for the tagged section of a struct."""
+"""Generates functions that decode the tagged fields of a struct."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from kafka_records_runtime.layout import ArrayValue, FixedValue, Member, SizedVa
 
 
 def read_tags_function(layout: Layout, tags: TagsLayout, uses: Uses) -> str:
-    """`(data, pos, number of tags) -> (known tagged fields…, unknown ones, position after them)`."""
+    """The source of a function `(data, pos, number of tags) -> (known tagged fields…, unknown ones, position after
+    them)`.
+    """
     return _TagsReader(layout, tags, uses).function()
 
 
@@ -64,7 +66,7 @@ class _TagsReader:
             self._keep()
 
     def _tag_and_size(self) -> None:
-        """Tags must ascend, and their payloads must lie inside the data."""
+        """Read tag and size. Tags must be ascending, and their payloads must be inside the data."""
         lines = self._lines
         read_uvarint = self._uses.runtime_name("read_uvarint")
         lines.add("tag = data[pos]")
@@ -78,12 +80,12 @@ class _TagsReader:
         lines.add("last = tag")
 
     def _keep(self) -> None:
-        """A tag without a field."""
+        """Keep a tag without a field."""
         self._lines.add("unknown += ((tag, data[pos:end]),)")
         self._lines.add("pos = end")
 
     def _payload(self, member: Member) -> None:
-        """The payload of a known tag."""
+        """Read the payload of a known tag."""
         match member.value:
             case FixedValue() as value:
                 name = local(member.field)
@@ -120,7 +122,7 @@ class _TagsReader:
             lines.add(self._uses.give_up)
 
     def _content(self, member: Member, value: SizedValue | ArrayValue) -> None:
-        """What follows a compact length, which is in `n`."""
+        """Read the content after a compact length, which is in `n`."""
         name = local(member.field)
         if isinstance(value, ArrayValue):
             StructReader(self._layout, self._lines, self._uses).elements(member.field, value, "n - 1")

@@ -1,4 +1,4 @@
-"""Names that the functions of a generated page take from elsewhere: from the runtime, constants and classes.
+"""The names that the functions of a generated page use: from the runtime, constants and classes.
 
 The writers of functions get each such name from here, so that nobody has to search the text of a page for its imports.
 """
@@ -56,12 +56,13 @@ RUNTIME_NAMES: Final = frozenset(
         "write_uuids",
     ]
 )
-"""All that generated functions may import from `kafka_records_runtime.codec`; there the names start with `_`."""
+"""All names that generated functions may import from `kafka_records_runtime.codec`; in generated code they start with
+`_`."""
 
 
 @dataclass
 class Uses:
-    """The names that the functions of one page use. Every method notes a use and gives what to write."""
+    """The names that the functions of one page use. Every method notes a use and returns the source text for it."""
 
     runtime: set[str] = dataclass_field(default_factory=set)
     typing: set[str] = dataclass_field(default_factory=set)
@@ -74,7 +75,7 @@ class Uses:
 
     def runtime_name(self, name: str) -> str:
         """A name of `kafka_records_runtime.codec`."""
-        assert name in RUNTIME_NAMES, f"{name} is nothing that generated code may import"
+        assert name in RUNTIME_NAMES, f"{name} is not a name that generated code may import"
         self.runtime.add(name)
         return f"_{name}"
 
@@ -148,7 +149,7 @@ class Uses:
 
     @property
     def constants(self) -> list[str]:
-        """The statements that define what the methods above have named."""
+        """The statements that define the constants that the methods above have named."""
         return [self._constants[key] for key in sorted(self._constants)]
 
     @property

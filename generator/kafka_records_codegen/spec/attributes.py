@@ -1,6 +1,6 @@
 """A spec file as values: messages, common structs and fields.
 
-Reading knows the grammar of each attribute and nothing of how attributes depend on each other; that is `checks`.
+This module knows the grammar of each attribute. How attributes depend on each other is checked in `checks`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kafka_records_runtime.schema import PRIMITIVES
 MessageType = Literal["request", "response", "header", "metadata", "data", "coordinator-key", "coordinator-value"]
 MESSAGE_TYPES: Final[tuple[MessageType, ...]] = get_args(MessageType)
 NOT_STORED: Final[frozenset[MessageType]] = frozenset(("request", "response", "header"))
-"""Types of messages that clients and brokers send each other and that no topic holds. All others are stored: keys,
-values, metadata records, and what they embed."""
+"""Types of messages between clients and brokers, which no topic contains. All others are stored: keys, values, metadata
+records, and the messages inside them."""
 LISTENERS: Final = ("broker", "controller")
 OLDER_LISTENERS: Final = ("zkBroker", *LISTENERS)
 ENTITY_TYPES: Final = {
@@ -33,7 +33,7 @@ ENTITY_TYPES: Final = {
     "topicName": "string",
     "brokerId": "int32",
 }
-"""Each entity type and the field type it goes with; `unknown` goes with all."""
+"""The field type that each entity type requires; `unknown` allows any."""
 
 _MESSAGE: Final = (
     *("type", "name", "validVersions", "flexibleVersions", "apiKey", "deprecatedVersions", "listeners"),
@@ -60,7 +60,7 @@ _STRUCT_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class FieldType:
-    """`base` is a primitive or the name of a struct; of the elements when `is_array`."""
+    """The type of a field. `base` is a primitive type or the name of a struct; for an array, that of its elements."""
 
     base: str
     is_array: bool
@@ -75,7 +75,7 @@ class FieldType:
 
 @dataclass(frozen=True)
 class FieldSpec(Element):
-    """A field as the file has it; `flexible` is `None` when it follows the message, `default` is a text."""
+    """A field as written in the file. `flexible` is None if it depends on the message, `default` is a text."""
 
     name: str
     type: FieldType
@@ -95,7 +95,7 @@ class FieldSpec(Element):
 
 @dataclass(frozen=True)
 class StructSpec(Element):
-    """A common struct as the file has it."""
+    """A common struct as written in the file."""
 
     name: str
     versions: Versions
@@ -104,7 +104,9 @@ class StructSpec(Element):
 
 @dataclass(frozen=True)
 class MessageSpec(Element):
-    """A message as its file has it. Without `versions` the API is retired: nothing is generated for it."""
+    """A message as written in its file. If it has no `versions`, the API is retired, and nothing is generated
+    for it.
+    """
 
     type: MessageType
     name: str
@@ -123,7 +125,7 @@ class MessageSpec(Element):
 
 
 def read_message(source: SpecText) -> MessageSpec | None:
-    """The message in `source`; mistakes are reported there. `None` if there is no JSON object."""
+    """The message in `source`. Mistakes are reported there. None if there is no JSON object."""
     node = parse(source)
     if node is None:
         return None
@@ -161,7 +163,9 @@ def _read_struct(source: SpecText, node: Node, path: str, read_field: Callable[.
 def _read_field(
     source: SpecText, node: Node, path: str, structs: frozenset[str], neighbours: tuple[str, ...]
 ) -> FieldSpec:
-    """A field. `structs` are the names that its type may stand for; `neighbours` are the names beside its own."""
+    """Read a field. `structs` are the names of structs that its type may use; `neighbours` are the names of other
+    fields.
+    """
     reader = _Reader(source, node, path, _FIELD, "a field")
     tagged = reader.versions("taggedVersions")
     if tagged.is_empty and reader.is_sound("taggedVersions"):
@@ -190,10 +194,10 @@ def _read_field(
 
 
 class _Reader(AttributeReader):
-    """Reads what messages and fields alone have."""
+    """Reads the attributes that only messages and fields have."""
 
     def valid_versions(self) -> Versions:
-        """The versions of a message. A retired API has none, which the spec spells `none`."""
+        """The versions of a message. A retired API has none, which the spec writes as `none`."""
         versions = self.versions("validVersions", required="a closed range such as 0-2, or none for a retired API")
         text = self.text("validVersions").strip()
         if versions.is_empty and text != "none" and self.is_sound("validVersions"):

@@ -1,8 +1,8 @@
-"""Reads the attributes of a JSON object strictly, with Kafka's tolerance for loosely written scalars.
+"""Reads the attributes of a JSON object strictly, but accepts the same loosely written scalars as Kafka.
 
-An attribute that is missing or cannot be read gets its neutral value, and `Element.broken` remembers that it was
-reported, so that no rule complains about it again. The same goes for what would be after a mistake after which the file
-cannot be read.
+An attribute that is missing or cannot be read gets a neutral value, and `Element.broken` notes that it was reported, so
+that no other rule reports it again. The same applies to everything after a mistake that makes the rest of the file
+unreadable.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Element:
         return self.broken.isdisjoint(attributes)
 
     def is_whole(self, attribute: str) -> bool:
-        """Whether all of the attribute is known: reading did not stop inside it or before it."""
+        """Whether the attribute is known completely: reading did not stop inside or before it."""
         member = self.node.members.get(attribute)
         return self.node.is_whole if member is None else member.value.is_whole
 
@@ -56,13 +56,13 @@ class Element:
         return f"{self.path}.{attribute}" if self.path else attribute
 
     def report(self, attribute: str, message: str) -> None:
-        """Report `message` at the attribute's value, or at the object when it has none."""
+        """Report `message` at the attribute's value, or at the object if the attribute is missing."""
         member = self.node.members.get(attribute)
         position = self.node.position if member is None else member.value.position
         self.source.report(position, self.path_to(attribute), message)
 
     def warn(self, attribute: str, message: str) -> None:
-        """Warn, at the same place, about something that is not a violation."""
+        """Report a warning instead of a violation, at the same place as `report`."""
         member = self.node.members.get(attribute)
         position = self.node.position if member is None else member.value.position
         self.source.warn(position, self.path_to(attribute), message)
@@ -81,7 +81,9 @@ class AttributeReader:
                 source.report(member.position, self._element.path_to(name), f"unknown attribute; {hint}")
 
     def finish(self, *ranges_to_check: str) -> dict[str, Any]:
-        """Read what all elements share. Ranges without a meaning here are read too, which checks their grammar."""
+        """Read the attributes that all elements share. Version ranges that have no meaning here are read too, which
+        checks their grammar.
+        """
         for attribute in ranges_to_check:
             self.versions(attribute)
         element = self._element
@@ -132,7 +134,7 @@ class AttributeReader:
         return number
 
     def versions(self, attribute: str, *, default: Versions = Versions.NONE, required: str | None = None) -> Versions:
-        """The range of an attribute. `required` says what to write when a missing one is a mistake."""
+        """The version range of an attribute. `required` says what to write if a missing range is a mistake."""
         text = self.text(attribute)
         if required and not text.strip() and self.is_sound(attribute):
             self.refuse(attribute, f"is missing; write {required}")
@@ -143,7 +145,7 @@ class AttributeReader:
             return default
 
     def name(self, pattern: re.Pattern[str], rule: str, neighbours: Iterable[str] = ()) -> str:
-        """The name of the object. A suggestion for a bad one follows the habit of its `neighbours`."""
+        """The name of the object. If it is invalid, a suggestion follows the style of its `neighbours`."""
         text = self.text("name")
         if not self._element.has("name"):
             if self.is_sound("name"):
@@ -194,7 +196,7 @@ class AttributeReader:
         return tuple(found)
 
     def children(self, attribute: str, read: Callable[[SpecText, Node, str], T]) -> tuple[T, ...]:
-        """The objects of a list; a single object stands for a list of one."""
+        """The objects of a list. A single object counts as a list of one."""
         found = []
         source = self._element.source
         for node, path in self._list(attribute):

@@ -1,9 +1,9 @@
 """Reads the JSON of spec files as strictly as Kafka's generator does, and keeps the position of every value.
 
-The dialect is JSON with `//` and `/* */` comments anywhere outside strings. No `#` comments, no trailing commas, no
-single quotes, nothing after the closing brace (which the older dialect allows); of members with the same name the last
-one counts. Mistakes that leave no doubt about what was meant are reported and reading goes on, so that one run shows
-all of them.
+The dialect is JSON with `//` and `/* */` comments anywhere outside strings. Not allowed are `#` comments, trailing
+commas, single quotes and text after the closing brace (which the older dialect allows). If several members have the
+same name, the last one counts. After a mistake whose intention is clear, reading continues, so that one run reports all
+mistakes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LITERALS: Final[Mapping[str, Kind]] = {"true": "boolean", "false": "boolean", "
 
 @dataclass(frozen=True)
 class JsonMember:
-    """A member of an object: where its name is, and its value."""
+    """A member of an object: the position of its name, and its value."""
 
     position: Position
     value: Node
@@ -35,10 +35,10 @@ class JsonMember:
 
 @dataclass(frozen=True)
 class Node:
-    """A JSON value and where it starts.
+    """A JSON value and its start position.
 
-    `text` is a string's content, or a number, boolean or null as the file spells it; `items` are an array's
-    elements and `members` an object's. Of an array or object that is not `is_whole`, reading stopped before its end.
+    `text` is the content of a string, or a number, boolean or null as written in the file; `items` are an array's
+    elements and `members` those of an object. If an array or object is not `is_whole`, reading stopped before its end.
     """
 
     kind: Kind
@@ -49,7 +49,7 @@ class Node:
     is_whole: bool = True
 
     def describe(self) -> str:
-        """What this is, for messages: `an object`, `the number 3`, `'abc'`."""
+        """A description for messages: `an object`, `the number 3`, `'abc'`."""
         if self.kind in ("object", "array"):
             return f"an {self.kind}"
         if self.kind == "string":
@@ -58,15 +58,15 @@ class Node:
 
 
 class _StopReadingError(Exception):
-    """Nothing after this place can be understood; `node` is what was read of the value around it."""
+    """Nothing after this place can be read; `node` is the part of the surrounding value that was read."""
 
     node: Node | None = None
 
 
 def parse(source: SpecText) -> Node | None:
-    """The value in `source`, or what comes before the place at which nothing can be understood any more.
+    """The value in `source`, or the part of it before the place at which reading had to stop.
 
-    Mistakes are reported to `source`. `None` if there is nothing at all.
+    Mistakes are reported to `source`. None if nothing could be read.
     """
     reader = _Reader(source)
     try:
@@ -118,7 +118,10 @@ class _Reader:
             return Node(_LITERALS[word], position, word)
         kind: Kind = "number"
         if _NUMBER.fullmatch(word) is None:
-            self._report(path, f"{word!r} is no JSON value; texts need double quotes, numbers no leading zero and no +")
+            self._report(
+                path,
+                f"{word!r} is not a JSON value; texts need double quotes, and numbers must not start with zero or +",
+            )
             self._source.unreadable.add(position)
             kind = "string"
         self._at = match.end()
@@ -173,7 +176,7 @@ class _Reader:
             self._comma(path, "]")
 
     def _another(self, path: str, closing: str) -> bool:
-        """Whether a member or element follows; steps over the closing bracket if not."""
+        """Whether a member or element follows. If not, the closing bracket is skipped."""
         self._skip_blanks(path)
         if self._peek() != closing:
             return True
@@ -197,7 +200,7 @@ class _Reader:
     def _string(self, path: str) -> str:
         quote, start = self._text[self._at], self._at
         if quote == "'":
-            self._report(path, "texts are in double quotes, not in single ones")
+            self._report(path, "texts must be in double quotes, not in single ones")
         self._at += 1
         parts: list[str] = []
         while True:
@@ -233,7 +236,7 @@ class _Reader:
         return _ESCAPES.get(code, "")
 
     def _joined(self, parts: list[str], path: str, start: int) -> str:
-        """The parts as one text. Two escaped surrogates that are side by side become one character."""
+        """The parts as one text. Two adjacent escaped surrogates become one character."""
         text = "".join(parts)
         try:
             return text.encode("utf-16", "surrogatepass").decode("utf-16")
@@ -250,7 +253,7 @@ class _Reader:
             if token.kind == "open comment":
                 self._stop(path, "the comment that starts here is never closed with */", token.start)
             if token.kind == "hash":
-                self._report(path, "comments start with // or are between /* and */, not behind #", token.start)
+                self._report(path, "comments start with // or are between /* and */; # is not allowed", token.start)
             self._at = token.end
 
     # ---- places and reports
@@ -311,9 +314,9 @@ def _leading_blanks(text: str, at: int) -> Iterator[_Blank]:
 
 
 def leading_comment(text: str) -> str:
-    """The comment before the spec, without comment markers and without the licence notice it may start with.
+    """The comment before the spec, without comment markers and without a licence notice at its start.
 
-    Paragraphs are separated by an empty line, lines stay as they are.
+    Paragraphs are separated by an empty line; lines are not changed.
     """
     paragraphs = _comments(text)
     if paragraphs and _LICENCE.search(paragraphs[0]):
@@ -324,7 +327,7 @@ def leading_comment(text: str) -> str:
 
 
 def _comments(text: str) -> list[str]:
-    """The comments that lead `text`; `//` lines that are directly below each other are one comment."""
+    """The comments at the start of `text`. Adjacent `//` lines are one comment."""
     comments: list[str] = []
     lines: list[str] = []
     for token in _leading_blanks(text, 1 if text.startswith("\ufeff") else 0):
@@ -353,7 +356,7 @@ def _block_lines(block: str) -> list[str]:
 
 
 def _dedented(lines: list[str]) -> str:
-    """The lines without the indentation they share and without empty lines at either end."""
+    """The lines without their common indentation, and without empty lines at either end."""
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     shared = min(indents, default=0)
     return "\n".join(line[shared:].rstrip() for line in lines).strip("\n")

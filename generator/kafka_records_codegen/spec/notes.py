@@ -1,7 +1,7 @@
-"""The notes of a folder of specs: what is true of its messages and cannot be said in Kafka's spec language.
+"""The notes of a folder of specs: facts about its messages that Kafka's spec language cannot express.
 
-They are in a file `_notes.json` beside the specs, in the JSON dialect of the specs, and are read as strictly. Reading
-knows the grammar; whether a note fits the messages beside it is for `model.notes` to say.
+They are in a file `_notes.json` next to the specs, in the JSON dialect of the specs, and are read as strictly. This
+module knows the grammar; `model.notes` checks whether a note fits the messages.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.spec.violations import SpecText
 
 NOTES: Final = "_notes.json"
-"""The file of a folder that holds its notes and no message."""
+"""The name of the file that contains the notes of a folder and no message."""
 
 FRAMINGS: Final = ("coordinator", "metadata", "none")
-"""How the records of a folder begin. With `none` its messages are not records of a topic."""
+"""How the records of a folder begin. With `none`, its messages are not records of a topic."""
 
 _NOTES: Final = ("framing", "retiredTypes", "versionNotes", "newerAsHighest", "enums")
 _ENUM_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -28,7 +28,7 @@ _VALUE_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 
 @dataclass(frozen=True)
 class RetiredTypeSpec(Element):
-    """A record type that no spec describes any more: its number and name, and in a few words why it is gone."""
+    """A record type that no spec describes any more: its number and name, and briefly why."""
 
     type: int | None
     name: str
@@ -37,7 +37,7 @@ class RetiredTypeSpec(Element):
 
 @dataclass(frozen=True)
 class VersionNoteSpec(Element):
-    """What an error about one of these versions of a message adds, as the end of a sentence."""
+    """A remark that errors about these versions of a message append to their text."""
 
     message: str
     versions: Versions
@@ -55,7 +55,7 @@ class EnumValueSpec(Element):
 
 @dataclass(frozen=True)
 class EnumSpec(Element):
-    """Names for the numbers that a field of some messages takes."""
+    """Names for the numbers in a field of some messages."""
 
     name: str
     about: str
@@ -64,7 +64,7 @@ class EnumSpec(Element):
 
 @dataclass(frozen=True)
 class NotesSpec(Element):
-    """The notes of a folder as the file has them. `framing` is None if the file has none."""
+    """The notes of a folder as written in the file. `framing` is None if the file does not contain it."""
 
     framing: str | None
     retired_types: tuple[RetiredTypeSpec, ...]
@@ -74,7 +74,7 @@ class NotesSpec(Element):
 
 
 def read_notes(source: SpecText) -> NotesSpec | None:
-    """The notes in `source`; mistakes are reported there. `None` if there is no JSON object."""
+    """The notes in `source`. Mistakes are reported there. None if there is no JSON object."""
     node = parse(source)
     if node is None:
         return None
@@ -97,7 +97,7 @@ def _read_retired_type(source: SpecText, node: Node, path: str) -> RetiredTypeSp
     return RetiredTypeSpec(
         type=reader.required_integer("type", INT16),
         name=reader.name(MESSAGE_NAME, MESSAGE_NAME_RULE),
-        why=reader.required("why", "in a few words why the type is gone"),
+        why=reader.required("why", "briefly why the type was retired"),
         **reader.finish(),
     )
 
@@ -107,7 +107,7 @@ def _read_version_note(source: SpecText, node: Node, path: str) -> VersionNoteSp
     return VersionNoteSpec(
         message=reader.required("message", "the name of a message of this folder"),
         versions=reader.versions("versions", required="a range such as 0-2"),
-        note=reader.required("note", "what errors about these versions are to add"),
+        note=reader.required("note", "what errors about these versions should add"),
         **reader.finish(),
     )
 
@@ -116,7 +116,7 @@ def _read_enum(source: SpecText, node: Node, path: str) -> EnumSpec:
     reader = AttributeReader(source, node, path, ("name", "about", "values"), "an enum")
     return EnumSpec(
         name=reader.name(_ENUM_NAME, "letters and digits, starting with an upper-case letter"),
-        about=reader.required("about", "what the numbers stand for"),
+        about=reader.required("about", "what the numbers mean"),
         values=reader.children("values", _read_value),
         **reader.finish(),
     )

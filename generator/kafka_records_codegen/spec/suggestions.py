@@ -1,4 +1,4 @@
-"""Suggestions for names that the spec language does not have."""
+"""Suggests valid names for names that do not exist in the spec language."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ _ELSEWHERE: Final = {
     **{"ushort": "uint16", "uint": "uint32", "float": "float64", "double": "float64", "boolean": "bool"},
     **{"str": "string", "text": "string", "binary": "bytes", "blob": "bytes", "bytearray": "bytes", "guid": "uuid"},
 }
-"""What other languages call the types."""
+"""Names of types in other languages, with the spec's type for each."""
 
 _ARRAY: Final = re.compile(r"\[\](?P<before>.*)|(?P<behind>.*)\[\]|\[(?P<around>.*)\]")
 _BETWEEN_WORDS: Final = re.compile(r"[_\-. ]+")
 
 
 def type_like(text: str, structs: Collection[str] = ()) -> str | None:
-    """The type that `text` means, which is not a type or an undefined struct. `structs` are the defined ones."""
+    """The type that the user probably meant by `text`, which is not a type or is an undefined struct. `structs` are the
+    defined ones.
+    """
     base = element_of(text)
     meant = _base_like(base, structs)
     if meant is None or base == text.strip():
@@ -30,7 +32,7 @@ def type_like(text: str, structs: Collection[str] = ()) -> str | None:
 
 
 def element_of(text: str) -> str:
-    """What is left of `text` without the brackets of an array, wherever they are: `Item` of `Item[]`."""
+    """`text` without the brackets of an array, at any position: `Item` for `Item[]`."""
     array = _ARRAY.fullmatch(text)
     return (text if array is None else array["before"] or array["behind"] or array["around"] or "").strip()
 
@@ -45,7 +47,9 @@ def _base_like(base: str, structs: Collection[str]) -> str | None:
 
 
 def camel_case(text: str, neighbours: Collection[str] = ()) -> str:
-    """`text` as Kafka writes names: `my_field` gives `MyField`; `myField` if most `neighbours` start in lower case."""
+    """`text` in the style of Kafka's names: `my_field` becomes `MyField`, or `myField` if most `neighbours` start in
+    lower case.
+    """
     name = "".join(part[:1].upper() + part[1:] for part in _BETWEEN_WORDS.split(text))
     in_lower_case = sum(each[:1].islower() for each in neighbours)
     return name[:1].lower() + name[1:] if 2 * in_lower_case > len(neighbours) else name

@@ -1,4 +1,4 @@
-"""A range of versions as Kafka's message specs write it: `none`, `N`, `A-B` or `A+`."""
+"""A range of versions as written in Kafka's message specs: `none`, `N`, `A-B` or `A+`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 MAX_VERSION = 32767
-"""Versions are Java shorts; `A+` reaches up to this one."""
+"""The highest possible version, because versions are Java shorts; `A+` ends here."""
 
 _RANGE = re.compile(r"(?P<lowest>[0-9]{1,9})(?:(?P<open>\+)|-(?P<highest>[0-9]{1,9}))?")
 
@@ -36,9 +36,9 @@ class Versions:
 
     @classmethod
     def parse(cls, text: str | None, default: Self) -> Self:
-        """Read the spelling of a spec; absent or blank text gives `default`.
+        """Read a range as written in a spec. Absent or blank text returns `default`.
 
-        Outer blanks do not matter, inner ones are refused, a reversed range such as `3-1` is empty. Raises
+        Outer blanks are ignored, inner ones are rejected, and a reversed range such as `3-1` is empty. Raises
         ValueError with a text that says what is allowed.
         """
         trimmed = "" if text is None else text.strip()
@@ -66,7 +66,7 @@ class Versions:
 
     @property
     def pair(self) -> tuple[int, int] | None:
-        """`(lowest, highest)`, or `None` when empty: the form generated schemas carry."""
+        """The pair `(lowest, highest)`, or None if the range is empty: the form in generated schemas."""
         return None if self.is_empty else (self.lowest, self.highest)
 
     def contains(self, version: int) -> bool:
@@ -75,7 +75,7 @@ class Versions:
     __contains__ = contains
 
     def contains_all(self, other: Versions) -> bool:
-        """Whether every version of `other` is in this range; the empty range is in every range."""
+        """Whether every version of `other` is in this range. The empty range is in every range."""
         return other.is_empty or (self.lowest <= other.lowest and other.highest <= self.highest)
 
     def intersect(self, other: Versions) -> Versions:

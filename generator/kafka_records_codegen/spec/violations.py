@@ -1,6 +1,7 @@
-"""Problems of spec files and their places: all violations of all files are collected and shown together.
+"""Problems of spec files and their places. All violations of all files are collected and shown together.
 
-A warning has the same form. Kafka's generator accepts what it is about, but it is probably a mistake.
+A warning has the same form as a violation. It is about something that Kafka's generator accepts, but that is probably a
+mistake.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_runtime.printable import printable
 
 _WIDTH: Final = 120
-"""Longest piece of a source line that an excerpt shows."""
+"""The longest piece of a source line that an excerpt shows."""
 
 
 @dataclass(frozen=True, order=True)
@@ -26,9 +27,10 @@ class Position:
 
 @dataclass(frozen=True)
 class Violation:
-    """One thing that is wrong or, with `is_warning`, may be: its place, JSON path (`fields[2].type`), and what it is.
+    """One violation or, with `is_warning`, a possible mistake: its place, its JSON path (`fields[2].type`), and the
+    problem.
 
-    `line` is 0 when a folder as a whole is meant; then `path` and `excerpt` are empty.
+    `line` is 0 if the problem concerns a whole folder; then `path` and `excerpt` are empty.
     """
 
     file: str
@@ -49,7 +51,7 @@ class Violation:
 
 
 class SpecErrors(KafkaRecordsError):
-    """Specs that cannot be used. `violations` and `warnings` hold all that was found, by file, line and column."""
+    """Specs that cannot be used. `violations` and `warnings` contain all problems, by file, line and column."""
 
     def __init__(self, violations: Iterable[Violation], warnings: Iterable[Violation] = ()) -> None:
         self.violations = in_order(violations)
@@ -67,10 +69,10 @@ def in_order(violations: Iterable[Violation]) -> tuple[Violation, ...]:
 
 @dataclass(frozen=True)
 class SpecText:
-    """A spec file as text, with the violations and warnings found in it so far. `name` is what messages call the file.
+    """A spec file as text, with the violations and warnings found in it so far. `name` is the file's name in messages.
 
-    In the older dialect of `loader.load`, what Kafka wrote before 4.0 and would refuse today is not a violation.
-    `unreadable` are places of values that are no JSON, of which nothing more is said.
+    In the older dialect of `loader.load`, constructs that Kafka accepted before 4.0 and rejects today are not
+    violations. `unreadable` are places of values that are not JSON, about which nothing more is reported.
     """
 
     name: str
@@ -92,7 +94,7 @@ class SpecText:
         return Violation(self.name, position.line, position.column, path or "$", message, excerpt)
 
     def _excerpt(self, position: Position) -> str:
-        """The line of `position`, cut if it is long, and a caret below the column."""
+        """The line of `position`, shortened if it is long, and a caret below the column."""
         lines = self.text.split("\n")
         line = lines[position.line - 1].rstrip("\r") if position.line <= len(lines) else ""
         at = position.column - 1

@@ -1,1 +1,1 @@
-"""How generated texts are put together: headers, templates, docstrings, lines, black."""
+"""The building blocks of generated texts: headers, templates, docstrings, lines, black."""

@@ -1,4 +1,4 @@
-"""A list of source lines with an indentation."""
+"""Collects source lines with their indentation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class Lines:
-    """Collects lines; `with lines.block("if x:")` indents what follows."""
+    """Collects lines; `with lines.block("if x:")` indents the lines that are added inside the block."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Values of the model as Python source."""
+"""Turns values of the model into Python source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 
 def literal(message: Message, field: FieldSchema) -> str:
-    """The default of a field as the source of an expression."""
+    """The default of a field as a Python expression."""
     value = field.default
     if value is EMPTY_STRUCT:
         return f"{message.struct(field.base).python_name}()"
@@ -23,11 +23,11 @@ def literal(message: Message, field: FieldSchema) -> str:
 
 
 def uuid_names(fields: Iterable[FieldSchema]) -> set[str]:
-    """What the literals of these fields need of `kafka_records_runtime.uuids`."""
+    """The names from `kafka_records_runtime.uuids` that the literals of these fields use."""
     found = [field.default for field in fields if isinstance(field.default, Uuid)]
     return {"ZERO_UUID" if value == ZERO_UUID else "Uuid" for value in found}
 
 
 def in_import_order(names: Iterable[str]) -> list[str]:
-    """Names of one module as an import lists them: constants first."""
+    """Names of one module in the order of an import statement: constants first."""
     return sorted(names, key=lambda name: (not name.isupper(), name))

@@ -1,4 +1,4 @@
-"""What every generated page shares: the header, templates, docstrings, black."""
+"""The common parts of generated pages: the header, templates, docstrings, black."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _QUOTES: Final = re.compile(r'"{3,}|"+\Z')
 
 @dataclass(frozen=True)
 class Links:
-    """Where the specs and the generated package lie as seen from the folder of the pages, as relative paths.
+    """The relative paths from the folder of the pages to the specs and to the generated package.
 
-    `None` if a page should name them and not link to them.
+    A path is None if pages should name its target without a link.
     """
 
     specs: str | None = None
@@ -32,9 +32,9 @@ class Links:
 
 @dataclass(frozen=True)
 class Package:
-    """A generated package: the name it is imported by, and how its modules and its reference pages lead to each other.
+    """A generated package: its import name, and the links between its modules and its reference pages.
 
-    `docs` is the folder of the pages as docstrings name it, `None` if they name none.
+    `docs` is the folder of the pages as docstrings name it; None if they do not mention pages.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Package:
     links: Links = Links()
 
     def module(self, *parts: str) -> str:
-        """The dotted name of a subpackage or of a module in it; the paths of folders are among the parts."""
+        """The dotted name of a subpackage or of a module in it. `parts` may be paths of folders."""
         return ".".join(part.replace("/", ".") for part in (self.name, *parts) if part)
 
     def reference(self, page: str) -> str:
-        """The sentence in the docstring of a module about its page."""
+        """The sentence about the reference page in the docstring of a module."""
         return "" if self.docs is None else f"\n\nReference: {self.docs}/{page}"
 
 
@@ -73,12 +73,14 @@ def render(template: str, **values: Any) -> str:
 
 
 def render_in_style(template: str, **values: Any) -> str:
-    """`render` for a template that keeps black's style by itself, except for long lines; many times faster."""
+    """Like `render`, for a template that follows black's style except for long lines. It is many times faster."""
     return with_long_lines_in_style(fill(template, **values))
 
 
 def origin(package: Package, sources: list[str]) -> list[str]:
-    """What made the file, from which specs, and how to make it again. No clock: the same specs give the same bytes."""
+    """Which tool generated the file, from which specs, and how to regenerate it. It contains no time, so that the same
+    specs give the same bytes.
+    """
     docs = "" if package.docs is None else " --docs DIR"
     return [
         Mark("codecs", package.name).line,
@@ -88,14 +90,14 @@ def origin(package: Package, sources: list[str]) -> list[str]:
 
 
 def header(package: Package, sources: list[str]) -> str:
-    """`origin` as comments."""
+    """The lines of `origin` as comments."""
     mark, *specs, again = origin(package, sources)
     wrapped = [line for text in specs for line in textwrap.wrap(visible(text), LINE_LENGTH - 2)]
     return "\n".join(f"# {line}" for line in (mark, *wrapped, again))
 
 
 def docstring(text: str, indent: int = 0) -> str:
-    """`text` as the inside of a triple-quoted string: nothing in a spec can end the string or escape from it."""
+    """`text` as the inside of a triple-quoted string. Nothing in a spec can end the string or escape from it."""
     plain = text.replace("\r\n", "\n").replace("\r", "\n").strip().replace("\\", "\\\\")
     escaped = visible(_QUOTES.sub(lambda match: '\\"' * len(match.group()), plain))
     pad = " " * indent
@@ -104,5 +106,5 @@ def docstring(text: str, indent: int = 0) -> str:
 
 
 def sources(folder: Folder) -> list[str]:
-    """What the header of a page about a whole folder names as its specs."""
+    """The specs that the header of a page about a whole folder names."""
     return [f"{folder.path}/*.json" if folder.path else "*.json"] if folder.messages else []

@@ -1,8 +1,8 @@
-"""Formats pages as black does, most of them without calling it.
+"""Formats pages in black's style, mostly without calling black.
 
-black takes its time, and all it has to decide in a generated page is how to break the few lines that are too long. So
-a template may promise that its page is in black's style already but for such lines. Then only they go to black, each
-statement on its own. The result is what black makes of the whole page; tests hold that.
+black is slow, and in a generated page it only has to break the few lines that are too long. So a template may promise
+that its page is in black's style except for such lines. Then only these lines are passed to black, each statement
+separately. The result is the same as that of black for the whole page, which tests check.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def in_style(page: str) -> str:
 
 
 def with_long_lines_in_style(page: str) -> str:
-    """What black makes of a page that is in its style already, except for lines that are too long or hold a single
-    quote.
+    """The result of black for a page that is in its style already, except for lines that are too long or contain a
+    single quote.
 
-    Each of those lines is a statement or the head of one, on its own. When one is not (it ends with a comma, or black
-    cannot read it), the page goes to black as a whole.
+    Each of those lines must be a statement or the head of one. If one is not (it ends with a comma, or black cannot
+    read it), the whole page is passed to black.
     """
     try:
         return "\n".join(_pieces(page.splitlines())) + "\n"
@@ -41,7 +41,7 @@ def with_long_lines_in_style(page: str) -> str:
 
 
 def _pieces(lines: list[str]) -> Iterator[str]:
-    """The page in pieces of one or more lines: statements that black broke, texts as a whole, lines as they are."""
+    """The page in pieces of one or more lines: statements that black has broken, whole texts, and unchanged lines."""
     head = ""
     waiting = iter(lines)
     for line in waiting:
@@ -56,7 +56,7 @@ def _pieces(lines: list[str]) -> Iterator[str]:
 
 
 def _rest_of_text(line: str, waiting: Iterator[str]) -> Iterator[str]:
-    """The lines up to the one that ends the text which `line` starts."""
+    """The lines up to the end of the text that starts in `line`."""
     if _QUOTES not in line.lstrip().removeprefix(_QUOTES):
         for following in waiting:
             yield following
@@ -66,7 +66,7 @@ def _rest_of_text(line: str, waiting: Iterator[str]) -> Iterator[str]:
 
 @cache
 def _statement(line: str) -> str:
-    """A statement, or the head of one, as black breaks it where it is. Raises InvalidInput if it is neither."""
+    """A statement, or the head of one, as black breaks it at its indentation. Raises InvalidInput if it is neither."""
     code = line.lstrip()
     indent = line[: len(line) - len(code)]
     if code.endswith(","):
@@ -78,5 +78,5 @@ def _statement(line: str) -> str:
 
 
 def _document(text: str) -> str:
-    """A docstring of a class at the top of a page, in which black trims and indents lines."""
+    """A docstring of a class at the top of a page. black trims and indents its lines."""
     return in_style(f"class _:\n{text}\n").partition("\n")[2].rstrip("\n")

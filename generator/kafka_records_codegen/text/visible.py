@@ -1,5 +1,5 @@
-"""Characters that must not get from the texts of a spec into a generated file, because they would be invisible
-there."""
+"""Escapes characters in texts of a spec that must not get into a generated file, because they would be
+invisible there."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import re
 from typing import Final
 
 _TURNS: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""Marks that turn the direction of writing: a text shows in another order than it is read in (CVE-2021-42574)."""
+"""Marks that change the direction of writing: text after them is shown in another order than it is read
+(CVE-2021-42574)."""
 
 _TURN: Final = re.compile(f"[{_TURNS}]")
 _NOT_FOR_SOURCE: Final = re.compile(
     f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff{_TURNS}]",
 )
-"""Those, controls, line separators, halves of surrogate pairs, byte order marks: what Python does not read, takes for
-the end of a line, or shows other than it is."""
+"""These marks, control characters, line separators, halves of surrogate pairs and byte order marks: characters that
+Python cannot read, treats as the end of a line, or that are shown as something else."""
 
 
 def visible(text: str) -> str:

@@ -40,13 +40,13 @@ _MODULES: Final = {
     "SNAPSHOT_HEADER_RECORD": "snapshot_header_record",
     "VOTERS_RECORD": "voters_record",
 }
-"""Where each name is defined."""
+"""The module that defines each name."""
 
 # Type checkers use the imports above.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import the module of `name` when it is first asked for."""
+        """Import the module of `name` when the name is first used."""
         if name not in _MODULES:
             text = f"module {__name__!r} has no attribute {name!r}"
             raise AttributeError(text, name=name, obj=_sys.modules[__name__])

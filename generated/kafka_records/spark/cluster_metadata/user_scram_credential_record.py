@@ -50,15 +50,17 @@ def from_user_scram_credential_record(
     ----------
     col
         Binary column, or its name, of UserScramCredentialRecord records: frame version, api key 11 and
-        version as varints, then the message. Null gives null, and so do records of other types.
+        version as varints, then the message. The result for null is null, and so it is for records of other
+        types.
     mode
-        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that names
+        field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
     show_secrets
-        Show what is, or may be, a secret; otherwise `(redacted)` is in its place.
+        Show values that are, or may be, secrets. Otherwise they are replaced by `(redacted)`.
     engine
-        `jvm` or `python`; by default the JVM where the session has its functions.
+        `jvm` or `python`; by default the JVM if the session has its functions.
 
     Returns
     -------
@@ -103,14 +105,15 @@ def to_user_scram_credential_record(
     Parameters
     ----------
     col
-        Struct column, or its name, with the fields that `from_user_scram_credential_record` gives. Null
-        gives null.
+        Struct column, or its name, with the fields of the result of `from_user_scram_credential_record`.
+        The result for null is null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+        Version to write: one for all rows, or a column with one for each; the highest (0) by default.
     mode
-        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+        `FAILFAST`: a field that cannot be written ends the query with an error that names it. `PERMISSIVE`: the
+        result is null.
     engine
-        `jvm` or `python`; by default the JVM where the session has its functions.
+        `jvm` or `python`; by default the JVM if the session has its functions.
 
     Returns
     -------

@@ -48,13 +48,14 @@ def from_consumer_group_metadata_key(
     ----------
     col
         Binary column, or its name, of keys of ConsumerGroupMetadata records: int16 type 3, then the key.
-        Null gives null, and so do keys of other types.
+        The result for null is null, and so it is for keys of other types.
     mode
-        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that names
+        field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
     engine
-        `jvm` or `python`; by default the JVM where the session has its functions.
+        `jvm` or `python`; by default the JVM if the session has its functions.
 
     Returns
     -------
@@ -89,12 +90,13 @@ def to_consumer_group_metadata_key(
     Parameters
     ----------
     col
-        Struct column, or its name, with the fields that `from_consumer_group_metadata_key` gives. Null
-        gives null.
+        Struct column, or its name, with the fields of the result of `from_consumer_group_metadata_key`. The
+        result for null is null.
     mode
-        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+        `FAILFAST`: a field that cannot be written ends the query with an error that names it. `PERMISSIVE`: the
+        result is null.
     engine
-        `jvm` or `python`; by default the JVM where the session has its functions.
+        `jvm` or `python`; by default the JVM if the session has its functions.
 
     Returns
     -------
@@ -133,13 +135,14 @@ def from_consumer_group_metadata_value(
     ----------
     col
         Binary column, or its name, of values of ConsumerGroupMetadata records (type 3): int16 version, then
-        the value. Null gives null.
+        the value. The result for null is null.
     mode
-        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that names
+        field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
     engine
-        `jvm` or `python`; by default the JVM where the session has its functions.
+        `jvm` or `python`; by default the JVM if the session has its functions.
 
     Returns
     -------
@@ -179,15 +182,15 @@ def to_consumer_group_metadata_value(
     Parameters
     ----------
     col
-        Struct column, or its name, with the fields that `from_consumer_group_metadata_value` gives. Null
-        gives null.
+        Struct column, or its name, with the fields of the result of `from_consumer_group_metadata_value`.
+        The result for null is null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+        Version to write: one for all rows, or a column with one for each; the highest (0) by default.
     mode
-        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
-        a tombstone where it is written to a topic.
+        `FAILFAST`: a field that cannot be written ends the query with an error that names it. `PERMISSIVE`: the
+        result is null, which is a tombstone if it is written to a topic.
     engine
-        `jvm` or `python`; by default the JVM where the session has its functions.
+        `jvm` or `python`; by default the JVM if the session has its functions.
 
     Returns
     -------

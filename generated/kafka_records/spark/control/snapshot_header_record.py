@@ -47,20 +47,21 @@ def from_snapshot_header_record(
     Parameters
     ----------
     col
-        Binary column, or its name, of messages. Null gives null.
+        Binary column, or its name, of messages. The result for null is null.
     version
-        Version of all messages or, as a column, of each; their bytes then have no prefix.
-        Without it each message follows its int16 version.
+        The version: one for all messages, or a column with one for each. The bytes must then be only the message.
+        By default an int16 version precedes each message.
     parse_as
-        Read every message at this version, regardless of what the int16 before it says.
+        Read every message in this version, and ignore the int16 before it.
     newer_as_highest
-        Read an int16 version above the highest known as that one.
+        Read a message with an int16 version above the highest known one as that one.
     mode
-        `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
+        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that names
+        field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
     engine
-        `jvm` or `python`; by default the JVM where the session has its functions.
+        `jvm` or `python`; by default the JVM if the session has its functions.
 
     Returns
     -------
@@ -104,16 +105,17 @@ def to_snapshot_header_record(
     Parameters
     ----------
     col
-        Struct column, or its name, with the fields that `from_snapshot_header_record` gives. Null gives
-        null.
+        Struct column, or its name, with the fields of the result of `from_snapshot_header_record`. The
+        result for null is null.
     version
-        Version to write, in all rows or, as a column, in each; the highest (0) by default.
+        Version to write: one for all rows, or a column with one for each; the highest (0) by default.
     mode
-        `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+        `FAILFAST`: a field that cannot be written ends the query with an error that names it. `PERMISSIVE`: the
+        result is null.
     version_prefix
-        Write the version as int16 before each message.
+        Write the version as an int16 before each message.
     engine
-        `jvm` or `python`; by default the JVM where the session has its functions.
+        `jvm` or `python`; by default the JVM if the session has its functions.
 
     Returns
     -------

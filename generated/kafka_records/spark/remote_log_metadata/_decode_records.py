@@ -76,7 +76,7 @@ _ABOUTS: Final[Mapping[str, Mapping[str, str]]] = {
         "remote_partition_delete_state": "0 marked, 1 started, 2 finished (RemotePartitionDeleteState).",
     },
 }
-"""What the specs say about the fields of each message, by path: the comments of the columns."""
+"""Descriptions of the fields of each message from the specs, by path; they become comments of the columns."""
 
 
 def decode_records(
@@ -89,15 +89,15 @@ def decode_records(
     topic: str | None = None,
     engine: Literal["jvm", "python"] | None = None,
 ) -> DataFrame:
-    """Decode raw rows of this topic: one struct column, holding `value`, for each type of record.
+    """Decode raw rows of this topic: one struct column with `value` for each type of record.
 
-    `df` holds the raw rows of this topic alone. Rows that name another of Kafka's own topics are not
-    decoded and have the error `WrongTopic`; with `topic`, the name that this topic has there, all rows that
-    name another. `records` names the types to decode, and rows of other types are left out; without it
-    every row stays. `coordinates` names the raw columns to keep, all by default.
+    `df` must contain only raw rows of this topic. Rows of another of Kafka's own topics are not decoded and
+    have the error `WrongTopic`. If `topic` is given, the name of this topic in `df`, the same applies to all
+    rows of other topics. `records` names the types to decode, and rows of other types are left out; by
+    default every row stays. `coordinates` names the raw columns to keep, all by default.
 
     See `kafka_records_engine.spark.decode.decode_records` for the columns before the structs, the modes
-    PERMISSIVE, FAILFAST and DROPMALFORMED, the counts that an `observation` gets, `unknown_tags` and
+    PERMISSIVE, FAILFAST and DROPMALFORMED, the counts of an `observation`, `unknown_tags` and
     `engine`.
 
     Types: RemoteLogSegmentMetadataRecord, RemoteLogSegmentMetadataUpdateRecord,
