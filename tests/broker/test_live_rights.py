@@ -216,6 +216,8 @@ def test_who_may_not_read_is_told_of_requests_and_they_take_other_rights(guarded
     other_way = "or ask the coordinators with --source requests"
     lacks = "grant it DESCRIBE on topic __consumer_offsets"
     assert run("table", "groups", *at).err.rstrip().endswith(f"{lacks}, {other_way}")
+    ran = run("sql", "SELECT * FROM groups", *at)
+    assert (ran.status, ran.err.rstrip().endswith(f"{lacks}, {other_way}")) == (2, True), ran.err
     for words in (("table", "timeline"), ("table", "checks"), ("dump",)):
         assert other_way not in run(*words, *at).err, words
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS, MissingRight
 from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.commands.source_options import REQUESTS
 from kafka_records_tables.console.endings import CommandError
 from kafka_records_tables.coordinator.transactions import UnknownTransactions
 from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.query import QueryError
+from kafka_records_tables.tables.requested.what_requests_tell import why_not
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kafka_records_tables.commands.given_source import GivenSource
     from kafka_records_tables.console.progress_bar import ByteProgress
+    from kafka_records_tables.tables import Table
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,15 @@ def session_of(asked: SparkSettings | None, progress: ByteProgress) -> Iterator[
         settings["spark.master"] = asked.master
     with local_session(settings) as session:
         yield session
+
+
+def other_way(error: Exception, tables: Iterable[Table], given: GivenSource) -> str:
+    """The option that answers from requests, if a topic of coordinators may not be read and these tables need no more
+    than requests return."""
+    is_topic = isinstance(error, MissingRight) and error.resource_name in COORDINATOR_TOPICS
+    if not is_topic or given.by_requests or any(map(why_not, tables)):
+        return ""
+    return f", or ask the coordinators with --source {REQUESTS}"
 
 
 @contextmanager

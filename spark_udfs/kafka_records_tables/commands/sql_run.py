@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.commands.chosen_logs import with_hint
-from kafka_records_tables.commands.engine_run import told_in_words
+from kafka_records_tables.commands.engine_run import other_way, told_in_words
 from kafka_records_tables.commands.totals import RecordTotals
 from kafka_records_tables.commands.written_output import Output, check_output, write_batches
 from kafka_records_tables.console.endings import DAMAGE, OK, CommandError
@@ -122,7 +122,8 @@ class SqlRun:
                     options=task.own,
                 )
             except (TypeError, ValueError) as error:
-                raise CommandError(str(error)) from None
+                way = other_way(error, [TABLES[name] for name in tables], task.given)
+                raise CommandError(f"{error}{way}") from None
         for name, why in results.missing.items():
             raise CommandError(f"the table {name}: {why}")
         return results

@@ -13,13 +13,12 @@ import pyarrow as pa
 
 from kafka_records_engine.findings import ABSENT_GROUP, NOT_WRITTEN, OF_LOGS, READ_MOMENTS, UNDECIDED_TRANSACTION
 from kafka_records_engine.log.files.discovery import LogSourceError
-from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS, MissingRight, missing_rights
+from kafka_records_engine.sources.missing_rights import missing_rights
 from kafka_records_runtime.errors import UnsupportedVersion, plural
 from kafka_records_tables.commands.catalog import KAFKA, catalog_of
 from kafka_records_tables.commands.chosen_logs import with_hint
-from kafka_records_tables.commands.engine_run import SparkSettings, check_java_for, session_of, told_in_words
+from kafka_records_tables.commands.engine_run import SparkSettings, check_java_for, other_way, session_of, told_in_words
 from kafka_records_tables.commands.given_source import GivenSource
-from kafka_records_tables.commands.source_options import REQUESTS
 from kafka_records_tables.commands.totals import FileTotals, RecordTotals
 from kafka_records_tables.commands.written_output import (
     METRICS_FORMAT,
@@ -47,7 +46,6 @@ from kafka_records_tables.results.offset_files import without_line_breaks
 from kafka_records_tables.selection import HELD, Selection
 from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import TABLES, tables_read
-from kafka_records_tables.tables.requested.what_requests_tell import why_not
 from kafka_records_tables.topics import METADATA
 
 if TYPE_CHECKING:
@@ -195,7 +193,7 @@ class TableRun:
 
     def _no_log(self, error: LogSourceError) -> str:
         if not (self.task.given.has_files and self._table.topic):
-            return with_hint(error) + self._other_way(error)
+            return with_hint(error) + other_way(error, [self._table], self.task.given)
         try:
             there = {*self.task.given.source().topics()}
         except (LogSourceError, CommandError, OSError):
@@ -207,13 +205,6 @@ class TableRun:
             )
         others = [table.name for table in TABLES.values() if table.topic in there - {self._table.topic}]
         return f"{error}; tables about that: {', '.join(others)}" if others else str(error)
-
-    def _other_way(self, error: LogSourceError) -> str:
-        """What can be read instead of a topic that the user may not read."""
-        is_topic = isinstance(error, MissingRight) and error.resource_name in COORDINATOR_TOPICS
-        is_hidden = is_topic and not self.task.given.by_requests
-        way = f", or ask the coordinators with --source {REQUESTS}"
-        return way if is_hidden and not why_not(self._table) else ""
 
     # -- what was found ------------------------------------------------------------------------------------------------
 
