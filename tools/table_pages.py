@@ -79,7 +79,7 @@ def page(tables: Collection[Table]) -> str:
 
 def _overview(tables: Collection[Table]) -> Iterator[str]:
     for table in tables:
-        topic = f"`{table.topic}`" if table.topic else "those of its tables" if table.inputs else "every topic"
+        topic = f"`{table.topic}`" if table.topic else "several" if table.inputs else "every topic"
         yield f"| [{table.name}](#{table.name}) | {table.about} | {topic} |\n"
 
 
@@ -94,12 +94,12 @@ def _table(table: Table) -> Iterator[str]:
             topics = dict.fromkeys(each.topic or "the ends of all logs" for each in inputs_of(table))
             how += f" Made from {', '.join(topics)}."
     if table.records and not table.needs_transactions:
-        how += " Does not depend on how transactions ended."
+        how += " Ignores how transactions ended."
     if table.records:
         how += f" Records: {', '.join(_records(table))}."
     yield textwrap.fill(how, 120) + "\n"
     place = f"{table.module.replace('.', '/')}.py"
-    yield f"In code: [{place.rpartition('/')[2]}](../spark_udfs/{place}).\n"
+    yield f"Code: [{place.rpartition('/')[2]}](../spark_udfs/{place}).\n"
     if table.options:
         yield "| option | value | effect |"
         yield "|---|---|---|"

@@ -127,7 +127,7 @@ def test_following_waits_for_a_broker_that_is_away(tmp_path: Path) -> None:
         with running_on(*arguments, stdout="pipe", stderr="pipe") as running:
             running.wait_for("stdout", '"before"')
             stopped.stop()
-            running.wait_for("stderr", "; it is asked again")
+            running.wait_for("stderr", "; asking again")
             stopped.start()
             with closing(KafkaAdminClient(bootstrap_servers=stopped.bootstrap)) as admin:
                 wait_for_coordinators(admin)

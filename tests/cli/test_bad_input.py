@@ -188,7 +188,7 @@ def test_many_records_without_a_key_are_summed_up(tmp_path: Path) -> None:
         "OffsetCommitValue v3 at byte 8 after its version: leader_epoch needs 4 bytes, 2 left (shown with its "
         "bytes)",
         "1004 records and 0 transaction markers in 1 file of 1 partition",
-        "3 more records with an error of the kind NullKey: their lines have it",
+        "3 more records with an error of the kind NullKey: see the field error of their lines",
         "1004 records could not be decoded",
     ]
 
@@ -304,8 +304,8 @@ def test_an_unknown_version_is_an_error_and_an_unknown_type_is_none(tmp_path: Pa
         "3 records and 0 transaction markers in 1 file of 1 partition",
         "1 record could not be decoded",
         "of a type this build does not know: 99 (2)",
-        "a newer Kafka may have written these: a package that kafka-records-codegen makes of its specs reads them, "
-        "--package NAME",
+        "a newer Kafka may have written these: to read them, generate a package from its specs with "
+        "kafka-records-codegen, and name it with --package",
     ]
 
 
@@ -339,7 +339,7 @@ def test_control_records_that_end_nothing_are_counted(tmp_path: Path) -> None:
     assert (ran.status, offsets(ran)) == (0, [0, 1])
     assert ran.err.splitlines()[-2:] == [
         "2 records and 0 transaction markers in 1 file of 1 partition",
-        "1 control record left out: no end of a transaction",
+        "1 control record left out: they do not end a transaction",
     ]
 
 
@@ -354,6 +354,6 @@ def test_what_kafka_accepts_is_accepted_and_counted(tmp_path: Path) -> None:
     assert ran.status == 0
     assert ran.err.splitlines() == [
         "2 records and 0 transaction markers in 1 file of 1 partition",
-        "left alone behind a key or value, as Kafka does: 3 bytes in 1 record",
+        "ignored after a key or value, as in Kafka: 3 bytes in 1 record",
         "accepted as Kafka accepts it: invalid_utf8 (1)",
     ]

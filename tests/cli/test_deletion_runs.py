@@ -282,7 +282,7 @@ def test_results_are_printed_of_what_was_done_before_a_run_breaks_off(
         restore(brokers, deleted)
     out, err = capsys.readouterr()
     assert (out.count("GROUP "), out.count("Successful")) == (1, 2)
-    assert err.splitlines()[-1] == "broken off; run it again, and what is restored already is left alone"
+    assert err.splitlines()[-1] == "interrupted; run it again: what is already restored is left alone"
     brokers.stops_at = None
     assert restore(brokers, deleted) == 0
     assert brokers.held == Coordinators("g", "h", "i").held
@@ -353,4 +353,4 @@ def test_a_line_that_is_cut_is_told(emptied: Coordinators, deleted: Path, capsys
     deleted.write_text(deleted.read_text(encoding="utf-8")[:-5], encoding="utf-8")
     assert restore(emptied, deleted) == 1
     assert emptied.held == {"g": {A: at(5)}}
-    assert f"{deleted}: line 2 is not whole: what it says is not restored" in capsys.readouterr().err
+    assert f"{deleted}: line 2 is incomplete: its offset is not restored" in capsys.readouterr().err

@@ -121,9 +121,9 @@ def test_ids_of_other_topics(topics_dir: Path) -> None:
     [
         (("--type", "OfsetCommit"), "--type: no record type is called OfsetCommit; did you mean OffsetCommit or "
          "LegacyOffsetCommit?"),
-        (("--offset", "-3"), "argument --offset: '-3' is not an offset, and not FROM..TO, FROM.. or ..TO"),
-        (("--offset", ".."), "argument --offset: '..' is not an offset, and not FROM..TO, FROM.. or ..TO"),
-        (("--offset", "3..2"), "argument --offset: '3..2' is empty: it ends before it begins"),
+        (("--offset", "-3"), "argument --offset: '-3' is neither an offset nor FROM..TO, FROM.. or ..TO"),
+        (("--offset", ".."), "argument --offset: '..' is neither an offset nor FROM..TO, FROM.. or ..TO"),
+        (("--offset", "3..2"), "argument --offset: '3..2' is an empty range: it ends before it begins"),
         (("--topic", "__consumer_ofsets"), "__consumer_ofsets is not a topic of Kafka's coordinators: those are "
          "__consumer_offsets, __share_group_state and __transaction_state; did you mean __consumer_offsets?"),
         (("--grup", "x"), "unrecognized arguments: --grup; did you mean --group?"),

@@ -100,11 +100,11 @@ def test_arguments_that_make_no_sense(arguments: tuple[str, ...], message: str) 
         ),
         (
             ("--topic", "__consumer_offsets", "--key", "null", "--value", "0003"),
-            "--key is never null, only values are; leave it out to look at the value alone",
+            "--key cannot be null, only --value can; leave --key out to explain only the value",
         ),
         (
             ("--topic", "__consumer_offsets", "00"),
-            "--version and bytes without an option go with --message; use --key and --value",
+            "--version and bytes without an option need --message; with --topic, use --key and --value",
         ),
         (("--message", "EndTxnMarker", "00"), "--message needs --version"),
         (
@@ -113,7 +113,7 @@ def test_arguments_that_make_no_sense(arguments: tuple[str, ...], message: str) 
         ),
         (
             ("--message", "EndTxnMarker", "--version", "0", "--key", "00"),
-            "--key and --value go with --topic; the bytes of a message are alone",
+            "--key and --value need --topic; with --message, name the bytes without an option",
         ),
     ],
 )

@@ -113,8 +113,8 @@ def test_a_cleaner_that_replaces_what_was_read(tmp_path: Path) -> None:
 
 def again(read: int, start: int, folder: str = FOLDER) -> str:
     return (
-        f"note: {folder}: this log was recreated or cut back, and offsets that were read already, up to {read}, are "
-        f"used again: what is there from offset {start} on is shown"
+        f"note: {folder}: this log was recreated or truncated, and offsets that were already read, up to {read}, are "
+        f"used again: records from offset {start} on are shown"
     )
 
 

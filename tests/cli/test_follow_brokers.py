@@ -57,14 +57,14 @@ def test_offsets_that_are_deleted_unseen_are_told(capsys: pytest.CaptureFixture[
         (201, 203),
     ]
     assert capsys.readouterr().err.splitlines() == [
-        f"note: {TOPIC}-0: offsets 100 to 149 were deleted unseen: the log starts at 150 now",
-        f"note: {TOPIC}-0: offset 200 was deleted unseen: the log starts at 201 now",
+        f"note: {TOPIC}-0: offsets 100 to 149 were deleted before they were read: the log starts at 150 now",
+        f"note: {TOPIC}-0: offset 200 was deleted before they were read: the log starts at 201 now",
     ]
 
 
 def test_offsets_that_nobody_gave_are_asked_for_again(capsys: pytest.CaptureFixture[str]) -> None:
     assert asked([log(0, 100), log(0, 120), log(0, 120)], iter([40])) == [(0, 100), (40, 120)]
-    assert capsys.readouterr().err == f"note: {TOPIC}-0: it is asked again from offset 40 on\n"
+    assert capsys.readouterr().err == f"note: {TOPIC}-0: records are requested again from offset 40 on\n"
 
 
 def test_a_dump_says_what_no_broker_gave(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,12 +89,12 @@ def test_a_dump_says_what_no_broker_gave(monkeypatch: pytest.MonkeyPatch, capsys
     lines = capsys.readouterr().err.splitlines()
     # The same damage is told once, however often it is met.
     assert len([line for line in lines if "offsets 0 to 4 are not read" in line]) == 1
-    assert lines.count(f"note: {TOPIC}-0: it is asked again from offset 0 on") == 2
+    assert lines.count(f"note: {TOPIC}-0: records are requested again from offset 0 on") == 2
 
 
 def test_a_partition_that_lost_its_leader_is_told_once_and_goes_on_later(capsys: pytest.CaptureFixture[str]) -> None:
     away = replace(log(0, 0), trouble="it has no leader, for 60 s")
     still = replace(away, trouble="it has no leader")
     assert asked([away, still, log(3, 10), away, log(3, 12)], iter(())) == [(3, 10), (10, 12)]
-    line = f"note: {TOPIC}-0: it has no leader, for 60 s; it is asked again"
+    line = f"note: {TOPIC}-0: it has no leader, for 60 s; asking again"
     assert capsys.readouterr().err.splitlines() == [line, line]

@@ -24,8 +24,8 @@ from tests.cli.segment_bytes import KeyValue, batch, commit, write_segment
 ROOT = Path(__file__).resolve().parents[2]
 
 NEWER = (
-    "a newer Kafka may have written these: a package that kafka-records-codegen makes of its specs reads them, "
-    "--package NAME"
+    "a newer Kafka may have written these: to read them, generate a package from its specs with "
+    "kafka-records-codegen, and name it with --package"
 )
 
 PLAN_KEY = """\
@@ -205,10 +205,7 @@ def test_a_struct_with_more_fields_does(made: Callable[..., str]) -> None:
 
 def test_what_the_given_package_does_not_know_either(segment: str, made: Callable[..., str]) -> None:
     package = made("no_newer", {})
-    either = (
-        f"these may be newer than the specs that {package} was made of too: a package of the specs of a newer Kafka "
-        "reads them"
-    )
+    either = f"these may be newer than the specs of {package} too: to read them, generate a package from newer specs"
     assert _rows("table", "current_offsets", segment, "--package", package)[2][-1] == either
     assert _rows("dump", segment, "--package", package)[2][2:] == [
         "1 record could not be decoded",

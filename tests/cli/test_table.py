@@ -140,9 +140,9 @@ def test_what_was_read_as_kafka_reads_it_and_what_was_left_out_is_counted(tmp_pa
     assert ran.err.splitlines()[1:] == [
         "1 row from 1 record and 0 transaction markers in 1 file of 1 partition",
         "1 record below the raised log start left out",
-        "left alone behind a key or value, as Kafka does: 3 bytes in 1 record",
+        "ignored after a key or value, as in Kafka: 3 bytes in 1 record",
         "accepted as Kafka accepts it: invalid_utf8 (1)",
-        "1 control record left out: no end of a transaction",
+        "1 control record left out: they do not end a transaction",
     ]
 
 

@@ -463,7 +463,7 @@ def test_a_pattern_that_no_topic_matches_is_told(segments: str) -> None:
     )
     assert seen.status == 0
     note, summary = seen.err.splitlines()[-2:]
-    assert note == "note: there is no such row about a topic that matches '[', 'gone*'"
+    assert note == "note: no such row is about a topic that matches '[', 'gone*'"
     assert summary.startswith("0 rows from ")
 
 

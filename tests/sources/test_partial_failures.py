@@ -371,7 +371,7 @@ def test_dump_follow_asks_again_for_what_a_missing_right_hides(
         assert DumpRun(GivenSource(bootstrap="h:1"), TOPIC, catalog, RecordChoice(catalog)).follow() == 1
         printed = capsys.readouterr()
         assert [json.loads(line)["offset"] for line in printed.out.splitlines()] == [0, 1, 2]
-        assert f"note: {TOPIC}-0: it is asked again from offset 1 on" in printed.err.splitlines()
+        assert f"note: {TOPIC}-0: records are requested again from offset 1 on" in printed.err.splitlines()
 
 
 def test_lag_without_the_right_to_describe_the_only_topic_keeps_its_rows() -> None:

@@ -45,7 +45,7 @@ def test_a_log_that_was_cut_off_is_lost_data(reader: Reader) -> None:
 def test_a_partition_that_is_gone_is_lost_data(reader: Reader) -> None:
     start = reader({0: 10, 1: 4}).latestOffset()
     fewer = reader({0: 10})
-    with pytest.raises(DataLost, match=r"t-1 is gone, which was read up to offset 4"):
+    with pytest.raises(DataLost, match=r"t-1 is gone; it was read up to offset 4"):
         fewer.partitions(start, fewer.latestOffset())
 
 

@@ -348,7 +348,7 @@ def test_a_stream_is_refused_with_the_way_for_streams(spark: SparkSession, saved
 
     stream = spark.readStream.schema(RAW_SCHEMA).parquet(saved("kafka-2.8"))
     sentence = (
-        "groups needs a log from its start, and a streaming DataFrame has one piece of it after another: "
+        "groups needs a log from its start, but a streaming DataFrame has one piece of it after another: "
         'kafka_records_tables.spark.changes(raw, "groups") says what each piece changes in the table; or save the raw '
         "rows of the stream, and build the table from all that was saved"
     )

@@ -1,4 +1,4 @@
-"""`kafka-records abort-transaction`: aborts a transaction that depends on running brokers."""
+"""`kafka-records abort-transaction`: aborts a hanging transaction on running brokers."""
 
 from __future__ import annotations
 
@@ -14,29 +14,32 @@ if TYPE_CHECKING:
     from kafka_records_tables.deletion.aborting import OpenTransaction
 
 _DESCRIPTION = """\
-Abort a transaction that hangs in a partition on running brokers (KIP-664): no coordinator will end it, and consumers of
-committed records wait for it forever. Without --execute nothing is changed: it prints what would be.
+Abort a transaction that hangs in a partition on running brokers (KIP-664). No coordinator will
+end it, and
+read_committed consumers wait for it forever. Without --execute nothing is changed: the command prints what
+it would
+do.
 """
 
 _DETAILS = """\
-It asks the leader of the partition which transactions are open, and the coordinators whose they are. One that a
-transactional id owns (Ongoing, PrepareCommit, PrepareAbort) is refused, and the text says what ends it. For any other
-one the records are lost: consumers of committed records never get them, and offsets that it committed are dropped. The
-table open_transactions finds it (hanging_rule=no_entry), with the partition and first_offset to name here. Be sure
-that its producer does not come back: what it writes after the marker begins another hanging transaction.
+It asks the leader of the partition for its open transactions, and the coordinators for their owners. A transaction that
+a transactional id owns (Ongoing, PrepareCommit, PrepareAbort) is refused, and the output says what ends it. The records
+of any other one are lost: read_committed consumers never get them, and offsets that it committed are dropped. The table
+open_transactions finds it (hanging_rule=no_entry), with the partition and first_offset to name here. Make sure that its
+producer does not come back: what it writes after the marker begins another hanging transaction.
 
-With --execute it asks once on a terminal, and takes --yes instead of the answer; without a terminal it demands --yes.
-The leader writes one marker (WriteTxnMarkers), which needs the right ALTER on the cluster; the questions before
-need READ on the topic, DESCRIBE on transactional ids, and READ on __transaction_state where no id answers for the
-producer. Afterwards the leader is asked again, and what it says is printed. Nothing brings the records back.
+With --execute it asks for confirmation on a terminal; --yes confirms in advance, and is required without a terminal.
+The leader writes one marker (WriteTxnMarkers), which needs the right ALTER on the cluster. The requests before it need
+READ on the topic, DESCRIBE on transactional ids, and READ on __transaction_state if no id owns the producer. Afterwards
+the leader is asked again, and its answer is printed. Nothing brings the records back.
 """
 
 _EXAMPLES = """\
 examples:
   kafka-records table open_transactions --bootstrap broker-1:9092 --where hanging_rule=no_entry
-      find those that hang
+      find hanging transactions
   kafka-records abort-transaction --bootstrap broker-1:9092 --topic orders:0
-      all that is open in a partition, and what may be aborted
+      the open transactions of a partition, and which of them may be aborted
   kafka-records abort-transaction --bootstrap broker-1:9092 --topic orders:0 --start-offset 5
       show what aborting the transaction that begins at offset 5 would do
   kafka-records abort-transaction --bootstrap broker-1:9092 --topic orders:0 --start-offset 5 --execute
@@ -46,12 +49,12 @@ examples:
 _EXIT_STATUS_HELP = """\
 exit status:
   0    complete: it is aborted, or would be
-  1    it is refused, or still open: the text says why
+  1    it is refused, or still open: the output says why
   2    no answer: wrong usage, no broker, no such transaction, or no terminal to ask on
   130  Ctrl-C
 """
 
-_WHAT_IS_LOST: Final = "its records: consumers of committed records never get them"
+_WHAT_IS_LOST: Final = "its records: read_committed consumers never get them"
 
 
 def add_parser(commands: Any) -> None:
@@ -62,7 +65,9 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_EXIT_STATUS_HELP}",
     )
-    add_brokers(parser, "the brokers; they show the others", "nothing more is asked, and the exit status is 2")
+    add_brokers(
+        parser, "addresses of some brokers; the others are found from them", "the command ends with exit status 2"
+    )
     parser.add_argument("--topic", metavar="NAME:P", help="topic and partition in which the transaction is open")
     parser.add_argument(
         "--start-offset", type=int, metavar="N", help="the offset at which the transaction begins (first_offset)"

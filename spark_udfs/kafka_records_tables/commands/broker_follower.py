@@ -1,4 +1,4 @@
-"""Following logs on brokers: requests their ends again and again, and reads the records that were added."""
+"""Follows logs on brokers: requests their ends repeatedly, and reads the records that were added."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ INTERVAL: Final = 1.0
 
 Print = Callable[["BrokerPartition", int, int], int | None]
 """Prints the records of a log from the first offset up to the second one. Returns the first offset that no broker
-delivered in time, None if all were delivered."""
+delivered in time, or None if all were delivered."""
 
 
 class BrokerFollower:
-    """Follows the partitions that `find` finds, from their start on, and those of new topics and partitions too."""
+    """Follows the partitions that `find` returns, from their start, and later those of new topics and partitions
+    too."""
 
     def __init__(self, logs: Sequence[BrokerPartition], find: Callable[[], Sequence[BrokerPartition]]) -> None:
         self._logs: Sequence[BrokerPartition] | None = logs
@@ -44,7 +45,7 @@ class BrokerFollower:
                 start = self._start(log)
                 unread = show(log, start, log.end) if start < log.end else None
                 if unread is not None:
-                    say(f"note: {log.topic}-{log.partition}: it is asked again from offset {unread} on")
+                    say(f"note: {log.topic}-{log.partition}: records are requested again from offset {unread} on")
                 self._next[log.topic, log.partition] = log.topic_id, log.end if unread is None else unread
             time.sleep(INTERVAL)
 
@@ -58,7 +59,7 @@ class BrokerFollower:
         except CommandError as error:
             if str(error) != self._trouble:
                 self._trouble = str(error)
-                say(f"note: {error}; it is asked again")
+                say(f"note: {error}; asking again")
             return ()
         return logs
 
@@ -69,7 +70,7 @@ class BrokerFollower:
             self._in_trouble.discard(place)
         elif place not in self._in_trouble:
             self._in_trouble.add(place)
-            say(f"note: {log.topic}-{log.partition}: {log.trouble}; it is asked again")
+            say(f"note: {log.topic}-{log.partition}: {log.trouble}; asking again")
         return log.trouble is not None
 
     def _start(self, log: BrokerPartition) -> int:
@@ -78,12 +79,12 @@ class BrokerFollower:
         topic_id, behind = self._next.get((log.topic, log.partition), (log.topic_id, log.start))
         name = f"{log.topic}-{log.partition}"
         if topic_id != log.topic_id:
-            say(f"note: {name}: the topic was deleted and recreated: it is shown from offset {log.start} on")
+            say(f"note: {name}: the topic was deleted and recreated: its records are shown from offset {log.start} on")
             return log.start
         if log.end < behind:
-            say(f"note: {name}: the log went up to {behind} and goes up to {log.end} now: what follows is shown")
+            say(f"note: {name}: the log ended at {behind} and ends at {log.end} now: new records are shown")
         if log.start > behind:
             gone = f"offset {behind} was" if log.start == behind + 1 else f"offsets {behind} to {log.start - 1} were"
-            say(f"note: {name}: {gone} deleted unseen: the log starts at {log.start} now")
+            say(f"note: {name}: {gone} deleted before they were read: the log starts at {log.start} now")
             return log.start
         return behind

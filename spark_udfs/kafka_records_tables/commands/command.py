@@ -17,7 +17,7 @@ NO_MEMORY = (
     "instead of a table, or allow the process more memory"
 )
 
-TOO_DEEP = "something here is nested deeper than this build can follow: leave out the file it is in"
+TOO_DEEP = "the input is nested more deeply than this build can follow: leave out the file that contains it"
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
@@ -70,8 +70,8 @@ def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
 
 
 def _open_streams() -> bool:
-    """Open the standard streams that were closed at the start, because the next opened files would get their
-    descriptors; returns whether there is a standard output."""
+    """Open the standard streams that were closed at the start: otherwise files opened later would get their
+    descriptors. Returns whether there is a standard output."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

@@ -10,23 +10,25 @@ from kafka_records_tables.commands.source_options import NO_REQUESTS, add_packag
 from kafka_records_tables.console.endings import EXIT_STATUS_HELP, require
 
 _DESCRIPTION = """\
-Count the records per topic and record type. Only the first two bytes of keys and values are looked at. No Spark, no
+Count the records per topic and record type. Only the first two bytes of keys and values are read. Needs neither Spark
+nor
 Java.
 """
 
 _DETAILS = """\
-Records below a raised log start, and those of aborted and open transactions, count too. Names in parentheses are of
-transaction markers, of types that only early access releases of Kafka wrote, and of what has no name.
+Records below a raised log start and records of aborted and open transactions count too. Names in parentheses are
+those
+of transaction markers, of types that only early access releases of Kafka wrote, and of types without a name.
 """
 
 _EXAMPLES = """\
 examples:
   kafka-records counts /var/lib/kafka/data
-      as a table; value_versions says how many values of which version there are
+      as a table; value_versions has the number of values of each version
   kafka-records counts /var/lib/kafka/data --topic __consumer_offsets --format json
       one JSON object per record type
   kafka-records counts --bootstrap broker-1:9092 --command-config client.properties
-      of running brokers, as Kafka's own tools reach them
+      of running brokers, with the settings of Kafka's own tools
 """
 
 

@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 _REASONS = ("no_members", "simple_group")
 _DESCRIPTION = """\
-Delete committed offsets of consumer groups (KIP-496), or whole groups, on running brokers. Without --execute nothing is
-changed: it prints what would be deleted.
+Delete committed offsets of consumer groups (KIP-496), or whole groups, on running brokers. Without --execute nothing
+is
+changed: the command prints what would be deleted.
 """
 
 _DETAILS = """\
-LIST is a file of the table deletable_offsets, as table writes it (JSON lines, CSV or Parquet), or - for standard input.
-Rows whose is_deletable is not true are passed over. Of the others it takes the offsets of topics that a group with
-members does not subscribe to (reason not_subscribed); --also takes those of groups without members. An offset that is
-left out is what the list no longer describes, because another commit came, and an offset that an open transaction
-commits, and one of a topic that the group subscribes to now. A group, topic or partition of --group and --topic that
-does not exist is an error.
+LIST is a file written from the table deletable_offsets (JSON lines, CSV or Parquet), or - for standard input. Rows with
+is_deletable not true are skipped. Of the others the command takes offsets of topics that a group with members does
+not subscribe to (reason not_subscribed); --also takes those of groups without members. An offset is left out if it was
+committed again after the list was written, if an open transaction commits it, or if the group subscribes to its topic
+now. A group, topic or partition of --group and --topic that does not exist is an error.
 
-With --execute it asks once on a terminal, and takes --yes instead of the answer; without a terminal it demands --yes.
-What is deleted is written to a file before, offset by offset, and is on the disk when the deletion begins. --restore
-FILE commits it again: offset, leader epoch and metadata come back, the time of the commit does not. A group takes such
-commits only while it has no members. --restore also takes rows of a table, as `table current_offsets --format json`
-writes them. docs/deleting.md says what can happen.
+With --execute it asks for confirmation on a terminal; --yes confirms in advance, and is required without a terminal.
+What is deleted is first written to a file, offset by offset, which is on the disk before the deletion begins. --restore
+FILE commits it again: offset, leader epoch and metadata come back, the time of the commit does not. A group accepts
+such commits only while it has no members. --restore also takes rows of a table, as `table current_offsets --format
+json` writes them. See docs/deleting.md for what can happen.
 """
 
 _EXAMPLES = """\
@@ -38,11 +38,11 @@ examples:
   kafka-records table deletable_offsets /var/lib/kafka/data --where reason=not_subscribed --format csv --output list
       make a list, here of a broker's files: offsets of topics that groups with members do not subscribe to
   kafka-records delete-offsets list --bootstrap broker-1:9092
-      what would go
+      show what would be deleted
   kafka-records delete-offsets list --bootstrap broker-1:9092 --execute --output deleted.jsonl
       delete them
   kafka-records delete-offsets --restore deleted.jsonl --bootstrap broker-1:9092 --execute
-      bring them back
+      restore them
   kafka-records delete-offsets --bootstrap broker-1:9092 --group billing --topic orders:0,1 --topic returns
       single partitions, and all of a topic
   kafka-records delete-offsets --bootstrap broker-1:9092 --group old-billing --whole-groups
@@ -51,8 +51,8 @@ examples:
 
 _EXIT_STATUS_HELP = """\
 exit status:
-  0    complete: all that was asked for is done, or would be
-  1    some of it is not, or would not be, deleted: the status of each partition says why; also if a name does not exist
+  0    complete: everything that was requested is done, or would be
+  1    incomplete: some of it is not, or would not be, deleted (each status says why), or a name does not exist
   2    no answer: wrong usage, no broker, no terminal to ask on, or an error that ended the work
   130  Ctrl-C
 """
@@ -73,7 +73,9 @@ def add_parser(commands: Any) -> None:
         metavar="LIST",
         help="what to delete: a file written from the table deletable_offsets, or - for standard input",
     )
-    add_brokers(parser, "the brokers; they show the others", "nothing more is asked, and the exit status is 2")
+    add_brokers(
+        parser, "addresses of some brokers; the others are found from them", "the command ends with exit status 2"
+    )
     parser.add_argument(
         "--group", action="append", default=[], metavar="ID", help="delete offsets of this group; may be repeated"
     )

@@ -17,7 +17,7 @@ from kafka_records_tables.commands.source_options import (
 from kafka_records_tables.console.endings import EXIT_STATUS_HELP, UsageError, require
 
 _DESCRIPTION = """\
-Print one JSON object per line and record, by topic, partition and offset. No Spark, no Java.
+Print each record as a JSON object on one line, by topic, partition and offset. Needs neither Spark nor Java.
 """
 
 _DETAILS = """\
@@ -32,33 +32,33 @@ fields of a line:
   is_transactional   whether the record belongs to a transaction; it may have been aborted: see the markers
   control            "commit" or "abort" for a transaction marker, which has no key and no value here; in the metadata
                      log "leader_change", "snapshot_header", "snapshot_footer", "kraft_version" or "kraft_voters" for
-                     what its quorum writes, which has a value; else null
-  opened             what members of classic groups carry as bytes (base64 in value), where it can be read:
+                     records of its quorum, which have a value; otherwise null
+  opened             the bytes that members of classic groups carry (base64 in value), decoded if possible:
                      {"members[0].subscription":{"version":3,"data":{...}},"members[0].assignment":...}
-  topic_names        {"aK3dGfTcSs2cLAnzYBkzXg":"orders"}: the names of topic ids in this record, those that a file
-                     partition.metadata beside the logs tells
+  topic_names        {"aK3dGfTcSs2cLAnzYBkzXg":"orders"}: names of the topic ids in this record, from files
+                     partition.metadata next to the logs
   raw_key, raw_value with --bytes only: all bytes in hex, as they are in the log
   error              null, or why a key or value could not be decoded: {"part":"value","reason":"BufferUnderflow",
                      "version":3,"path":"members[2].client_host","byte_offset":212,"message":"..."}; byte_offset counts
                      from the first byte after the record type or version, and in a broken frame from the start of the
                      value
 
-Nothing is lost: what is not decoded has its bytes in "hex" where "data" would be, {"type":99,"hex":"0063..."} or
+Nothing is lost: what is not decoded has its bytes in "hex" instead of "data", {"type":99,"hex":"0063..."} or
 {"version":9,"hex":"0009..."}. That happens to records with an error, and to record types that this build does not know,
-which are no errors: brokers pass over them. A value version that this build does not know is an error, as in tables and
-in Spark: brokers stop loading the partition there. Text and lengths are read as leniently as Kafka reads them, bytes
-after a key or value are left alone; both are counted on standard error.
+which are no errors, because brokers skip them. A value version that this build does not know is an error, as in tables
+and in Spark, because brokers stop loading the partition there. Strings and lengths are read as leniently as in Kafka,
+and bytes after a key or value are ignored; both are counted on standard error.
 
-Keys of SCRAM credentials, ids of delegation tokens and values of configs that are secrets, or that may be because this
-build does not know the config, are "(redacted)" unless --show-secrets. Such a record has no raw_value either, and where
-it cannot be decoded its "hex" is hidden.
+Keys of SCRAM credentials, ids of delegation tokens and values of configs that are secret, or that this build does not
+know, are "(redacted)" unless --show-secrets is given. Such a record has no raw_value either, and if it cannot be
+decoded its "hex" is hidden.
 
 Records below a raised log start are shown, and so are those of aborted and open transactions. Control characters,
-escape sequences and marks that turn the direction of text are \\uXXXX on a terminal; in a file or a pipe the JSON holds
-what the records hold.
+escape sequences and marks that change the direction of text are shown as \\uXXXX on a terminal; in a file or a pipe the
+JSON contains what the records contain.
 
---follow goes on with what is appended, also in files that are rolled and while the log cleaner works, and on brokers
-up to their high watermarks of every second. Ctrl-C ends it; the counts follow, and the exit status is that of a dump.
+--follow continues with new records, also when files are rolled and while the log cleaner works. Brokers are asked for
+their high watermarks every second. Ctrl-C ends it; then the counts are printed, and the exit status is that of a dump.
 """
 
 _EXAMPLES = """\
@@ -72,7 +72,7 @@ examples:
   kafka-records dump /var/lib/kafka/data/__cluster_metadata-0/00000000000000001404-0000000004.checkpoint
       a checkpoint of the metadata log
   kafka-records dump /backup/00000000000000000000.log --topic __transaction_state
-      a file that is not in its folder
+      a file outside the folder of its partition
   kafka-records dump /var/lib/kafka/data --type OffsetCommit --type GroupMetadata --group inventory-sync
       the commits and the members of a group
   kafka-records dump /var/lib/kafka/data/__consumer_offsets-12 --offset 10.. --bytes | kafka-records explain -

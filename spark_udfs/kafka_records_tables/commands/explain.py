@@ -9,12 +9,13 @@ from kafka_records_tables.commands.catalog import TOPICS_TEXT
 from kafka_records_tables.commands.source_options import SHOW_SECRETS_HELP, add_package
 
 _DESCRIPTION = """\
-Print an annotated dump: offset, bytes, type, path and value of everything in a record or a message, and where it
-breaks.
+Print an annotated dump: offset, bytes, type, path and value of each part of a record or a message, and where
+decoding
+fails.
 """
 
 _DETAILS = """\
-HEX may hold blanks, colons and a leading 0x. A single - reads it from standard input.
+HEX may contain blanks, colons and a leading 0x. A single - reads it from standard input.
 
 Without --topic and --message, - reads lines of dump --bytes and explains their records one after the other.
 """
@@ -36,8 +37,8 @@ examples:
 _STATUS = """\
 exit status:
   0    complete: explained to the end
-  1    something is missing: the bytes break off or do not parse; everything up to there is shown
-  2    no answer: wrong usage, or an input that is not hex and no line of dump
+  1    incomplete: the bytes end early or cannot be decoded; everything before that is shown
+  2    no answer: wrong usage, or an input that is neither hex nor a line of dump
   130  Ctrl-C
 """
 
@@ -88,20 +89,20 @@ def _check(options: argparse.Namespace) -> None:
     wrong = options.parser.error
     if options.message is not None:
         if options.key is not None or options.value is not None:
-            wrong("--key and --value go with --topic; the bytes of a message are alone")
+            wrong("--key and --value need --topic; with --message, name the bytes without an option")
         if options.version is None:
             wrong("--message needs --version")
         if options.hex is None:
             wrong("--message needs the bytes in hex, or - for standard input")
     elif options.topic is not None:
         if options.hex is not None or options.version is not None:
-            wrong("--version and bytes without an option go with --message; use --key and --value")
+            wrong("--version and bytes without an option need --message; with --topic, use --key and --value")
         if options.key is None and options.value is None:
             wrong("--topic needs --key, --value or both")
         if options.key == options.value == "-":
             wrong("only one of --key and --value can be read from standard input")
         if options.key == "null":
-            wrong("--key is never null, only values are; leave it out to look at the value alone")
+            wrong("--key cannot be null, only --value can; leave --key out to explain only the value")
     else:
         if options.hex is None:
             wrong("one of the arguments --topic --message is required, or - for lines of dump --bytes")

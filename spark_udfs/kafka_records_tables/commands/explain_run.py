@@ -33,8 +33,8 @@ def explain_one_message(catalog: Catalog, name: str, version: int, text: str, *,
 def explain_one_record(
     catalog: Catalog, topic: str, key_text: str | None, value_text: str | None, *, show_secrets: bool = False
 ) -> int:
-    """Print key and value of a record of `topic`, and return the exit status. Each is in hex, `-`, or None if it is not
-    known. The value `null` is that of a tombstone."""
+    """Print key and value of a record of `topic`, and return the exit status. Each is in hex, `-`, or None if unknown.
+    The value `null` is a tombstone."""
     schemas, retired = catalog.records(topic), catalog.retired(topic)
     key = None if key_text is None else _bytes(key_text, "--key")
     if key is not None and value_text is None:
@@ -46,7 +46,7 @@ def explain_one_record(
 
 
 def explain_dumped_records(catalog: Catalog, *, show_secrets: bool = False) -> int:
-    """Print the records in the lines of standard input in their order, and return the exit status."""
+    """Print the records in the lines of standard input, in their order, and return the exit status."""
     status = OK
     try:
         for text, is_broken in explain_dumped(sys.stdin, catalog, show_secrets=show_secrets):

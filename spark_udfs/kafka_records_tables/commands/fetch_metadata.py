@@ -15,15 +15,15 @@ partitions, settings, brokers and features, with the time of each change. Nothin
 """
 
 _DETAILS = """\
-Brokers do not let clients read this log; they answer most of what is in it, and `table topics --bootstrap HOST:PORT`
-asks them. Fetch the log for what they do not tell: topics that were deleted, and when something was made or changed.
-Where the controller has deleted the beginning of its log, its snapshot is fetched as well, and has the state by then.
+Brokers do not let clients read this log, but they report most of what is in it: `table topics --bootstrap HOST:PORT`
+asks them. Fetch the log for the rest: deleted topics, and when something was created or changed. If the controller has
+deleted the beginning of its log, its snapshot is fetched as well, with the state up to there.
 
-It takes the ACL operation CLUSTER_ACTION on the cluster, which usually only brokers and controllers have, and a way to
-the listener of the controllers, which brokers need too.
+It needs the ACL operation CLUSTER_ACTION on the cluster, which usually only brokers and controllers have, and network
+access to the listener of the controllers.
 
 The directory is a SOURCE like the data directory of a broker. It appears when it is complete, and only its owner may
-read it: the log has the keys of SCRAM users, delegation tokens and sensitive settings. Tables redact them.
+read it, because the log has the keys of SCRAM users, delegation tokens and sensitive settings. Tables redact them.
 """
 
 _EXAMPLES = """\
@@ -35,7 +35,7 @@ examples:
 _EXIT_STATUS_HELP: Final = """\
 exit status:
   0    complete: the directory has the log up to the end that it had at the start
-  2    there is no directory: wrong usage, no controller answers, the right is missing, or what was sent is damaged
+  2    no directory was written: wrong usage, no controller, a missing right, or damaged data
   130  Ctrl-C
 """
 
@@ -52,7 +52,8 @@ def add_parser(commands: Any) -> None:
         "--bootstrap-controller",
         required=True,
         metavar="HOST:PORT[,…]",
-        help="some controllers, as in controller.quorum.bootstrap.servers; the active one is found by them",
+        help="addresses of some controllers, as in controller.quorum.bootstrap.servers; the active one is found from "
+        "them",
     )
     parser.add_argument(
         "--command-config",
@@ -64,7 +65,7 @@ def add_parser(commands: Any) -> None:
         "--timeout",
         type=timeout_argument,
         metavar="DURATION",
-        help="stop waiting for controllers after this time (30s, 5m), and write nothing; without it, they have time as "
+        help="stop waiting for controllers after this time (30s, 5m), and write nothing; without it, wait as "
         "long as they make progress",
     )
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Following logs that grow: reads what is appended while the broker rolls files and the cleaner replaces them."""
+"""Follows logs that grow: reads what is appended while the broker rolls files and the cleaner replaces them."""
 
 from __future__ import annotations
 
@@ -125,9 +125,9 @@ class _Tail:
         self._last, self._last_start, self._position, self._last_base = None, b"", 0, base
         if before > self._next_offset:
             say(
-                f"note: {opened.topic}-{opened.partition}: this log was recreated or cut back, and offsets that were "
-                f"read already, up to {before - 1}, are used again: what is there from offset {self._next_offset} on "
-                "is shown"
+                f"note: {opened.topic}-{opened.partition}: this log was recreated or truncated, and offsets "
+                f"that were already read, up to {before - 1}, are used again: records from offset "
+                f"{self._next_offset} on are shown"
             )
 
     def _rest(self, opened: OpenLog) -> tuple[OpenLog, int]:

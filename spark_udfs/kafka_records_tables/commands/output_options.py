@@ -21,18 +21,18 @@ formats:
            held in memory to find the widths
   json     one object per line, written as rows come in
   csv      RFC 4180 with a header; null is an empty field, the empty text is "". Values are written as they are, and a
-           spreadsheet takes a value that begins with = + - or @ for a formula and runs it, which may send the content
-           of the file elsewhere: anybody who may commit an offset chooses such values (group, metadata). --csv-safe
-           writes an apostrophe before them. Use it for files that people open; programs, delete-offsets too, need the
+           spreadsheet runs a value that begins with = + - or @ as a formula, which may send the content of the file
+           elsewhere; anybody who may commit an offset chooses such values (group, metadata). --csv-safe writes an
+           apostrophe before them. Use it for files that people open. Programs, including delete-offsets, need the
            values without it
   parquet  a file with the types and comments of the columns, for --output
   arrow    the same in Arrow's IPC format: as a stream in a pipe, as a file (.arrow) with --output
-Times are ISO 8601 in UTC, bytes are base64 (in parquet and arrow both are what they are). On a terminal, control
-characters, escape sequences and marks that turn the direction of text are escaped in every format; in a file or a
-pipe, json and csv hold exactly what the records hold.
+Times are ISO 8601 in UTC, bytes are base64 (parquet and arrow have types for both). On a terminal, control characters,
+escape sequences and marks that change the direction of text are escaped in every format; in a file or a pipe, json and
+csv contain exactly what the records contain.
 
---output writes a file of this name that appears when it is complete. A file that is already there is kept, and nothing
-is done, unless --overwrite says otherwise.
+--output writes a file, which appears when it is complete. An existing file is an error, and nothing is done, unless
+--overwrite is given.
 """
 
 

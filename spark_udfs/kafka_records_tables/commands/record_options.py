@@ -13,8 +13,8 @@ def add_record_options(parser: argparse.ArgumentParser) -> None:
     """The options --type, --group, --transactional-id and --offset."""
     what = parser.add_argument_group(
         "which records",
-        "A record is shown that meets every option given; one that is repeated is met by any of its values.\n"
-        "All but --offset leave out transaction markers.",
+        "A record is shown if it matches every given option; a repeated option matches if one of its values does.\n"
+        "All except --offset leave out transaction markers.",
     )
     what.add_argument(
         "--type", action="append", default=[], metavar="TYPE", help="records of this type, by number or name"
@@ -36,8 +36,8 @@ def add_record_options(parser: argparse.ArgumentParser) -> None:
 def _offsets(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"([0-9]{1,19})|([0-9]{1,19})?\.\.([0-9]{1,19})?", text)
     if match is None or text == "..":
-        raise argparse.ArgumentTypeError(f"{text!r} is not an offset, and not FROM..TO, FROM.. or ..TO")
+        raise argparse.ArgumentTypeError(f"{text!r} is neither an offset nor FROM..TO, FROM.. or ..TO")
     first, last = (int(match[1]), int(match[1])) if match[1] else (int(match[2] or 0), int(match[3] or _LARGEST))
     if first > last:
-        raise argparse.ArgumentTypeError(f"{text!r} is empty: it ends before it begins")
+        raise argparse.ArgumentTypeError(f"{text!r} is an empty range: it ends before it begins")
     return first, min(last, _LARGEST)

@@ -29,8 +29,9 @@ from kafka_records_tables.tables.declaration import RETENTION, Option
 from kafka_records_tables.tables.words.check_words import PARTITIONS
 
 _DESCRIPTION = """\
-Say what is wrong in __consumer_offsets, __share_group_state and __transaction_state: since when, how sure that
-is, which records show it, and what to do next, with the command. Nothing is changed, and nothing is sent anywhere.
+Report problems in __consumer_offsets, __share_group_state and __transaction_state: since when, how sure that is,
+which
+records show it, and what to do next, with commands. Nothing is changed, and nothing is sent anywhere.
 """
 
 _DETAILS = """\
@@ -42,24 +43,24 @@ levels:
   note       worth knowing; all is well
 
 formats:
-  text       on the terminal: what needs somebody, the worst first, in three lines each: what; since when and how bad;
-             what to do first. --details prints all findings, with causes, effects, evidence and all steps
-  json       all of it for programs, by the schema that docs/report.md names
-  openmetrics  how many findings there are by level and by kind, for Prometheus (docs/metrics.md)
+  text       for the terminal: findings that need action, the worst first, in three lines each: the problem; since when
+             and how bad; what to do first. --details prints all findings, with causes, effects, evidence and all steps
+  json       everything, for programs; docs/report.md names the schema
+  openmetrics  the number of findings by level and by kind, for Prometheus (docs/metrics.md)
   html       a page for --output: one file that opens in any browser, without a network; with tables and plots
 
 docs/report.md has all kinds of findings, with their levels and thresholds. --print-thresholds writes a file with the
-defaults; one for --thresholds names those that differ:
+defaults; a file for --thresholds has only those that differ:
 
   [offsets_expiring]
   high_within = "48h"
 
-With --topic-filter a finding stays that names a topic which matches, or a group with a row about one. It is judged and
-counted by all rows: "2 of 3 partitions" of a group are of all its topics. What is about the logs of the coordinators
-stays, for all that is said about any topic depends on them. Of tables stay the rows about such topics.
+--topic-filter keeps the findings that name a matching topic, or a group with a row about one. They are still judged and
+counted by all rows: "2 of 3 partitions" of a group covers all of its topics. Findings about the logs of the
+coordinators stay, because all findings depend on these. Tables keep the rows about matching topics.
 
-Expiry is counted with --retention: give what the brokers have (offsets.retention.minutes). The moment of the report is
---as-of, or else now for running brokers, and the time of the last record for files.
+Expiry depends on --retention: give the offsets.retention.minutes of the brokers. The moment of the report is --as-of,
+or else now for running brokers, and the time of the last record for files.
 """
 
 _EXAMPLES = """\
@@ -73,19 +74,19 @@ examples:
   kafka-records report /var/lib/kafka/data --retention 14d --group billing --topic-filter 'orders*'
       about one group and some topics
   kafka-records report /var/lib/kafka/data --partitions 50
-      __consumer_offsets has 50 partitions: also say whether records are where no coordinator looks for them
+      __consumer_offsets has 50 partitions: also find records in partitions where no coordinator looks for them
   kafka-records report kept --as-of 2h --output report.json
-      as of two hours ago, out of what snapshot has kept, for programs
+      as of two hours ago, from the directory of a snapshot, for programs
   kafka-records report --bootstrap broker-1:9092 --output now.json --no-tables --overwrite --fail-on high
       for a job that watches: the exit status is 3 if there is something to do today
   kafka-records report --bootstrap broker-1:9092 --diff yesterday.json
-      what is new since a report of yesterday, and what is gone
+      what is new, and what is gone, since yesterday's report
   kafka-records report --bootstrap broker-1:9092 --diff last.json --fail-on new:high --output last.json --overwrite
       for a job that reports each thing once: the exit status is 3 if something came up since its last report
   kafka-records report --bootstrap broker-1:9092 --state /var/lib/kafka-records/report --output now.json --overwrite
-      for a timer: records are kept, and the next run reads from the brokers what is new
+      for a timer: records are kept, and the next run reads only new ones from the brokers
   kafka-records report --print-thresholds > thresholds.toml
-      all thresholds, to be changed and given as --thresholds
+      all thresholds, to edit and pass with --thresholds
 """
 
 _FORMATS: Final = ("text", "json", "html", "openmetrics")
@@ -96,13 +97,13 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand to the subparsers `commands`."""
     parser = commands.add_parser(
         "report",
-        help="say what is wrong, since when, how sure that is, and what to do",
+        help="report problems: since when, how sure that is, and what to do",
         description=_DESCRIPTION,
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
     )
     add_sources(parser)
     parser.without["--source"] = "a report needs history, which is in the logs; table and sql take --source requests"
-    add_groups(parser, "only what is about this group", "only what is about topics")
+    add_groups(parser, "only findings and rows about this group", "only findings and rows about topics")
     add_as_of(parser, "the report as of this moment: 2026-01-31T12:00 (UTC), milliseconds since 1970, or 2h, 7d ago")
     parser.add_argument(
         "--retention",

@@ -63,7 +63,7 @@ class RestoreRun:
         if passed_over:
             say(f"passed over: {plural(passed_over, 'row')} without an offset")
         if cut_line is not None:
-            say(f"{self._path}: line {cut_line} is not whole: what it says is not restored")
+            say(f"{self._path}: line {cut_line} is incomplete: its offset is not restored")
         try:
             plans = self._plans(dict(sorted(deleted.items())))
             if self._execute and any(plan.goes for plan in plans):
@@ -126,7 +126,7 @@ class RestoreRun:
             if not confirmed(f"{_planned(plans)} will be committed again{over}."):
                 raise CommandError("nothing was restored")
         path = (self._output or timed_path("overwritten")) if overwritten else None
-        broken_off = "broken off; run it again, and what is restored already is left alone"
+        broken_off = "interrupted; run it again: what is already restored is left alone"
         with nullcontext() if path is None else DeletedFile(path) as kept:
             carry_out("restoring", _WHAT, self._restored(plans, kept), len(plans), broken_off)
         if kept is not None and kept.has_offsets:
@@ -191,8 +191,8 @@ class RestoreRun:
             restored = sum(item.is_done and not item.note for plan in plans for item in plan.items)
             say(f"{plural(restored, 'offset')} restored{rest(plans)}")
         say(
-            "note: offset, leader epoch and metadata come back. The time of the commit is that of restoring, and "
-            "expiry counts from there; a group that is gone comes back with its offsets alone"
+            "note: offset, leader epoch and metadata are restored. The commit time is that of restoring, and "
+            "expiry counts from it; a deleted group comes back with its offsets only"
         )
 
 

@@ -9,31 +9,31 @@ from kafka_records_tables.commands.source_options import NO_REQUESTS, add_source
 from kafka_records_tables.console.endings import EXIT_STATUS_HELP, require
 
 _DESCRIPTION = """\
-Keep raw records in a directory of Parquet files, before compaction and retention delete them. The next run adds what
-is new, so that what a log has forgotten can still be asked for. The source is only read. No Spark, no Java.
+Keep raw records in a directory of Parquet files, before compaction and retention delete them. Each run adds what is
+new, so that records that a log has lost can still be read. The source is only read. Needs neither Spark nor Java.
 """
 
 _DETAILS = """\
-The directory is a SOURCE: table, dump and counts read it, and table --as-of answers for moments that the log itself
-has forgotten. Tables over it have the rows that they have over the logs it was taken from.
+The directory is a SOURCE: table, dump and counts read it, and table --as-of works for moments that the log itself no
+longer has. Tables over it have the rows that they have over the logs it was taken from.
 
-Run it more often than delete.retention.ms of the topics (24 hours unless changed), which is how long a log keeps what
-deletes a key or ends a transaction. Where records were gone before they were read, the whole log is looked at once
-more, to know which of the stored records it had lost by then.
+Run it more often than delete.retention.ms of the topics (24 hours unless changed), which is how long a log keeps
+tombstones and transaction markers. If records were gone before they were read, the whole log is read once more, to find
+out which of the stored records it has lost.
 
-A run may be killed at any moment, and the next one goes on: a file has its name when it is complete and on the disk.
-Two runs at once are kept apart by a lock that ends with its process; the second one says so and ends with status 2. A
-topic that was deleted and recreated under its name, and a log that ends before what is stored, are refused, each by
-itself: their records are never mixed.
+A run may be killed at any moment, and the next one continues: a file gets its name when it is complete and on the disk.
+A lock, which ends with its process, prevents two runs at once: the second one ends with a message and status 2. A topic
+that was deleted and recreated under its name is refused, and so is a log that ends before the stored records; other
+logs are still stored. Records of two logs are never mixed.
 
-Standard output says what was added by topic, standard error what was found: a cron job with >/dev/null sends mail when
-something is wrong. docs/snapshots.md has a timer for systemd and a line for cron.
+Standard output lists what was added by topic, and standard error the problems: a cron job with >/dev/null sends mail
+only if something is wrong. docs/snapshots.md has a timer for systemd and a line for cron.
 """
 
 _EXAMPLES = """\
 examples:
   kafka-records snapshot /var/lib/kafka/data --output kept
-      what is new in the three topics of coordinators
+      new records of the coordinators' three topics
   kafka-records snapshot --bootstrap broker-1:9092 --command-config client.properties --output kept
       the same from running brokers
   kafka-records snapshot /var/lib/kafka/data --topic __consumer_offsets --output kept

@@ -90,5 +90,5 @@ def _said(added: Added) -> str:
     if added.lost:
         said += f"; {plural(added.lost, 'offset')} had no record any more"
     if added.looked:
-        said += f"; the whole log of {plural(added.looked, 'partition')} was looked at for what else it had lost"
+        said += f"; the whole log of {plural(added.looked, 'partition')} was read to find out what else it had lost"
     return said

@@ -37,14 +37,14 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     add_brokers(
         parser, "read running brokers instead, up to where their logs end now; nothing is written, and no group joined"
     )
-    saved = parser.add_argument_group("how rows were saved (told by names and content where that is beyond doubt)")
+    saved = parser.add_argument_group("how rows were saved (default: found from names and content, if that is certain)")
     saved.add_argument(
         "--saved-column",
         action="append",
         type=_column,
         default=[],
         metavar="RAW=NAME",
-        help=f"the column NAME holds RAW: {', '.join(_RAW)} …; a dot leads to a member (record.key), CSV columns "
+        help=f"the column NAME holds RAW: {', '.join(_RAW)} …; a dot selects a member (record.key), CSV columns "
         "without a header line are called 1, 2 …, and an empty NAME means that there is no such "
         "column; may be repeated",
     )
@@ -98,8 +98,8 @@ def add_brokers(
         "--timeout",
         type=timeout_argument,
         metavar="DURATION",
-        help=f"stop waiting for brokers after this time (30s, 5m): {after_the_limit}; without it, waiting goes "
-        f"on as long as they make progress",
+        help=f"stop waiting for brokers after this time (30s, 5m): {after_the_limit}; without it, wait as long "
+        "as they make progress",
     )
 
 

@@ -14,14 +14,17 @@ from kafka_records_tables.table_options import own_options
 from kafka_records_tables.tables import TABLES
 
 _DESCRIPTION = """\
-Ask the tables in SQL, by DuckDB in memory. The last argument is the query: one SELECT (or WITH … SELECT). Every table
-of `kafka-records table --list` is a view of its name. Only the tables that the query names are read, each log once.
+Query the tables in SQL, with DuckDB in memory. The last argument is the query: one SELECT (or WITH … SELECT). Every
+table of `kafka-records table --list` is a view with its name. Only the tables that the query names are read, each log
+once.
 """
 
 _DETAILS = """\
-Times are TIMESTAMP WITH TIME ZONE in UTC. The query reads the tables and nothing else: it can open no file and write
-none, --output does. What it asks of a log as a whole, such as an earlier moment, is an option: --as-of, --retention.
-The tables that a query names are held in memory.
+Times are TIMESTAMP WITH TIME ZONE in UTC. The query can read only the tables: it cannot open or write files (--output
+does).
+Settings for whole logs, such as an earlier moment, are options: --as-of, --retention. The tables that a query
+names are
+held in memory.
 """
 
 _EXAMPLES = """\
@@ -50,7 +53,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--processes", type=count_argument(1), metavar="N", help="read with N processes; default: one per core"
     )
-    add_output_options(parser, "what the end of the file's name says, as for table; table without a file")
+    add_output_options(parser, "by the extension of the file, as for table; table without a file")
     parser.set_defaults(format=None)
     parser.set_defaults(run=run, parser=parser)
 

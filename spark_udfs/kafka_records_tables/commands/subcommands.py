@@ -45,7 +45,7 @@ examples:
   kafka-records snapshot /var/lib/kafka/data --output kept
       keep what is in the logs before it is compacted away
   kafka-records delete-offsets --bootstrap broker-1:9092 --group billing --topic orders
-      what would be deleted; --execute deletes
+      show what would be deleted; --execute deletes it
   kafka-records fetch-metadata --bootstrap-controller controller-1:9093 --output metadata
       the metadata log of a running cluster, for tables to read
   kafka-records abort-transaction --bootstrap broker-1:9092 --topic orders:0
@@ -56,7 +56,7 @@ examples:
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """The options. Sources may be between them, and errors are reported as those of the subcommand."""
+    """The options. Sources may be between them; errors are reported as those of the subcommand."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     options.arguments = arguments

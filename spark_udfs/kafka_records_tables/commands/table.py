@@ -52,38 +52,37 @@ Print a table, or write it to a file, in about the time its bytes take to read. 
 _DETAILS = """\
 conditions of --where:
   COLUMN OPERATOR VALUE with = != < <= > >= or ~ (the text contains VALUE), COLUMN is null, COLUMN is not null. Quote
-  them for the shell: --where 'offset>=100'. All conditions hold for a row that is shown. A null holds in no comparison.
+  them for the shell: --where 'offset>=100'. A row is shown if all conditions are true. No comparison with null is true.
   A time is ISO 8601: 2026-01-31, 2026-01-31T12:00 (UTC), 2026-01-31T12:00+02:00.
 
 moments of --as-of:
-  a time as above, milliseconds since 1970 (12 digits or more), or a time before now: 90s, 30m, 2h, 7d, 1w. The answer
-  is that of the log up to the first record with a later timestamp; ends of transactions after it do not count. Where a
-  cleaner has been, what was overwritten since is gone: a note then says from which moment on an answer is complete.
+  a time as above, milliseconds since 1970 (12 digits or more), or a time before now: 90s, 30m, 2h, 7d, 1w. The log is
+  read up to the first record with a later timestamp; ends of transactions after it do not count. A cleaned log lacks
+  records that were replaced since: a note then says from which moment on an answer is complete.
 
 durations:
   90s, 30m, 24h, 7d, 2w, or as in ISO 8601 P7D or PT24H. --at takes a moment as above, now, or a time ahead: in 24h.
 
 order:
-  Rows are sorted by the columns that --describe names, or by --sort first. Without --sort, json, csv and parquet come
-  as they are read, in no particular order, where there are more than 512 MiB of rows; a note says so. --limit needs
-  memory for as many rows as it names.
+  Rows are sorted by the columns that --describe names, or by --sort first. Without --sort, more than 512 MiB of rows in
+  json, csv or parquet are written in no particular order; a note says so. --limit needs memory for as many rows as it
+  names.
 
 offsets for other programs, of current_offsets only (docs/rescue.md):
   --format reset-offsets     a line GROUP,TOPIC,PARTITION,OFFSET per row, which Kafka's own tool takes:
                              kafka-consumer-groups --reset-offsets --from-file FILE --all-groups --execute
   --format starting-offsets  JSON for the option startingOffsets of Spark's Kafka source, of one group. Partitions of
-                             its topics that it has committed nothing for, where the source knows them, begin at their
-                             start (-2)
+                             its topics without a commit, if the source knows them, begin at their start (-2)
 
 metrics, of lag, group_lag, progress, open_transactions, expirations and log_files (docs/metrics.md):
   --format openmetrics       gauges for Prometheus; --output FILE.prom is for the textfile collector of node_exporter
-  The series of the first rows are written, up to --max-series, and a line and a metric say what was left out: --sort
-  decides which rows are first, --group, --topic-filter and --where which there are.
+  At most --max-series series are written, those of the first rows; a line and a metric say what was left out. --sort
+  decides which rows come first; --group, --topic-filter and --where choose the rows.
 
-Standard error names each record that cannot be used and says what that does to the table, names every damaged place in
-the files, and counts what was left out. The exit status is 1 for damage, a time-out, a missing right, and for
-  - a record that cannot be decoded, or whose value has a version this build does not know: a table is not right without
-    the value, and the record before it is outdated
+Standard error names each record that cannot be used, with its effect on the table, and each damaged place in the files,
+and counts what was left out. The exit status is 1 for damage, a timeout, a missing right, and for
+  - a record that cannot be decoded, or whose value has a version this build does not know: without the value the table
+    is not right, and the record before it is outdated
   - a record of a transaction whose outcome is unknown, because its marker cannot be read or is in a file that was not
     given
 Records below a raised log start are left out. In a directory that a broker writes to, every partition is read as it was
@@ -102,11 +101,11 @@ examples:
   kafka-records table offset_commits /var/lib/kafka/data --where is_tombstone=true --sort=-log_timestamp --limit 20
       the latest deletions
   kafka-records table expirations /var/lib/kafka/data --within 24h --retention 14d
-      what expires by tomorrow where the brokers keep offsets for two weeks
+      what expires by tomorrow if the brokers keep offsets for two weeks
   kafka-records table timeline /var/lib/kafka/data --group billing
       what happened to one group
   kafka-records table disappearances /var/lib/kafka/data --where record=OffsetCommit --where 'log_timestamp>=2026-01-31'
-      which offsets are gone since, and why; --describe disappearances has the causes
+      which offsets were deleted since then, and why; --describe disappearances has the causes
   kafka-records table regressions /var/lib/kafka/data --topic-filter 'orders*' --where 'kind!=topic_recreated'
       which groups were moved backwards, and by what
   kafka-records table lag --bootstrap broker-1:9092 --group billing --sort=-lag
@@ -118,15 +117,15 @@ examples:
   kafka-records table lag --bootstrap broker-1:9092 --source requests --group billing
       the same on a cluster that hides __consumer_offsets
   kafka-records table progress /var/lib/kafka/data --where state!=ok --where state!=idle
-      which groups do not get on, and since when; --where 'state is null' has those of which it is unknown
+      which groups make no progress, and since when; --where 'state is null' shows those for which it is unknown
   kafka-records table log_files /var/lib/kafka/data --where topic=__consumer_offsets --sort=-records_to_load
       what coordinators have to load, and what keeps it from being cleaned
   kafka-records table history /var/lib/kafka/data --group billing --where topic=orders --where partition=3
-      from when to when each of its offsets held
+      when each of its offsets was valid
   kafka-records table activity /var/lib/kafka/data --window 1d --sort=-key_bytes --limit 20
       which groups write most, by day
   kafka-records table checks /var/lib/kafka/data --partitions __consumer_offsets=50 --loads-in 3.9
-      what is wrong, and what brokers of an older release would make of these logs
+      problems, and whether brokers of an older release could load these logs
   kafka-records table current_offsets /var/lib/kafka/data --output offsets.parquet
       a file with types
   kafka-records table current_offsets /var/lib/kafka/data --as-of 2h --format reset-offsets --output offsets.csv
@@ -134,7 +133,7 @@ examples:
   kafka-records table lag --bootstrap broker-1:9092 --sort=-lag --output /var/lib/node_exporter/lag.prom --overwrite
       metrics, from a timer, for Prometheus
   kafka-records table lag --bootstrap broker-1:9092 --state /var/lib/kafka-records/lag --sort=-lag --limit 20
-      every minute: what was read is kept, and the next run reads what is new
+      every minute: records are kept, and the next run reads only new ones
   kafka-records table groups /var/lib/kafka/data --engine spark --master 'local[2]' --conf spark.driver.memory=4g
       by Spark
 """
@@ -148,13 +147,13 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         epilog=f"tables:\n{_list()}\n{_DETAILS}\n{OUTPUT_HELP}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
     )
-    parser.add_argument("name", type=_table, metavar="NAME", help="name of the table, see below")
+    parser.add_argument("name", type=_table, metavar="NAME", help="name of the table (listed below)")
     add_sources(parser)
     add_source_kind(parser)
     _add_questions(parser)
     add_output_options(
         parser,
-        "what the end of the file's name says: .json, .jsonl, .csv, .parquet, .arrow, .prom or .txt; else table",
+        "by the extension of the file: .json, .jsonl, .csv, .parquet, .arrow, .prom or .txt; otherwise table",
         (*OFFSET_FORMATS, METRICS_FORMAT),
     )
     parser.set_defaults(format=None)
@@ -188,14 +187,14 @@ def add_parser(commands: Any) -> None:
 
 def _add_questions(parser: argparse.ArgumentParser) -> None:
     add_topic(parser, "; default: the topic of the table, and every topic for log_ends, log_files, lag and progress")
-    add_groups(parser, "only what is about this group (for transactions: this transactional id)")
+    add_groups(parser, "only rows about this group (for transactions: this transactional id)")
     parser.add_argument("--columns", type=_names, metavar="A,B", help="print only these columns, in this order")
     parser.add_argument(
         "--where",
         action="append",
         default=[],
         metavar="CONDITION",
-        help="print only rows that match this condition, see below; may be repeated",
+        help="print only rows that match this condition (syntax below); may be repeated",
     )
     parser.add_argument(
         "--sort",
@@ -207,7 +206,7 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=count_argument(0), metavar="N", help="print at most N rows, the first in the sort order"
     )
-    add_as_of(parser, "the table as it was at this moment, see below")
+    add_as_of(parser, "the table as it was at this moment (syntax below)")
     add_own_options(parser)
     add_assume(parser)
 

@@ -233,7 +233,7 @@ class TableRun:
                 records.has_newer |= finding.reason == UnsupportedVersion.__name__
         if self.task.query.topics and not matching:
             patterns = ", ".join(map(repr, self.task.query.topics))
-            say(f"note: there is no such row about a topic that matches {patterns}")
+            say(f"note: no such row is about a topic that matches {patterns}")
         self._say_who_was_meant({finding.what for finding in findings if finding.reason == ABSENT_GROUP})
         rows = plural(matching, "row")
         if self._rows < matching:
@@ -284,7 +284,7 @@ class TableRun:
         shares = self._share_groups(absent)
         for group in absent:
             if group in shares:
-                say(f"note: {group!r} is a share group, without committed offsets: ask share_partitions about it")
+                say(f"note: {group!r} is a share group and has no committed offsets: see the table share_partitions")
             else:
                 say(f"note: {absence_of(group)}{did_you_mean(group, known)}")
 

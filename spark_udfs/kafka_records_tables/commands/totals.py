@@ -92,7 +92,7 @@ class FileTotals:
         """Report the notes, what was left out and how much damage there was, if any."""
         self.say_notes()
         if self.control_records:
-            say(f"{plural(self.control_records, 'control record')} left out: no end of a transaction")
+            say(f"{plural(self.control_records, 'control record')} left out: they do not end a transaction")
         if self.forbidden:
             say(f"{plural(self.forbidden, 'log partition')} not read: permission denied; nothing is wrong with the log")
         if self.missing_rights:
@@ -113,12 +113,11 @@ class FileTotals:
 
 
 _NEWER: Final = (
-    "a newer Kafka may have written these: a package that kafka-records-codegen makes of its specs reads them, "
-    "--package NAME"
+    "a newer Kafka may have written these: to read them, generate a package from its specs with "
+    "kafka-records-codegen, and name it with --package"
 )
 _NEWER_THAN_GIVEN: Final = (
-    "these may be newer than the specs that {package} was made of too: a package of the specs of a newer Kafka reads "
-    "them"
+    "these may be newer than the specs of {package} too: to read them, generate a package from newer specs"
 )
 
 
@@ -166,7 +165,10 @@ class RecordTotals:
         counts = self.counts
         for reason, count in self._told.items():
             if count > MOST:
-                say(f"{plural(count - MOST, 'more record')} with an error of the kind {reason}: their lines have it")
+                say(
+                    f"{plural(count - MOST, 'more record')} with an error of the kind {reason}: see the field error of "
+                    "their lines"
+                )
         if counts.below_log_start:
             say(f"{plural(counts.below_log_start, 'record')} below the raised log start left out")
         if self.undecided:
@@ -180,7 +182,7 @@ class RecordTotals:
         if counts.with_bytes_left:
             left = plural(counts.bytes_left, "byte")
             holders = plural(counts.with_bytes_left, "record")
-            say(f"left alone behind a key or value, as Kafka does: {left} in {holders}")
+            say(f"ignored after a key or value, as in Kafka: {left} in {holders}")
         if counts.leniencies:
             say(f"accepted as Kafka accepts it: {_listed(counts.leniencies)}")
 

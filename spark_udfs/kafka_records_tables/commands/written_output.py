@@ -97,13 +97,13 @@ def is_same_file(path: Path, other: Path) -> bool:
 
 
 def _log_files(source: str) -> Iterator[Path]:
-    """The sources that are on this machine, or the segment files in them and in their folders: partitions are no
+    """The sources that are on this machine, or the segment files in them and in their subfolders: partitions are no
     deeper."""
     from kafka_records_engine.log.files.paths import INSIDE, is_url, on_this_machine, places_of
     from kafka_records_engine.log.files.source_error import LogSourceError
 
     there = on_this_machine(source).partition(INSIDE)[0]
-    with suppress(LogSourceError):  # whoever reads it tells
+    with suppress(LogSourceError):  # reading it reports the error
         for place in [] if is_url(there) else places_of(there):
             yield Path(place.path)
             for pattern in ("*.log", "*/*.log"):

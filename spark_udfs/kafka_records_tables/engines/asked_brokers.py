@@ -1,4 +1,4 @@
-"""The moments at which brokers were asked for what an answer compares, in words and as a finding."""
+"""The moments at which brokers were asked for the parts of an answer, as text and as a finding."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _WORDS: Final = {
     "answers": "coordinators asked at {}",
     "log_ends": "log ends asked for at {}",
 }
-"""By the names in `Counts.moments`, in the order in which an engine asks."""
+"""Texts by the names in `Counts.moments`, in the order in which an engine asks."""
 
 
 def moments_asked(counts: Counts, source: str) -> Iterator[Finding]:
     """A note that says when brokers (`source`) were asked for log starts, records and log ends; None if an answer does
-    not compare them, or is about stored logs."""
+    not compare these, or is about stored logs."""
     if not {"log_starts", "log_ends"} <= counts.moments.keys():
         return
     told = [words.format(_span(*counts.moments[name])) for name, words in _WORDS.items() if name in counts.moments]

@@ -25,12 +25,12 @@ class AskedCoordinators:
     asked once."""
 
     topic: str
-    """The name of the source, in messages that name a log partition otherwise."""
+    """The name of the source, for messages that otherwise name a log partition."""
     answers: CoordinatorAnswers
     partition: int = -1
     size: int = 0
     in_memory: bool = True
-    """True, because this process asks it."""
+    """True, because this process asks the coordinators."""
 
     def is_about(self, table: Table) -> bool:
         """Whether a table is about coordinators, rather than about logs or the metadata of the cluster."""
@@ -63,8 +63,7 @@ def asked_coordinators(source: object) -> AskedCoordinators | None:
 
 
 def check_coordinators(request: TableRequest, source: object) -> None:
-    """Raise LogSourceError for a table, or an option of one, that coordinators cannot answer, if the source asks
-    them."""
+    """Raise LogSourceError if the source asks coordinators and these cannot answer a table, or an option of it."""
     if not has(source, AnswersForCoordinators):
         return
     name, table, question = getattr(source, "name", ""), request.table, request.question

@@ -1,4 +1,4 @@
-"""Notes about a requested moment that is outside of the time that a log covers."""
+"""Notes about a requested moment that is outside the time that a log covers."""
 
 from __future__ import annotations
 

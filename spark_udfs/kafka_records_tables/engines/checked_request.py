@@ -1,4 +1,4 @@
-"""Turns the arguments of a caller into a request. Every argument is checked, every mistake is named."""
+"""Turns the arguments of a caller into a request. Every argument is checked, and messages name each mistake."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def question_of(
 
 
 def question_to(table: Table, values: Mapping[str, Any], **asked: Any) -> Question:
-    """A request to a table of this package, from `values` of all its options (`table_options.option_values`); `asked`
-    are fields of the request, which `check_question` checks before it is answered."""
+    """A request to a table of this package, from `values` of all its options (`table_options.option_values`). `asked`
+    are fields of the request; `check_question` checks them before it is answered."""
     return Question((table.module,), (tuple(values.items()),), **asked)
 
 
@@ -78,7 +78,7 @@ def check_question(question: Question) -> None:
 
 
 def requests_of(question: Question) -> list[TableRequest]:
-    """The request to each table alone."""
+    """A request for each table."""
     return [TableRequest(each) for each in question.each()]
 
 
@@ -88,8 +88,8 @@ def request_of(table: str | Table, **asked: Any) -> TableRequest:
 
 
 def options_of_each(tables: Sequence[Table], given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For each table those of the options that it has. Raises UnknownOption for an option that no table has, and
-    ValueError if a table is named twice or no table is named."""
+    """The options that each table has, by table. Raises UnknownOption for an option that no table has, and ValueError
+    if a table is named twice or no table is named."""
     names = [table.name for table in tables]
     if not names:
         raise ValueError(f"no table is requested; there are {', '.join(TABLES)}")
@@ -129,7 +129,8 @@ def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:
 
 
 def _checked_module(table: Table) -> str:
-    """The module of the declaration. Other processes import it from there, so it has to be `TABLE` of that module."""
+    """The module of the declaration. Other processes import the table from there, so it must be `TABLE` of that
+    module."""
     try:
         found = getattr(import_module(table.module), "TABLE", None)
     except ImportError:

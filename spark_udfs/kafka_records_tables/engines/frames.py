@@ -26,7 +26,7 @@ def read_frame(pipe: IO[bytes]) -> bytes | None:
 
 
 def portable(error: Exception) -> Exception:
-    """The error itself, or a RuntimeError with its name and text if it cannot be pickled and read again."""
+    """The error itself, or a RuntimeError with its name and text if the error cannot be pickled and unpickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

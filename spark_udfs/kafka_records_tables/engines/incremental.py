@@ -1,8 +1,9 @@
-"""A table over a log that arrives piece by piece: what each piece changes in its rows.
+"""A table over a log that arrives piece by piece: how each piece changes the rows.
 
-The rule of a table is only in its function. It is called twice, with the rows that were kept and with these and the new
-ones, and the difference is what changed. Only groups that a piece is about are computed. If a row depends on too much
-around its record, the module of the table keeps its own state instead of raw rows (`TableReader.form_of_kept`).
+Only the function of a table has its rules. It is called twice, with the rows that were kept and with these plus the new
+ones, and the difference is what changed. Only groups that a piece is about are computed. If a row depends on too many
+records around its own, the module of the table keeps a state of its own instead of raw rows
+(`TableReader.form_of_kept`).
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ UPSERT: Final = "upsert"
 DELETE: Final = "delete"
 """The row no longer exists; it has its last values."""
 AS_OF_OFFSET: Final = "as_of_offset"
-"""The column with the offset after the last record of the log partition that the table had seen."""
+"""The column with the offset after the last record of the log partition that the table has seen."""
 
 _KEPT: Final = "kept"
 
 
 class OutOfOrder(KafkaRecordsError, ValueError):
-    """Raw rows of a log partition below an `offset` up to which it has already been read."""
+    """Raw rows of a log partition that are below `offset`, up to which it has already been read."""
 
     def __init__(self, topic: str, partition: int, offset: int, read_to: int) -> None:
         super().__init__(topic, partition, offset, read_to)
@@ -96,7 +97,7 @@ _BY_PERMISSION: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """How far a log partition was read, and the raw rows that are kept from there; or one row with the state that the
+    """How far a log partition was read, and the raw rows that are kept from before; or one row with the state that the
     module of the table keeps (`TableReader.form_of_kept`)."""
 
     read_to: int
@@ -128,8 +129,8 @@ class IncrementalTable:
     kind: type[Findings] = Findings
     """The collector of findings about new records."""
     is_lenient: bool = False
-    """Whether rows below the offset that was read are left out, and the query continues if records are lost. Otherwise
-    both are errors."""
+    """Whether to leave out rows below the offset up to which the log was read, and to continue if records are lost.
+    Otherwise both are errors."""
     delete_retention_ms: int = value_of(DELETE_RETENTION, USUAL_DELETE_RETENTION)
     """`delete.retention.ms` of the topic."""
 
@@ -166,7 +167,7 @@ class IncrementalTable:
         return replace(now, since_ms=came.now_ms, written_ms=written_ms), told
 
     def _may_be_lost(self, partition: int, before: LogState, missing: int) -> None:
-        """Raise RecordsLost, unless nothing depends on lost records, or the caller goes on without them."""
+        """Raise RecordsLost, unless nothing depends on lost records or the caller continues without them."""
         table = self.request.table
         is_complete = table.helper == "facts" and not before.rows.num_rows
         # The state of such a table in memory cannot be rebuilt after records are lost.
@@ -178,7 +179,7 @@ class IncrementalTable:
     def _gone_on(
         self, partition: int, state: LogState | None, new: pa.RecordBatch, read_to: int, hole: int | None = None
     ) -> tuple[LogState, pa.RecordBatch]:
-        """The same for rows in the order of the log. No marker in them ends what is at the `hole` or before."""
+        """The same for rows in log order. A marker in them ends nothing at the `hole` or before it."""
         table = self.request.table
         if table.reader.form_of_kept is not None:
             return self._kept_by_table(partition, state, new, read_to)
@@ -232,7 +233,7 @@ class IncrementalTable:
         return new.slice(late)
 
     def _touched(self, rows: pa.RecordBatch, old: int, context: Context) -> FLAGS:
-        """The rows about groups for which something came, or which wait for a marker."""
+        """The rows about groups that have new records, or that wait for a marker."""
         begins = np.arange(rows.num_rows) >= old
         if "transaction" in rows.schema.names:
             ended = pc.is_in(rows.column("transaction"), pa.array([NONE, ABORTED]))

@@ -1,4 +1,4 @@
-"""Whether the launcher of Spark would find a Java on which Spark can start."""
+"""Finds out whether Spark's launcher would find a Java on which Spark can start."""
 
 from __future__ import annotations
 

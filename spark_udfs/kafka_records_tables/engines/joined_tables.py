@@ -34,9 +34,9 @@ ReadInput = Callable[["TableRequest", Sequence["LogPartition"], "OnProgress | No
 
 
 def input_requests(request: TableRequest) -> dict[str, TableRequest]:
-    """The request of a view to each of its inputs, by their names: the groups, if only rows about them matter, and
-    those options of the view that the input has too. Each input has a topic of its own. About an earlier moment logs
-    have only records."""
+    """The request of a view to each of its inputs, by their names: with the groups, if only rows about them matter, and
+    with the options of the view that the input has too. Each input has a topic of its own. An earlier moment can only
+    be requested of records, not of other facts about logs."""
     view, question = request.table, request.question
     found = {}
     not_asked = view.not_asked(question.options)
@@ -68,7 +68,7 @@ class LogsThere:
     """What to read for a table, or for each of the tables at the bottom of a view."""
 
     logs: dict[str, Sequence[LogPartition]] = field(default_factory=dict)
-    """By the names of the tables; empty for a table whose topic is missing and that the view can do without."""
+    """By table name; empty for a table whose topic is missing and which the view can do without."""
     lacking: list[Finding] = field(default_factory=list)
     """Why some tables have nothing to read: a right is missing, or no coordinator has created the topic yet."""
 
@@ -103,7 +103,7 @@ def logs_there(request: TableRequest, logs_of: Callable[[Table], Sequence[LogPar
 
 
 def _tell_details(logs: Mapping[str, Sequence[LogPartition]]) -> bool:
-    """Whether the source of some logs has more details about them than their records."""
+    """Whether the source of some logs knows more about them than their records."""
     sources = [log.source for of_table in logs.values() for log in of_table if isinstance(log, AllLogs)]
     return any(has(source, TellsLogDetails) for source in sources)
 
@@ -117,8 +117,8 @@ def read_view(
     *,
     source: Source | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a view. `read` reads its inputs one after another, and they are held in memory. Findings of views go
-    to `found`. `source` is asked for missing rights."""
+    """The rows of a view. `read` reads its inputs one after another; they are held in memory. Findings of views go to
+    `found`. `source` is asked for missing rights."""
     sizes = {name: sum(log.size for log in of_input) for name, of_input in logs.items()}
     before = 0
 
@@ -178,7 +178,7 @@ def _rights_or_damage(source: Source, found: Findings, topics: Collection[str]) 
 
 
 def _retentions_or_damage(source: TellsRetentions, found: Findings, topics: Collection[str]) -> Mapping[str, int]:
-    """How long topics are retained, if brokers still answer."""
+    """The retention of topics, if brokers still answer."""
     try:
         return source.retentions(topics)
     except LogSourceError as error:

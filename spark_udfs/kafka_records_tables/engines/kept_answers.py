@@ -1,8 +1,8 @@
-"""Answers of tables that are stored next to the records of a state directory, and reused while nothing changes.
+"""Answers of tables, stored next to the records of a state directory and reused as long as nothing changes.
 
 An answer is stored under a digest of everything that it depends on: the version of this package, the request, what is
-known of topics, the stored rows of each log partition, where logs start and end. If any of these has changed, it is not
-found.
+known of topics, the stored rows of each log partition, where logs start and end. If any of these has changed, the
+answer is not found.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 _FORM: Final = 1
 _MOST_ANSWERS: Final = 16
-"""The newest N are kept: each question has one."""
+"""Answers that are kept, the newest ones: each request has one."""
 _SUFFIXES: Final = (".answer", ".run")
-"""Of answers, and of what a command printed (`commands.repeated_run`)."""
+"""The suffixes of answers, and of what a command printed (`commands.repeated_run`)."""
 _USUAL_PACKAGE: Final = "kafka_records"
 _HEAD: Final = Struct("<QII")
-"""Bytes of what is said about an answer, which follows as JSON, and the CRC-32 of all behind. Rows come last, as a file
-of Arrow, on a multiple of _ALIGNED."""
+"""The length in bytes of the JSON that follows, the CRC-32 of the JSON and the rows, and 0. The rows come last, as an
+Arrow file that starts at a multiple of _ALIGNED."""
 _ALIGNED: Final = 64
 _NOT_COMPARED: Final = ("high_watermark_timestamp", "high_watermark_timestamp_ms")
 """Columns of `log_ends` that say when brokers were asked."""
@@ -62,13 +62,13 @@ class KeptAnswer:
 
 
 def wants_history(requests: Iterable[TableRequest]) -> bool:
-    """Whether all records of logs must be kept for some requests, not only the last one of each key."""
+    """Whether some of the requests need all records of logs, not only the last one of each key."""
     read = [each.table for request in requests for each in at_the_bottom(request)]
     return any(table.records and not is_of_last_records(table) for table in read)
 
 
 def _follows_clock(request: TableRequest) -> bool:
-    """Whether a table changes as time goes by, or an input that it asks."""
+    """Whether a table, or one of the inputs read for it, changes as time passes."""
     table = request.table
     return table.follows_clock or any(map(_follows_clock, input_requests(request).values() if table.inputs else ()))
 
@@ -83,7 +83,7 @@ class KeptAnswers:
         self._folder = self._keeper.answers
 
     def begin(self) -> None:
-        """Note that an answer is being made from now on."""
+        """Note that an answer is being made: from now on, requests to the source belong to it."""
         self._keeper.asked_meanwhile()
 
     def key(
@@ -154,7 +154,7 @@ class KeptAnswers:
         return KeptAnswer(rows, tuple(findings), tuple(joined), counts)
 
     def keep(self, key: str, table: Table, answer: KeptAnswer) -> KeptAnswer:
-        """Store an answer with its rows sorted, and return it in this form. An answer that was made from more than the
+        """Store an answer with its rows sorted, and return it in this form. An answer that depends on more than the
         rows of logs is not stored."""
         asked = self._keeper.asked_meanwhile()
         rows = sorted_rows(answer.rows, table.sort)
@@ -206,7 +206,8 @@ def _used(path: str) -> int:
 
 
 def _in_order(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Rows of ends of logs as they compare: by topic and partition, whichever broker answered first."""
+    """Log ends in a form that can be compared: sorted by topic and partition, regardless of which broker answered
+    first."""
     if not batches:
         return []
     rows = pa.Table.from_batches(batches)

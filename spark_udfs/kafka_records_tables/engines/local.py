@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import OnProgress
 
 SMALL: Final = 64 * 1024 * 1024
-"""A source of at most N bytes is read in this process, unless the caller asks for more processes."""
+"""The largest source, in bytes, that this process reads, unless the caller asks for more processes."""
 
 
 def _directory() -> str:
@@ -48,10 +48,10 @@ def _directory() -> str:
 
 
 _IMPORTED_IN: Final = _directory()
-"""Entries of the module path may be relative to a directory that the caller leaves later."""
+"""The module path as it was at the start: its entries may be relative to a directory that the caller leaves later."""
 
 _QUEUED: Final = 16
-"""At most N messages of workers wait. A caller who takes rows slowly slows the workers down."""
+"""The most messages of workers that may wait. A caller that takes rows slowly slows the workers down."""
 
 
 class WorkerEnded(KafkaRecordsError, RuntimeError):
@@ -141,7 +141,8 @@ def _here(
 
 
 class _Workers:
-    """Some processes, each of which takes one log partition after another. A thread for each reads what it sends."""
+    """Worker processes, each of which reads one log partition after another. A thread for each process receives its
+    output."""
 
     def __init__(self, tasks: Sequence[LogTask], reports: RunReports, watched: SharedProgress, count: int) -> None:
         self._tasks = tasks
@@ -154,7 +155,7 @@ class _Workers:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def rows(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of all partitions, as they come, with the numbers of their requests."""
+        """The rows of all partitions, as they arrive, with the numbers of their requests."""
         threads = []
         try:
             for _ in range(self._count):

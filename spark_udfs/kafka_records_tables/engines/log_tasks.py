@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogTask:
-    """The work on one log partition; picklable."""
+    """The work on one log partition. Picklable."""
 
     log: LogPartition
     requests: tuple[tuple[int, TableRequest], ...]
@@ -26,21 +26,21 @@ class LogTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What was found in one log partition, without the rows; picklable."""
+    """What was found in one log partition, without the rows. Picklable."""
 
     topic: str
     partition: int
     reading: Sequence[Finding]
     """The findings of reading, without those of tables."""
     counts: Counts
-    """What was read, once. The numbers of records and markers are those of the table that read furthest."""
+    """What was read, counted once. The numbers of records and markers are those of the table that read furthest."""
     of_tables: Sequence[tuple[int, Sequence[Finding], Counts]]
-    """By the number of the request, the report that the table would have if it were read alone."""
+    """The report that each table would have if it were read alone, by the number of the request."""
 
 
 @dataclass(slots=True)
 class RunReport:
-    """Findings and counts of a run, without its rows; complete after the last row."""
+    """Findings and counts of a run, without rows; complete after the last row."""
 
     findings: list[Finding] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
@@ -67,7 +67,7 @@ class RunReports:
 
     def of(self, numbers: Collection[int]) -> RunReport:
         """The findings of the tables of these requests. What several of them found in the same log partition, or read
-        from it, counts once."""
+        from it, is included once."""
         return _once_per_log(
             [(found, counts) for each in reports for number, found, counts in each.of_tables if number in numbers]
             for reports in self._logs.values()
@@ -75,7 +75,8 @@ class RunReports:
 
     @property
     def reading(self) -> RunReport:
-        """The findings of reading, and what was read, once: tables that need different readings have one each."""
+        """The findings of reading, and what was read, each included once: tables that need different readings have one
+        reading each."""
         return _once_per_log([(each.reading, each.counts) for each in reports] for reports in self._logs.values())
 
 

@@ -49,8 +49,8 @@ def logs_to_read(
 
 
 def logs_of_table(table: Table, source: Source) -> Sequence[LogPartition]:
-    """The log partitions of the topic of a table. Brokers have no metadata log to read, but they answer with its
-    content. Raises LogSourceError."""
+    """The log partitions of the topic of a table. Brokers let clients read no metadata log, but report its content.
+    Raises LogSourceError."""
     if table.topic == METADATA and has(source, TellsCluster):
         return [source.cluster_answers(table.records)]
     asked = asked_coordinators(source)
@@ -75,7 +75,7 @@ def asked_of_logs(
     report: Callable[[Finding], object] | None = None,
 ) -> tuple[TableRequest, Sequence[LogPartition]]:
     """The request, with what the source `given` knows of topics if the table uses that, and the log partitions to read.
-    `report` gets a finding if brokers no longer answer about topics. Raises as `logs_to_read` does."""
+    `report` gets a finding if brokers no longer answer requests about topics. Raises the errors of `logs_to_read`."""
     table, topic = request.table, request.question.topic
     source = source_of(given, topic or table.topic) if table.topic else given
     check_coordinators(request, source)
@@ -100,7 +100,7 @@ def with_topics(request: TableRequest, known: KnownTopics) -> TableRequest:
 
 
 def uses_topics(request: TableRequest) -> bool:
-    """Whether a table that is read for it uses what a source knows of topics."""
+    """Whether a table that is read for the request uses what a source knows of topics."""
     return any(each.reader.uses_topics for each in tables_read(request.table))
 
 
@@ -131,15 +131,15 @@ class AllLogs:
     starts: LogStarts | None = None
     """Where they started before records were read."""
     is_input: bool = False
-    """Whether only a view needs it, which knows itself which topics it needs."""
+    """Whether only a view needs it: views know which topics they need."""
     partition: int = -1
     size: int = 0
     in_memory: bool = True
-    """True, because it makes only a few requests, so that a second process would not help."""
+    """True, because it makes only a few requests, for which a second process would not help."""
 
     @property
     def topic(self) -> str:
-        """Its name in messages that name a log partition otherwise."""
+        """The name of the source, for messages that otherwise name a log partition."""
         return self.source.name
 
     def batches(

@@ -79,7 +79,7 @@ def _of_struct(
 
 
 def _kind(field: FieldSchema) -> tuple[bool, str]:
-    """What decides about the Arrow type, but for what is inside of a struct; its name does not count."""
+    """The parts of a field that decide its Arrow type, except for the fields of a struct; its name does not count."""
     return field.is_array, "struct" if field.is_struct else field.base
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints of Spark queries that a view compares with: they are read before the ends of logs."""
+"""Checkpoints of Spark queries that a view uses: they are read before the ends of logs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Raw rows with the outcomes of transactions, of a log that is read once.
 
-A source returns rows of transactions as `pending`. A DataFrame of raw rows has to say `committed` or `aborted`, so
-these rows wait here for their marker and follow it; all others are returned at once.
+A source returns rows of transactions as `pending`. A DataFrame of raw rows must say `committed` or `aborted`, so these
+rows are held back until their marker comes and are returned after it; all others are returned at once.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _AT: Final = RAW_SCHEMA.get_field_index("transaction")
 
 
 class RawFindings(Findings):
-    """Findings about raw rows of a `topic`, for which there is no list of findings: a problem that another try may
-    avoid ends the reading, and everything that is left out is a line in the log of the task."""
+    """Findings about raw rows of a `topic`, which have no list of findings: a problem that a retry may avoid ends the
+    reading, and everything that is left out is a line in the log of the task."""
 
     def __init__(self, topic: str, is_failfast: bool, fails_on_data_loss: bool) -> None:
         super().__init__()
@@ -46,8 +46,7 @@ class RawFindings(Findings):
         self._fails_on_data_loss = fails_on_data_loss
 
     def add(self, finding: Finding) -> None:
-        """Report a finding. Raises DataLost, DamageFound, and LogSourceError for a problem that another try may
-        avoid."""
+        """Report a finding. Raises DataLost, DamageFound, and LogSourceError for a problem that a retry may avoid."""
         if finding.reason in (UNREACHABLE_LOG, MISSING_RIGHT):
             raise LogSourceError(finding.file or self._topic, f"{finding.what} ({finding.consequence})")
         if finding.reason == DELETED_MEANWHILE and self._fails_on_data_loss:

@@ -1,12 +1,12 @@
-"""Which offsets of a log partition a piece of it has: a cleaner has removed those that are missing between them.
+"""Which offsets of a log partition are in a piece of it: a cleaner has removed those that are missing in between.
 
-This does not hold if a source does not report transactions, as Spark's own Kafka source: it leaves out control records,
-and aborted records under `read_committed`, so its gaps show nothing about a cleaner.
+This does not hold for a source that does not report transactions, such as Spark's own Kafka source: it leaves out
+control records, and aborted records under `read_committed`, so its gaps show nothing about a cleaner.
 
-A cleaner removes a tombstone `delete.retention.ms` after it has removed what the tombstone deleted, and a marker in the
-same way after the records of its transaction (`LogCleaner`, `CleanedTransactionMetadata`). A reader that has read a
-value, or a record of an open transaction, and returns later than that does not find what happened to it. A reader that
-returns earlier loses nothing.
+A cleaner removes a tombstone `delete.retention.ms` after it has removed what the tombstone deleted, and in the same way
+a marker after the records of its transaction (`LogCleaner`, `CleanedTransactionMetadata`). A reader that has read a
+value, or a record of an open transaction, and comes back later than that no longer finds what happened to it. A reader
+that comes back earlier loses nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 SEEN: Final = pa.schema([("first", pa.int64()), ("last", pa.int64()), ("written_ms", pa.int64())])
-"""Offsets `first` to `last`, none of which is known to be missing, and when the last record was written; UNTOLD_MS if
-unknown."""
+"""Offsets `first` to `last`, none of which is known to be missing, and when the last record was written (UNTOLD_MS if
+unknown)."""
 
 UNTOLD_MS: Final = -1
 

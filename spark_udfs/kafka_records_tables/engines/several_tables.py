@@ -1,4 +1,4 @@
-"""Several tables over one source: everything that they share is read once."""
+"""Several tables over one source: what they share is read once."""
 
 from __future__ import annotations
 
@@ -42,11 +42,12 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables import Table
 
 RunTasks = Callable[[Sequence[LogTask], RunReports, "OnProgress | None"], Iterator[tuple[int, pa.RecordBatch]]]
-"""Returns the rows of some tasks, with the numbers of their requests: the work of an engine."""
+"""Returns the rows of some tasks, with the numbers of their requests. An engine does this."""
 
 
 class SeveralTables:
-    """What to read for some tables: the table itself, or the inputs of a view, each once however many tables need it.
+    """What to read for some tables: a table itself, or the inputs of a view, each once regardless of how many tables
+    need it.
 
     `topic` is the topic of files or rows that do not name one. Raises LogSourceError if there is nothing to read for
     any of them, and TypeError and ValueError for an invalid source.
@@ -80,8 +81,8 @@ class SeveralTables:
 
     @property
     def reading(self) -> RunReport:
-        """The findings of reading, and what was read, once. Looking up the ends of logs is counted if nothing else was
-        read."""
+        """The findings of reading, and what was read, each included once. Looking up the ends of logs is counted only
+        if nothing else was read."""
         whole, ends = self._reports.reading, self._ends.reading
         for kept in self._kept.values():
             whole.add([found for found in kept.findings if found not in whole.findings], Counts())
@@ -113,7 +114,7 @@ class SeveralTables:
                 self._rows[number].append(batch)
 
     def _find_kept(self, answers: KeptAnswers) -> None:
-        """Look for the answers that are kept of tables, and what has to be read for the others."""
+        """Look for stored answers of tables, and find what has to be read for the others."""
         needed: set[int] = set()
         for name, (request, there) in self._answers.items():
             bottom = {each.table.name: each for each in at_the_bottom(request) if each.table.name in there.logs}
@@ -167,7 +168,7 @@ class SeveralTables:
     def _keep(
         self, name: str, rows: list[pa.RecordBatch], numbers: list[int], joined: Findings
     ) -> list[pa.RecordBatch]:
-        """Keep an answer for the next run."""
+        """Store an answer for the next run."""
         assert self._answers_kept is not None
         table = self._answers[name][0].table
         found = self._reports.of(numbers)
@@ -177,7 +178,7 @@ class SeveralTables:
         return kept
 
     def _kept_answer(self, name: str, report: RunReport) -> tuple[list[pa.RecordBatch], RunReport]:
-        """An answer that was kept, with the moments of now."""
+        """A stored answer, with the present moments."""
         (request, there), kept = self._answers[name], self._kept[name]
         report.add(kept.findings, kept.counts)
         for each in at_the_bottom(request):
@@ -221,7 +222,7 @@ class SeveralTables:
                     self._read.append((_alone(each), there.logs[each.table.name]))
 
     def _number(self, request: TableRequest) -> int:
-        """The number of a request among those that are read, or of the next one."""
+        """The number of this request among those that are read; a new number if it is not yet among them."""
         asked = _alone(request)
         return next((number for number, (each, _) in enumerate(self._read) if each == asked), len(self._read))
 
@@ -261,7 +262,8 @@ class SeveralTables:
 
     @cached_property
     def _known(self) -> KnownTopics:
-        """A time limit that is over takes the names of topics from the answer, and with them what they decide."""
+        """Once the time limit is over, the names of topics are missing from the answer, and so is everything that
+        depends on them."""
         known = topics_known_to(self._source, self._about_topics.append)
         self._lacking.update(dict.fromkeys(self._about_topics))
         return known
@@ -274,7 +276,7 @@ def _looked_up(ends: Counts, read: Counts) -> Counts:
 
 
 def _alone(request: TableRequest) -> TableRequest:
-    """The request without what only other inputs of its view use, so that equal ones can be found."""
+    """The request without what only other inputs of its view use, so that equal requests are found."""
     # By now the source knows the topic that the files do not name.
     question = replace(request.question, topic=None)
     return TableRequest(question, request.topics if request.table.reader.uses_topics else KnownTopics())

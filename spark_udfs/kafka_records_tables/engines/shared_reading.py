@@ -1,4 +1,4 @@
-"""One log partition, read once for several tables. Each table sees the same as in a reading of its own."""
+"""One log partition, read once for several tables. Each table gets the same input as if it were read alone."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ class SharedReading:
 
 
 class _Reader:
-    """One table: it has the facts about the log of the reading `told`, and findings and counts of its own."""
+    """One table, with the facts about the log from the shared reading `told`, and with findings and counts of its
+    own."""
 
     def __init__(self, number: int, request: TableRequest, told: Context, shared: dict[Any, Any]) -> None:
         self.number = number
@@ -76,22 +77,22 @@ class _Reader:
         self.context = replace(request.context(told.topic, told.partition, log=told.log), shared=shared)
         self._reading = TableReading(request.table, self.context)
         self.own = Counts()
-        """What the table has counted itself."""
+        """The counts that the table made itself."""
         self._told = told
         self._findings = RepeatedFindings(told.findings, self.context.findings)
 
     @property
     def is_over(self) -> bool:
-        """Whether all rows of the table have come."""
+        """Whether the table has returned all of its rows."""
         return self._reading.is_over
 
     def finished_early(self) -> Iterator[tuple[int, Any]]:
-        """The rows of a table that wants no raw rows at all."""
+        """The rows of a table that needs no raw rows."""
         return self.take(None) if self._reading.wants_no_more else iter(())
 
     def take(self, batch: Any) -> Iterator[tuple[int, Any]]:
-        """Hand over raw rows, None at the end of the log; the rows of the table, each batch with the number of the
-        request."""
+        """Pass raw rows to the table, or None at the end of the log. Returns its rows, each batch with the number of
+        the request."""
         for rows in self._reading.take(self.own_columns(batch)):
             yield self.number, rows
         if self._reading.is_over:
@@ -99,18 +100,19 @@ class _Reader:
             self.context.counts.add(self._told.counts)
 
     def asked(self, coordinators: AskedCoordinators) -> Iterator[tuple[int, Any]]:
-        """The rows of a table that is asked for and not read, each batch with the number of the request."""
+        """The rows of a table that the source answers instead of raw rows, each batch with the number of the
+        request."""
         for rows in coordinators.rows(self.request, self.context):
             yield self.number, rows
         self._told.counts.note_moments(self.context.counts.moments)
 
     def own_columns(self, batch: Any) -> Any:
-        """The columns that the table has asked for: some look which there are."""
+        """The columns that the table has requested: some tables check which there are."""
         if batch is None:
             return None
         there = batch.schema.names
         return batch.select([name for name in self.request.columns if name in there])
 
     def catch_up(self) -> None:
-        """Pass what was found in the log so far to the table."""
+        """Pass the findings about the log up to here to the table."""
         self._findings.catch_up()

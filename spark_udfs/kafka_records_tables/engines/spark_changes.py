@@ -1,8 +1,8 @@
-"""Structured Streaming: what each micro-batch of raw rows changes in the rows of a table.
+"""Structured Streaming: how each micro-batch of raw rows changes the rows of a table.
 
-`applyInPandasWithState`, which PySpark has from 3.5 on, continues with the state of one log partition. pandas would
-turn numbers that may be null into floats. So rows cross it as Arrow streams, a packet of them in one binary cell, and
-so does the state.
+`applyInPandasWithState`, which PySpark has since 3.5, continues with the state of one log partition. pandas would turn
+nullable integers into floats. So rows, and the state, pass through it as Arrow streams, one packet of rows per binary
+cell.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _PACKETS: Final = StructType(
     [StructField("partition", IntegerType()), StructField("rows", BinaryType()), StructField("seen", BinaryType())]
 )
-"""Raw rows, or the offsets that were seen (`seen_offsets.SEEN`); the other one is null."""
+"""Packets: raw rows, or the offsets that were seen (`seen_offsets.SEEN`); the other column is null."""
 
 _STATE: Final = StructType(
     [
@@ -52,8 +52,8 @@ _STATE: Final = StructType(
 _CHANGES: Final = StructType([StructField("rows", BinaryType())])
 
 _COMMENTS: Final = {
-    CHANGE: "upsert: the row is new, or was another one; delete: it is no more",
-    AS_OF_OFFSET: "offset after the last record of the log partition that the table had seen",
+    CHANGE: "upsert: the row is new or has changed; delete: it no longer exists",
+    AS_OF_OFFSET: "offset after the last record of the log partition that the table has seen",
 }
 CHANGE_COLUMNS: Final = pa.schema(
     [
@@ -61,7 +61,7 @@ CHANGE_COLUMNS: Final = pa.schema(
         pa.field(AS_OF_OFFSET, pa.int64(), metadata={"comment": _COMMENTS[AS_OF_OFFSET]}),
     ]
 )
-"""The columns in front of those of the table."""
+"""The columns before those of the table."""
 
 _ROWS_PER_PACKET: Final = 65_536
 
@@ -69,7 +69,7 @@ _BEFORE_ALL: Final = -1
 
 
 class NoStream(KafkaRecordsError, TypeError):
-    """A DataFrame that is not a streaming one, although changes of the `table` are requested."""
+    """The DataFrame is not a streaming one, although changes of the `table` are requested."""
 
     def __init__(self, table: str) -> None:
         super().__init__(table)
@@ -83,7 +83,7 @@ class NoStream(KafkaRecordsError, TypeError):
 
 
 class OtherQuestion(KafkaRecordsError, ValueError):
-    """State in a checkpoint that belongs to another request than the present one, `asked`."""
+    """The state in a checkpoint belongs to another request than the present one, `asked`."""
 
     def __init__(self, kept: str, asked: str) -> None:
         super().__init__(kept, asked)
@@ -129,8 +129,8 @@ def merged_rows(told: DataFrame, table: Table, before: DataFrame | None) -> Data
 
 @dataclass(frozen=True)
 class Packets:
-    """Raw rows in packets, each of one log partition, without those that the table does not need; after them the
-    offsets of all rows. The rows are those of `all_rows`."""
+    """Raw rows in packets, each of one log partition, without the rows that the table does not need, followed by the
+    offsets of all rows. The input rows are those of `all_rows`."""
 
     request: TableRequest
 
@@ -214,7 +214,8 @@ class StateOfLog:
 
 
 def _asked(request: TableRequest, columns: Sequence[str]) -> str:
-    """What the rows of a state are kept for. Names, for it is compared with what another version asks."""
+    """What the kept rows are for. It consists of names, because it is compared with what another version of this
+    package asks."""
     question = request.question
     said: list[tuple[str, Any]] = [("table", request.table.name), ("form", request.table.reader.form_of_kept)]
     said += [("group", question.groups), ("assume", question.assume)]

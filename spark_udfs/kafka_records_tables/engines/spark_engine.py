@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _NUMBERS: Final = StructType([StructField("id", LongType(), False)])
 
 _LOOK_EVERY: Final = 0.25
-"""Seconds between two looks at how many tasks are done."""
+"""Seconds between two checks of how many tasks are done."""
 
 
 def run(
@@ -109,7 +109,7 @@ def _no_noise() -> Iterator[None]:
 
 @contextmanager
 def _watched(spark: SparkSession, sizes: Sequence[int], on_progress: OnProgress | None) -> Iterator[None]:
-    """Tells about progress while a job runs. Spark knows how many tasks are done, and starts the biggest first."""
+    """Reports progress while a job runs. Spark reports how many tasks are done, and starts the biggest first."""
     if on_progress is None or is_connect(spark):
         yield
         return

@@ -1,4 +1,4 @@
-"""A table over a source as a DataFrame: one task for each log partition, and the inputs of a view together."""
+"""A table over a source as a DataFrame: one task per log partition; the inputs of a view are read together."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def frame_of(
 def _frames_of_inputs(
     spark: SparkSession, request: TableRequest, source: Source, *, is_failfast: bool
 ) -> tuple[dict[str, DataFrame], Sequence[Finding]]:
-    """The rows of the inputs of a view, and why some have none. Log starts are asked for before all else."""
+    """The rows of the inputs of a view, and the reasons why some have none. Log starts are requested first."""
     view = request.table
     starts = starts_before((each for each in inputs_of(view) if not each.inputs), source)
     inputs, lacking = _there(request, source)
@@ -74,7 +74,7 @@ def _rows_of_logs(
 
 
 def _asked_of_logs(request: TableRequest, source: Any) -> tuple[TableRequest, Sequence[LogPartition]]:
-    """The same as `asked_of_logs`; nothing to read of a topic that no coordinator has made yet."""
+    """The same as `asked_of_logs`, with nothing to read for a topic that no coordinator has created yet."""
     try:
         return asked_of_logs(request, source)
     except AbsentTopic:
@@ -103,7 +103,8 @@ def findings_of(spark: SparkSession, request: TableRequest, source: Any) -> Data
 
 
 def _refuse_checkpoints(request: TableRequest) -> None:
-    """Tasks join rows by topic, and each would read the checkpoints at another moment, wherever it runs."""
+    """Raise an error for an option with checkpoints: each task joins rows of some topics, and would read the
+    checkpoints at another moment, on any machine."""
     for option in request.table.options:
         if option.kind == "checkpoints" and request.question.options[option.name]:
             raise ValueError(
@@ -113,7 +114,7 @@ def _refuse_checkpoints(request: TableRequest) -> None:
 
 
 def _there(request: TableRequest, source: Source) -> tuple[Mapping[str, TableRequest], Sequence[Finding]]:
-    """Without the inputs that the view may lack and the source does lack, and why it lacks them."""
+    """The request without the optional inputs that the source does not have, and the reasons why it lacks them."""
     inputs = input_requests(request)
     if not request.table.optional_inputs:
         return inputs, ()
@@ -123,5 +124,5 @@ def _there(request: TableRequest, source: Source) -> tuple[Mapping[str, TableReq
 
 
 def together(frames: Sequence[DataFrame]) -> DataFrame:
-    """Inputs of a view that read the same log have the same findings, which count once."""
+    """Inputs of a view that read the same log have the same findings; these are included once."""
     return reduce(lambda one, other: one.unionAll(other), frames).distinct()

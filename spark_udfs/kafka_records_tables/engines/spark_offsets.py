@@ -31,11 +31,11 @@ FROM_END: Final = -1
 _ID: Final = "id"
 
 Bound = str | Mapping[int, int]
-"""EARLIEST, LATEST, or an offset per partition, which may be FROM_START or FROM_END."""
+"""EARLIEST, LATEST, or an offset per partition, each of which may be FROM_START or FROM_END."""
 
 
 class BadOption(KafkaRecordsError, ValueError):
-    """An option of the data source that is unknown, or has an invalid value; `detail` is a sentence."""
+    """An option of the data source is unknown or has an invalid value; `detail` is a sentence."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -58,7 +58,7 @@ class DataLost(KafkaRecordsError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class NextOffsets:
-    """How far a topic was read: the next offset of each partition."""
+    """How far a topic has been read: the next offset of each partition."""
 
     topic: str
     topic_id: str | None
@@ -139,14 +139,14 @@ def check_partitions(name: str, named: Iterable[int], known: Collection[int]) ->
 
 
 def check_reach(name: str, topic: str, partition: int, offset: int, log_end: int) -> None:
-    """Raise BadOption for an offset in the option `name` that the log does not have yet."""
+    """Raise BadOption for an offset in the option `name` that the log does not reach yet."""
     if offset > log_end:
         raise BadOption(f"{name} is {offset} for {topic}-{partition}, whose log ends at {log_end}")
 
 
 def limited(start: Mapping[int, int], end: Mapping[int, int], most: int) -> dict[int, int]:
     """How far one trigger reads if it takes about `most` offsets in all: in proportion to the waiting offsets of each
-    partition, and at least one, as in Spark's own Kafka source."""
+    partition, at least one of each, as in Spark's own Kafka source."""
     waiting = {partition: max(end[partition] - start.get(partition, 0), 0) for partition in end}
     total = sum(waiting.values())
     if total <= most:

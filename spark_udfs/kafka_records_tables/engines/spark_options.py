@@ -1,4 +1,4 @@
-"""The options of `format("kafka-records")`: their meaning; every mistake is named, and no message contains a secret."""
+"""The options of `format("kafka-records")` and their meaning. Messages name each mistake, and contain no secret."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ if TYPE_CHECKING:
     from kafka_records_engine.spark.saved_records import RecordReader
 
 OPTIONS: Final[dict[str, str]] = {
-    "table": "name of a table; raw rows without",
+    "table": "name of a table; without it, raw rows are read",
     "topic": "topic of the raw rows, or of files that are not in a folder of their topic",
-    "bootstrap": "brokers to read instead of files: HOST:PORT, several with commas between them",
-    "commandConfig": "how to talk to them: a properties file, which the driver and every worker read",
-    "timeout": "how long brokers are waited for, each time they are read: 30s, 5m; no limit by default",
-    "records": "records of saved rows, decoded, with commas between their names; instead of a table or raw rows",
-    "coordinates": "columns of raw rows that decoded records keep, in this order, with commas between; all without",
-    "group": 'only what is about this group, or about several: a JSON array, ["a", "b"]',
-    "columns": "columns to return, with commas between them",
+    "bootstrap": "brokers to read instead of files: HOST:PORT, separated by commas",
+    "commandConfig": "properties file for connecting to brokers, which the driver and every worker read",
+    "timeout": "how long to wait for brokers, each time they are read: 30s, 5m; no limit by default",
+    "records": "names of records to decode from saved rows, separated by commas; instead of a table or raw rows",
+    "coordinates": "columns of raw rows that decoded records keep, in this order, separated by commas; all by default",
+    "group": 'only rows about this group, or about several: a JSON array, ["a", "b"]',
+    "columns": "columns to return, separated by commas",
     "asOf": "the table as it was at this moment: ISO 8601, milliseconds since 1970, or 2h, 7d … ago",
     "mode": "FAILFAST (the default) or PERMISSIVE",
     "assume": "committed: what to assume for records whose source does not show transactions",
     "package": "the generated package that defines the records",
     "startingOffsets": 'where raw rows begin: earliest, the default; latest; or {"topic": {"0": 23, "1": -2}}',
-    "endingOffsets": "where raw rows end that are no stream: latest (the default), or offsets as above",
-    "maxOffsetsPerTrigger": "how many offsets of all partitions a stream reads at once, about",
-    "failOnDataLoss": "false: a stream goes on when records are gone that it has not read; true by default",
-    "bytesPerTask": "into how large parts partitions are cut for raw rows and for tables of facts; not cut by default",
+    "endingOffsets": "where raw rows of a batch query end: latest (the default), or offsets as for startingOffsets",
+    "maxOffsetsPerTrigger": "about how many offsets, of all partitions, a micro-batch of a stream reads",
+    "failOnDataLoss": "false: a stream continues if records were lost before it read them; true by default",
+    "bytesPerTask": "size of the parts to cut partitions into, for raw rows and tables of facts; not cut by default",
     **SAVED_OPTIONS,
 }
 for _own in own_options(TABLES.values()):
@@ -69,7 +69,7 @@ _PLACES: Final = ("path", "paths")
 _KAFKA: Final = "kafka."
 _SERVERS: Final = "bootstrap.servers"
 _OWN: Final = {option.spark_option: option.name for option in own_options(TABLES.values())}
-"""Those that some tables have and others have not."""
+"""The options that only some tables have."""
 _OF_TABLES: Final = ("group", "columns", "asOf", "assume", "package", *_OWN)
 _OF_TABLES_ALONE: Final = tuple(name for name in _OWN if name != SHOW_SECRETS.spark_option)
 _OF_RAW_ROWS: Final = ("startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "failOnDataLoss")
@@ -88,20 +88,21 @@ _OF_STREAMS: Final = ("maxOffsetsPerTrigger", "failOnDataLoss")
 _OF_BATCHES: Final = ("endingOffsets", "bytesPerTask")
 
 _SHOWN: Final = ("ssl.keystore.key",)
-"""Secrets that Spark does not know as such: its `spark.redaction.regex` finds them neither by name nor by what is in
-them, so plans, the UI and event logs would show them."""
+"""Secrets that Spark does not recognize: its `spark.redaction.regex` finds neither their names nor their values, so
+plans, the UI and event logs would show them."""
 
 
 @dataclass(frozen=True)
 class Brokers:
-    """Running brokers, and how to connect to them. Files of properties are read where they are needed, in every worker
-    again, so that the secrets in them are not sent."""
+    """Running brokers, and how to connect to them. Properties files are read where they are needed, again in every
+    worker, so that their secrets are not sent."""
 
     bootstrap: str
     command_config: str | None
     properties: Mapping[str, str] = field(repr=False)
     timeout: timedelta | None = None
-    """How long to wait for them, counted from the moment at which the source is opened to see what there is to read."""
+    """How long to wait for brokers, counted from the moment at which the source is opened to find what there is to
+    read."""
 
     def config(self) -> ClientConfig:
         """The configuration. Raises ValueError, and LogSourceError for a file."""
@@ -127,7 +128,7 @@ class Brokers:
         return bare
 
     def ready(self, log: Any) -> LogPartition:
-        """The same with its configuration."""
+        """The log partition with its configuration."""
         if isinstance(log, LogRange):
             return replace(log, log=self.ready(log.log))
         ready: LogPartition = replace(log, config=self.config())
@@ -148,7 +149,7 @@ class PathsToRead:
         return source_at(self.paths, self.topic, self.saved)
 
     def bare(self, log: LogPartition) -> LogPartition:
-        """The log partition, which holds no secret."""
+        """The log partition itself, because it has no secret."""
         return log
 
     ready = bare
@@ -172,7 +173,7 @@ class Asked:
     records: RecordReader | None = None
 
     def for_batch(self) -> Asked:
-        """Itself. Raises BadOption for an option that only a stream can have."""
+        """These options, if they suit a batch query. Raises BadOption for an option that only a stream can have."""
         for name in _OF_STREAMS:
             if name in self.given:
                 raise BadOption(f"the option {name} is for streams (readStream)")
@@ -190,7 +191,7 @@ class Asked:
         return replace(self, rows=replace(self.rows, request=request))
 
     def for_stream(self) -> Asked:
-        """Itself. Raises BadOption for an option that no stream can have."""
+        """These options, if they suit a stream. Raises BadOption for an option that no stream can have."""
         if self.records is not None:
             raise BadOption(
                 "a stream returns raw rows: leave out the option records, and pass the rows to decode_records"
@@ -209,7 +210,7 @@ class Asked:
 
 
 def asked(options: Mapping[str, str]) -> Asked:
-    """The meaning of some options. Raises BadOption."""
+    """What some options request. Raises BadOption."""
     given, properties = _named(options)
     try:
         place = _place(options, given, properties)

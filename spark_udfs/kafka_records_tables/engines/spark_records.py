@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.spark.modes import Mode
 
 _CORES: Final = 16
-"""Assumed where a data source plans: it cannot ask the session how many there are."""
+"""The number of cores that planning assumes: a data source cannot ask the session."""
 
 
 def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = False) -> RecordReader:
@@ -36,7 +36,7 @@ def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = Fal
 
 
 def record_tasks(source: Source) -> tuple[tuple[FilePart, ...], ...]:
-    """The part of some files of saved rows that each task reads. Raises BadOption for another kind of source."""
+    """What each task reads of some files of saved rows. Raises BadOption for another kind of source."""
     if not isinstance(source, SavedRows):
         raise BadOption(
             f"the option records reads saved rows (Parquet and similar ones), which {source.name} is not: read "

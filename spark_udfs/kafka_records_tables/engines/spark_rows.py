@@ -1,10 +1,10 @@
-"""A DataFrame of raw rows on its way to a table: rows that are not needed are left out, the others are sorted in log
+"""A DataFrame of raw rows, prepared for a table: rows that are not needed are left out, the others are sorted in log
 order.
 
-A topic may have billions of rows, and each that moves into Python or between machines has a cost. Types and groups are
-selected in the JVM. If a later record of a key makes earlier ones superfluous (`TableReader.last_of_key`), a first
-function leaves those out where the rows are read, before they are brought together. `max(offset)` per key in the JVM
-and a join with it reads twice and took longer; so did bringing all rows together.
+A topic may have billions of rows, and each one that moves into Python or between machines has a cost. Types and groups
+are selected in the JVM. If a later record of a key makes earlier ones superfluous (`TableReader.last_of_key`), a first
+function leaves out the earlier ones where the rows are read, before rows are brought together. Two alternatives took
+longer: `max(offset)` per key in the JVM with a join, which reads twice, and bringing all rows together.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class StreamGiven(KafkaRecordsError, TypeError):
-    """A streaming DataFrame, given to the `table` of that name."""
+    """A streaming DataFrame was passed to the `table` of that name."""
 
     def __init__(self, table: str) -> None:
         super().__init__(table)
@@ -44,7 +44,7 @@ class StreamGiven(KafkaRecordsError, TypeError):
 
     def __str__(self) -> str:
         return (
-            f"{self.table} needs a log from its start, and a streaming DataFrame has one piece of it after another: "
+            f"{self.table} needs a log from its start, but a streaming DataFrame has one piece of it after another: "
             f'kafka_records_tables.spark.changes(raw, "{self.table}") says what each piece changes in the table; or '
             "save the raw rows of the stream, and build the table from all that was saved"
         )
@@ -135,7 +135,7 @@ def is_stream(df: DataFrame) -> bool:
 def _reads_stream(df: Any) -> bool:
     """Whether a DataFrame of Spark Connect reads a stream, as far as its client knows.
 
-    To ask the server is a round trip, which a Declarative Pipeline refuses. A stream that only the server knows of,
+    Asking the server needs a round trip, which a Declarative Pipeline refuses. A stream that only the server knows of,
     such as a streaming view, is refused there.
     """
     from pyspark.sql.connect.plan import LogicalPlan

@@ -1,9 +1,9 @@
 """`spark.read.format("kafka-records")`: tables and raw rows over any source, as a Python Data Source; raw rows of
-brokers as a stream too.
+brokers also as a stream.
 
-One input partition per partition of the log, or several on request. Nothing is pushed down: in PySpark 4.2 and 4.3 a
+There is one input partition per log partition, or several on request. Nothing is pushed down: in PySpark 4.2 and 4.3 a
 filter that one query pushed to such a source is also applied in the next query, and columns are not pruned at all. So
-there are options.
+there are options instead.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
 
 
 def _logs(asked: Asked, source: Source, topic: str) -> Sequence[LogPartition]:
-    """The logs of a topic; none where no coordinator has made it yet, which a table answers with no rows."""
+    """The logs of a topic; none if no coordinator has created it yet, for which a table has no rows."""
     try:
         return source.partitions(topic) if asked.rows is None else logs_of_table(asked.rows.request.table, source)
     except AbsentTopic:

@@ -1,4 +1,4 @@
-"""What `kafka_records_tables.spark.register` registers in a session."""
+"""The parts that `kafka_records_tables.spark.register` registers in a session."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RETURN {prefix}"""
 
 
 def is_before_4() -> bool:
-    """Whether this PySpark has neither data sources in Python nor functions in SQL."""
+    """Whether this PySpark lacks both data sources in Python and functions in SQL."""
     return find_spec("pyspark.sql.datasource") is None
 
 

@@ -1,11 +1,12 @@
 """`spark.readStream.format("kafka-records")`: raw rows of a topic on brokers, one micro-batch after another.
 
-Spark keeps an offset per partition in the checkpoint of the query, and asks for the same range of offsets again after a
-failure. So a range must return the same rows every time, and nothing may be remembered between two ranges. Nothing
-after the end of a range is read: the outcome of a transaction whose marker is after it follows from that marker, in a
-later range.
+Spark keeps an offset per partition in the checkpoint of the query, and requests the same range of offsets again after a
+failure. So a range must return the same rows every time, and nothing may be remembered from one range to the next.
+Nothing after the end of a range is read: if the marker of a transaction is after it, the outcome follows from that
+marker, in a later range.
 
-Before PySpark 4.2 such a source is not told where a range starts when it says where it ends, and so cannot limit it.
+Before PySpark 4.2 such a source does not learn where a range starts when it chooses where the range ends, so it cannot
+limit the range.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.broker_logs import BrokerPartition
 
 _STARTING: Final = "starting offsets"
-"""The key of a position that nobody has read from yet: the option itself. (No topic has a space in its name.) Where
-`latest` is is looked up for the end of the first range, which is empty: Spark asks for the start of an unfinished first
-range again after a failure, and another answer would leave records out."""
+"""The key of a position from which nothing has been read yet: the option itself. (No topic has a space in its name.)
+What `latest` means is looked up for the end of the first range, which is empty: Spark requests the start of an
+unfinished first range again after a failure, and another answer would leave out records."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -67,14 +68,14 @@ class _Reader(DataSourceStreamReader):
         self._target: NextOffsets | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
-        """Where a query without a checkpoint begins, in the words of the option."""
+        """The position at which a query without a checkpoint begins, in the words of the option."""
         starting = self._asked.starting
         if isinstance(starting, Mapping):
             return {_STARTING: {str(partition): offset for partition, offset in starting.items()}}
         return {_STARTING: starting}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """A task for each log partition that goes on. Raises DataLost."""
+        """A task for each log partition that has new records. Raises DataLost."""
         if start == end:
             return []
         logs = self._logs()
@@ -113,7 +114,7 @@ class _Reader(DataSourceStreamReader):
     # -- where it goes on ----------------------------------------------------------------------------------------------
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
-        """Remember where the logs end now: the query ends there."""
+        """Remember the present ends of the logs: the query ends there."""
         self._target = self._ends(self._logs())
 
     def _up_to(self, start: dict[str, Any], most: int | None) -> dict[str, Any]:
@@ -187,7 +188,7 @@ class _Reader(DataSourceStreamReader):
         return NextOffsets(self._topic, _id_of(logs), {log.partition: log.end for log in logs})
 
     def _gone(self, partition: int, offset: int) -> None:
-        self._lost(f"{self._topic}-{partition} is gone, which was read up to offset {offset}")
+        self._lost(f"{self._topic}-{partition} is gone; it was read up to offset {offset}")
 
     def _cut_off(self, partition: int, offset: int, log_end: int) -> None:
         self._lost(
@@ -201,7 +202,7 @@ class _Reader(DataSourceStreamReader):
 
 
 def _id_of(logs: Sequence[BrokerPartition]) -> str | None:
-    """The id of the topic, None from brokers that know none."""
+    """The id of the topic; None from brokers that know none."""
     from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
     topic_id = Uuid(logs[0].topic_id)
@@ -214,8 +215,8 @@ class _UnlimitedReader(_Reader):
         return self._ends(self._logs()).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """See `_Reader.partitions`. What was cut off is met here: `latestOffset` is not told what was read before.
-        Raises DataLost."""
+        """See `_Reader.partitions`. A truncated log is noticed only here: `latestOffset` does not learn what was read
+        before. Raises DataLost."""
         if start != end and _STARTING not in start:
             read, planned = (NextOffsets.of_json(bound, self._topic) for bound in (start, end))
             if read.topic_id == planned.topic_id:
@@ -241,7 +242,7 @@ else:
             return self._up_to(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
 
         def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (Spark's name)
-            """What maxOffsetsPerTrigger says."""
+            """The value of maxOffsetsPerTrigger."""
             most = self._asked.most_offsets
             return ReadAllAvailable() if most is None else ReadMaxRows(most)
 

@@ -1,4 +1,4 @@
-"""What Spark's workers run: the function of a table, once per log partition.
+"""The functions that Spark's workers run: that of a table, once per log partition.
 
 Every class here is a function for `mapInArrow`. Classes over logs get numbers, one per task, and read the log with that
 number; classes over rows get raw rows by partition and offset.
@@ -85,7 +85,7 @@ class DamageFound(KafkaRecordsError, ValueError):
 
 
 class FailFast(Findings):
-    """Findings of which the first damage ends the reading."""
+    """Findings, the first damage of which ends the reading."""
 
     def add(self, finding: Finding) -> None:
         """Report a finding. Raises DamageFound."""
@@ -152,7 +152,8 @@ class GivenFindings:
 class LogFrames:
     """Rows, findings and counts of one run, with the columns FRAMES.
 
-    An exception is also a frame. If it ended the task, the driver would get its traceback as text, and no exception.
+    An exception is also a frame: if it ended the task, the driver would get its traceback as text instead of the
+    exception.
     """
 
     tasks: Sequence[LogTask]
@@ -270,7 +271,7 @@ class LastOfKeys:
 
 
 def _as_raw(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with the types of raw rows: a session may hand out large strings."""
+    """The batch with the types of raw rows: a session may deliver large strings."""
     kinds = [RAW_SCHEMA.field(name).type for name in batch.schema.names]
     if [field.type for field in batch.schema] == kinds:
         return batch
@@ -279,7 +280,7 @@ def _as_raw(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Neighbouring rows of one partition each."""
+    """The rows, cut where the partition changes."""
     if not batch.num_rows:
         return
     partitions = batch.column("partition").to_numpy()

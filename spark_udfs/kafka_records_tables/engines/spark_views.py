@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table
 
 _INPUT: Final = "input"
-"""The column with the number of the input that a row is of. Behind it is a struct for each input."""
+"""The column with the number of the input that a row comes from. It is followed by a struct for each input."""
 
 
 def joined_frames(
@@ -40,7 +40,7 @@ def joined_frames(
     is_failfast: bool = False,
 ) -> DataFrame:
     """The columns `names` of a view from the rows of its inputs. Spark does not join them, so that the rule is not
-    written twice. `source` is asked for missing rights, and these findings end the query if it `is_failfast`."""
+    written twice. `source` is asked for missing rights; such findings end the query if it `is_failfast`."""
     rows, given = _together(frames, request.table)
     function = JoinedRows(request, tuple(names), source, is_failfast)
     return map_batches(rows, given, function, schema_of(request.table, names))

@@ -21,7 +21,7 @@ def spread(logs: Sequence[LogPartition]) -> list[LogPartition]:
 
 
 def spread_by(tasks: Iterable[T], log_of: Callable[[T], LogPartition]) -> list[T]:
-    """Tasks in the order of `spread`, each by the log that it reads."""
+    """Tasks in the order of `spread` by the logs that they read."""
     by_leader: dict[object, list[T]] = {}
     for task in sorted(tasks, key=lambda task: _by_size(log_of(task))):
         by_leader.setdefault(leader_of(log_of(task)), []).append(task)

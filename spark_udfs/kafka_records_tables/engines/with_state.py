@@ -47,8 +47,8 @@ def check_state(question: Question, *, by_spark: bool) -> None:
 def source_with_state(
     question: Question, source: Any, state: State | None, on_progress: OnProgress | None = None
 ) -> Iterator[Any]:
-    """The source itself, or one whose records are kept in the directory `state`, which no other process may use
-    meanwhile.
+    """The source itself, or one whose records are kept in the directory `state`, which no other process may use at the
+    same time.
 
     Raises LogSourceError and StateBusy, as `StateDirectory` does.
     """
@@ -68,7 +68,7 @@ def source_with_state(
 
 
 def _needed(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa.RecordBatch] | None:
-    """What `needed_by_state` gives; only a run with new records loads what decodes them."""
+    """The result of `needed_by_state`; only a run with new records loads what decodes them."""
     from kafka_records_tables.tables.following.carried_rows import needed_by_state
 
     return needed_by_state(rows, context)

@@ -16,7 +16,7 @@ from kafka_records_tables.engines.frames import portable, read_frame, write_fram
 from kafka_records_tables.engines.shared_reading import SharedReading
 
 _SOURCES: Final = "kafka_records_engine.sources"
-"""The logger of those who read, and who say what they wait for."""
+"""The logger of all code that reads, which also reports what it waits for."""
 
 _MOST_OFTEN: Final = 0.1
 """Seconds between two messages about progress."""
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 class _Told(logging.Handler):
-    """Leaves what is logged to the process that asks, which knows who wants to see it."""
+    """Passes log messages to the parent process, which knows who wants to see them."""
 
     def __init__(self, answers: IO[bytes]) -> None:
         super().__init__()

@@ -93,14 +93,11 @@ TABLE: Final = Table(
 One row per group, topic and window with a record; and one without a topic per group and window, for the group's own
 records and rebalances. The time of a record is that of its batch in the log.
 
-The four meters of KIP-496 (`group-coordinator-metrics`) are counted for each group:
-
-- `offset-commits`, in `commits`: every committed offset, however its transaction ends.
-- `offset-expirations`, in `expirations`: every offset that a clean-up removes.
-- `offset-deletions`, in `offset_deletions`: offsets deleted by requests for single offsets
-  (`OffsetMetadataManager.deleteOffsets`). `deletions` also has the offsets deleted with a group or a topic.
-- `group-completed-rebalances`, in `classic_rebalances`: rebalances of classic groups, when the leader's assignment is
-  written. `completed_rebalances` has those of other kinds too (`timeline`).
+Four columns count like the meters of KIP-496 (`group-coordinator-metrics`), for each group: `commits` every committed
+offset, however its transaction ends; `expirations` every offset that a clean-up removes; `offset_deletions` the offsets
+deleted by requests for single offsets (`OffsetMetadataManager.deleteOffsets`); `classic_rebalances` the rebalances of
+classic groups, when the leader's assignment is written. `deletions` also has offsets deleted with a group or a topic,
+and `completed_rebalances` the rebalances of other groups (`timeline`).
 
 Each tombstone of an offset is counted once, by its cause in `disappearances`: with high confidence in `expirations` or
 `deletions`, with medium confidence in `likely_expirations` or `likely_deletions`, and otherwise in `unclear_deletions`.

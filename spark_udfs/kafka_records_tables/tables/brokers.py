@@ -38,10 +38,9 @@ TABLE = Table(
     essential=("broker_id", "is_fenced", "listeners"),
     details=("broker_epoch", "log_dirs"),
     rules="""\
-The log is replayed in order, from its beginning or else from the earliest later checkpoint that it still has. Records
-of a metadata transaction count once it has ended (KIP-868). The end of a log on disk may hold records that the quorum
-has not agreed on yet, a matter of milliseconds. A broker has a row until an administrator unregisters it. One that was
-stopped is fenced.
+The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
+transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
+A broker has a row until an administrator unregisters it. One that was stopped is fenced.
 
 Running brokers (`--bootstrap`) answer as of now, with fenced brokers since Kafka 4.0. They show only the listener that
 was asked, without its name. The epoch, the log directories, the controlled shutdown and the time of registration are

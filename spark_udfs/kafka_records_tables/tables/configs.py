@@ -35,10 +35,10 @@ TABLE = Table(
     details=(),
     options=(SHOW_SECRETS,),
     rules="""\
-The log is replayed in order, from its beginning or else from the earliest later checkpoint that it still has. Records
-of a metadata transaction count once it has ended (KIP-868). The end of a log on disk may hold records that the quorum
-has not agreed on yet, a matter of milliseconds. The log has only configs that were set while the cluster ran, not those
-in the properties of a broker, and no defaults. The configs of a topic are deleted with it.
+The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
+transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
+The log has only configs that were set while the cluster ran, not those in the properties of a broker, and no defaults.
+The configs of a topic are deleted with it.
 
 The value of a config is `(redacted)` if Kafka's own definitions call it a secret or do not know it, unless
 `show_secrets` is set.

@@ -23,11 +23,10 @@ TABLE = Table(
     essential=("feature", "level"),
     details=(),
     rules="""\
-The log is replayed in order, from its beginning or else from the earliest later checkpoint that it still has. Records
-of a metadata transaction count once it has ended (KIP-868). The end of a log on disk may hold records that the quorum
-has not agreed on yet, a matter of milliseconds. The level of metadata.version is a number: 30 is 4.3-IV0
-(`MetadataVersion`). The level of kraft.version is in control records (`KRaftVersionRecord`); it is 0 if the voters are
-in the files of controllers.
+The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
+transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
+The level of metadata.version is a number: 30 is 4.3-IV0 (`MetadataVersion`). The level of kraft.version is in control
+records (`KRaftVersionRecord`); it is 0 if the voters are in the files of controllers.
 
 Running brokers (`--bootstrap`) answer as of now; when a level changed is null.
 """,

@@ -202,10 +202,9 @@ the committed offset. In a directory it counts up to the log end, because the fi
 counts offsets, including transaction markers and the gaps that a cleaner leaves. `stable_lag` is what a consumer with
 `read_committed` has left to read; an open transaction in the topic holds back the rest.
 
-`unread` counts records, without markers and records of aborted transactions. `unread_timestamp` is the time of the
-first of them, set by its producer, or by the broker if the topic says so (`message.timestamp.type`). `held_back` counts
-the records from the first open transaction on, which `read_committed` does not get. In a directory all of this follows
-from the offset index and the headers of batches; records are not read, which has limits:
+`unread` and `held_back` count records that consumers get, `unread_timestamp` is the time of the first of them, set by
+its producer or, if the topic says so, by the broker (`message.timestamp.type`). In a directory they follow from the
+offset index and the headers of batches; records are not read, which has limits:
 
 - The header has the time of the first record of a batch. For an offset within a batch `known_by` is `batch`: the record
   may be as new as the last one of the batch.
@@ -216,14 +215,13 @@ from the offset index and the headers of batches; records are not read, which ha
   even of an aborted transaction.
 
 Brokers report none of this unless `times` is given. Then one batch is fetched per offset with lag, from many partitions
-at once, which needs READ on the topics. Its header gives `unread_timestamp`; markers and aborted records are skipped,
-with at most eight Fetch requests per offset. Records are not counted, and the time is null if the first record is in an
+at once, which needs READ on the topics. Its header gives `unread_timestamp`, with at most eight Fetch requests per
+offset to skip markers and aborted records. Records are not counted, and the time is null if the first record is in an
 open transaction. A snapshot that has the topic (`snapshot --topic`) has all of this for the last million offsets of
 each log, and always the time of the record itself. Other saved rows have none of it.
 
-`member_id` is the member that the partition is assigned to. `has_left` is true if no member subscribes to the topic, as
-in groups without members, false if a member has the partition, and null otherwise: while it is about to be assigned,
-and in groups whose consumers assign partitions to themselves.
+`has_left` is true in groups without members. It is null while the partition is about to be assigned, and in groups
+whose consumers assign partitions to themselves.
 
 `problem` says why an offset is not what it seems; it is the first that applies:
 

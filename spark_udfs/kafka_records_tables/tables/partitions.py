@@ -28,11 +28,11 @@ TABLE = Table(
     essential=("topic", "partition", "leader"),
     details=("topic_id", "elr"),
     rules="""\
-The log is replayed in order, from its beginning or else from the earliest later checkpoint that it still has. Records
-of a metadata transaction count once it has ended (KIP-868). The end of a log on disk may hold records that the quorum
-has not agreed on yet, a matter of milliseconds. A change record has what is new and leaves the rest as it was; each new
-leader raises the leader epoch by one (`PartitionRegistration.merge`). When the last broker of a cluster stops, its
-partitions have no leader, and the log of a stopped cluster shows that.
+The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
+transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
+A change record has what is new and leaves the rest as it was; each new leader raises the leader epoch by one
+(`PartitionRegistration.merge`). When the last broker of a cluster stops, its partitions have no leader, and the log of
+a stopped cluster shows that.
 
 Running brokers (`--bootstrap`) answer as of now: partitions of topics that the client may describe.
 """,

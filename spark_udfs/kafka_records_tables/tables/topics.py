@@ -32,11 +32,10 @@ TABLE = Table(
     details=("topic_id", "configs"),
     options=(SHOW_SECRETS,),
     rules="""\
-The log is replayed in order, from its beginning or else from the earliest later checkpoint that it still has. Records
-of a metadata transaction count once it has ended (KIP-868). The end of a log on disk may hold records that the quorum
-has not agreed on yet, a matter of milliseconds. A topic that was deleted and created again under its name has a row for
-each. A deleted topic has a row as long as the log shows its deletion. Times are those of records; a checkpoint has
-none.
+The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
+transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
+A topic that was deleted and created again under its name has a row for each. A deleted topic has a row as long as the
+log shows its deletion. Times are those of records; a checkpoint has none.
 
 The value of a config is `(redacted)` if Kafka's own definitions call it a secret or do not know it, unless
 `show_secrets` is set.
