@@ -17,7 +17,7 @@ _TARGET: Final = "ConsumerGroupTargetAssignmentMember"
 _EPOCH: Final = "ConsumerGroupTargetAssignmentMetadata"
 _MEMBER: Final = "ConsumerGroupMemberMetadata"
 _GROUP: Final = "ConsumerGroupMetadata"
-_PASSED_OVER: Final = "{} (Kafka 4.4 passes over it)"
+_PASSED_OVER: Final = "{} (Kafka 4.4 skips it)"
 _KINDS: Final = {"Consumer": {}, "Share": {"metadata_hash": 0}, "Streams": {"validated_topology_epoch": 0}}
 
 

@@ -1,1 +1,1 @@
-"""What a group coordinator and a share coordinator make of records: one model, independent of tables and engines."""
+"""The state that group and share coordinators build from records: one model, independent of tables and engines."""

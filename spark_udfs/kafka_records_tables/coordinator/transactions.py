@@ -40,12 +40,12 @@ _WORDS: Final = (NONE, PENDING, COMMITTED, ABORTED, OPEN, UNKNOWN)
 _WORD_ARRAY: Final = pa.array(_WORDS)
 
 _SILENT: Final = -1
-"""Stands for a row whose source says nothing."""
+"""The code of a row whose source does not report its transaction."""
 
 _NOWHERE: Final = np.iinfo(np.int64).max
 
 _MOST_PENDING: Final = 100_000
-"""Rows that wait for a marker before those that were written over are dropped (`TransactionResolver._squeeze`)."""
+"""The number of waiting rows at which rows that were replaced are dropped (`TransactionResolver._squeeze`)."""
 
 
 class UnknownTransactions(KafkaRecordsError, ValueError):
@@ -104,7 +104,7 @@ def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_
 
 
 def _numbers_of_words(batch: pa.RecordBatch, context: Context) -> NDArray[np.int32]:
-    """For each row the place of its `transaction` among _WORDS, _SILENT for null. Raises UnknownOutcome."""
+    """For each row, the index of its `transaction` in _WORDS, _SILENT for null. Raises UnknownOutcome."""
     words = batch.column("transaction")
     places = pc.index_in(words, value_set=_WORD_ARRAY)
     if not places.null_count:
@@ -212,7 +212,7 @@ class TransactionResolver:
     # -- markers -------------------------------------------------------------------------------------------------------
 
     def _end(self, markers: pa.RecordBatch) -> Iterator[Resolved]:
-        """The rows that these markers decide."""
+        """The rows whose transactions end with these markers."""
         producers = _producers(markers)
         pending, self._pending = self._pending, []
         for waiting in pending:
@@ -232,7 +232,7 @@ class TransactionResolver:
         self._squeezed = min(self._squeezed, self._count)
 
     def _keep(self, waiting: _Waiting) -> None:
-        """Let rows wait on. Small neighbours are joined, so that few lots are looked at for each marker."""
+        """Keep rows waiting. Small neighbouring lots are joined, so that each marker is compared with few lots."""
         lots = self._pending
         while lots and lots[-1].rows.num_rows <= 2 * waiting.rows.num_rows:
             before = lots.pop()
@@ -240,18 +240,18 @@ class TransactionResolver:
         lots.append(waiting)
 
     def _hole_behind(self, rows: pa.RecordBatch) -> INT64:
-        """For each row the offset of the first hole at or after it."""
+        """For each row, the offset of the first hole at or after it."""
         holes = np.array(sorted(self._context.log.holes), np.int64)
         at = np.searchsorted(holes, rows.column("offset").to_numpy())
         behind: INT64 = np.append(holes, _NOWHERE)[at]
         return behind
 
     def _is_before_gap(self, rows: pa.RecordBatch) -> FLAGS:
-        """Rows after which offsets are missing, in a source that has all of a log.
+        """Rows after which offsets are missing, in a source that has the whole log.
 
         A cleaner goes no further than the first record of an open transaction (`LogCleanerManager.cleanableOffsets`, by
-        the last stable offset). So what is missing after a record that still waits is a file, or bytes of one, and may
-        have held its marker. For an earlier moment this does not hold: the transaction may have ended since.
+        the last stable offset). So what is missing after a record that still waits is a file, or bytes of one, which
+        may have held its marker. This does not apply to an earlier moment: the transaction may have ended since.
         """
         context = self._context
         if context.question.as_of_ms is not None or context.log.cleaned_up_to is None or context.log.whole_from is None:
@@ -260,7 +260,7 @@ class TransactionResolver:
         return before
 
     def rest(self) -> Iterator[Resolved]:
-        """The rows for which no marker was read: the log ends before it, or it is hidden."""
+        """The rows without a marker that was read: the log ends before it, or it is hidden."""
         if not self._pending:
             return
         rows = joined([waiting.rows for waiting in self._pending])
@@ -280,7 +280,7 @@ class TransactionResolver:
                 yield Resolved(outcome, rows.filter(pa.array(chosen)))
 
     def _squeeze(self) -> None:
-        """Drop rows that were written over by rows which end as they do, regardless of what comes."""
+        """Drop rows that were replaced by rows that end the same way in any case."""
         rows = joined([waiting.rows for waiting in self._pending])
         ends_alike = [
             rows.column("producer_id"),
@@ -335,7 +335,8 @@ def next_markers(rows: pa.RecordBatch, markers: pa.RecordBatch) -> INT64:
 
 
 def _ends(rows: pa.RecordBatch, markers: pa.RecordBatch, holes: INT64) -> NDArray[np.int8]:
-    """How each row ends: by the first marker of its producer after it, unless there is a hole before that."""
+    """The outcome of each row: that of the first marker of its producer after it, unless there is a hole before that
+    marker."""
     at = next_markers(rows, markers)
     commits = pc.equal(markers.column("control"), "commit").to_numpy(zero_copy_only=False)
     ended = np.where(commits[at], _COMMITTED, _ABORTED).astype(np.int8)

@@ -169,7 +169,9 @@ def carry_out(source: LiveBrokers, planned: OpenTransaction) -> OpenTransaction:
         end_offset=ends.high_watermark,
         is_aborted=is_aborted,
         error=(
-            None if is_aborted else error or "the leader has written the marker, and calls the transaction open still"
+            None
+            if is_aborted
+            else error or "the leader has written the marker, but still reports the transaction as open"
         ),
     )
 
@@ -195,7 +197,7 @@ def _producer(planned: OpenTransaction) -> ActiveProducer:
 def _entries(
     source: LiveBrokers, requests: TransactionRequests, producers: Sequence[ActiveProducer]
 ) -> dict[int, Mapping[str, Any]]:
-    """What is known of the transactional ids by their producer ids: the one that is live, if there is any."""
+    """What is known of the transactional ids, by producer id: the live one, if there is any."""
     ids = {each.producer_id for each in producers}
     found: dict[int, Mapping[str, Any]] = {}
     told = [{"producer_id": each.producer_id, **each._asdict()} for each in requests.known_transactions(ids)]

@@ -114,7 +114,7 @@ class DeletedFile:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The name of a new file is on the disk when its folder is."""
+    """Flush the directory: only then is the name of a new file on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -163,7 +163,7 @@ def deleted_of(path: str) -> DeletedOffsets:
 
 
 def _without_cut_line(content: bytes) -> tuple[bytes, bool]:
-    """JSON lines without a last one that was not written to its end, and whether there was such a line."""
+    """The JSON lines without an incomplete last one, and whether there was one."""
     if not content.lstrip().startswith(b"{"):
         return content, False
     lines, end, last = content.rpartition(b"\n")

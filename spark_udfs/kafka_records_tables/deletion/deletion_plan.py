@@ -153,8 +153,8 @@ def planned(
 def _look_at_topic(
     item: Item, topics: Mapping[str, DescribedTopic], subscribed: SubscribedTopics, *, is_listed: bool
 ) -> None:
-    """Say what speaks against deleting an offset: the topic is not there, or the group subscribes to it. What somebody
-    has named is looked for although nothing is committed: the name may be mistyped."""
+    """Set the reason against deleting an offset: the topic does not exist, or the group subscribes to it. What the user
+    has named is checked even if nothing is committed, because the name may be mistyped."""
     described = topics.get(item.topic)
     is_there = described is not None and (item.partition is None or item.partition in described.partitions)
     if not is_there and (item.is_planned or (item.error is None and not is_listed)):
@@ -166,7 +166,7 @@ def _look_at_topic(
 
 
 def _items(wanted: Wanted, fetched: FetchedOffsets) -> Iterator[Item]:
-    """Each partition with what is committed, and with what speaks against it."""
+    """Each partition with its committed offset, and with the reason against deleting it."""
     expected: dict[TopicPartition, Expected | None] = dict.fromkeys(wanted.places)
     committed = {*fetched.offsets, *fetched.errors}
     found_topics = {topic for topic, _ in committed}

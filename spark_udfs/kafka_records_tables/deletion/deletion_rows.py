@@ -136,7 +136,7 @@ def _text(value: Any) -> str:
 
 
 def _truth(value: Any) -> bool | None:
-    """Texts in any case: pandas writes `True`."""
+    """Reads truth values in upper or lower case: pandas writes `True`."""
     known = {"true": True, "false": False}
     if isinstance(value, str) and value.lower() in known:
         return known[value.lower()]
@@ -146,7 +146,7 @@ def _truth(value: Any) -> bool | None:
 
 
 def _number(bits: int, least: int = 0) -> Callable[[Any], int]:
-    """Reads whole numbers, also as CSV has them, and as pandas writes them where others of their column are null."""
+    """Reads whole numbers, as CSV has them, and as pandas writes them if others in their column are null."""
 
     def number(value: Any) -> int:
         found = None if isinstance(value, bool) else _whole(value)
@@ -208,12 +208,12 @@ def _rows(content: bytes) -> Iterator[tuple[str, Any]]:
 
 
 def _with_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with null for each NaN, which is how pandas writes a null."""
+    """The row with null for each NaN: pandas writes a null as NaN."""
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
 def _of_csv(content: bytes) -> list[dict[str, Any]]:
-    """All columns as texts: an empty field is null, two quotes are the empty text."""
+    """All columns as strings: an empty field is null, two quotes are the empty string."""
     from pyarrow import csv, string
 
     header, _, _ = content.partition(b"\n")

@@ -81,7 +81,7 @@ class DeletionRun:
         ]
 
     def _subscribed(self, groups: Mapping[str, ListedGroup]) -> dict[str, SubscribedTopics]:
-        """What those of some groups subscribe to that have members and committed offsets."""
+        """The subscriptions of those groups that have members and committed offsets."""
         kinds = {group: each.kind for group, each in groups.items() if each.has_members and each.kind != "share"}
         told = subscriptions(self._requests, kinds)
         return {group: subscribed_topics(each) for group, each in told.items()}
@@ -134,7 +134,7 @@ class DeletionRun:
             kept.remove()
 
     def _deleted(self, plans: list[GroupPlan], kept: DeletedFile) -> Iterator[GroupPlan]:
-        """Carries the plans out, and gives each when it is done."""
+        """Carries out the plans, and yields each when it is done."""
         by_group = {plan.group: plan for plan in plans}
         for groups in batches(list(by_group)):
             some = [by_group[group] for group in groups]
@@ -153,7 +153,7 @@ class DeletionRun:
             leave_out_changed(plan, found[plan.group])
 
     def _delete_offsets(self, plan: GroupPlan) -> list[TopicPartition]:
-        """Returns what is held as before, since it was refused."""
+        """Execute the plan for offsets. Returns the items that are unchanged because the deletion was refused."""
 
         def look() -> dict[TopicPartition, str | None] | None:
             self._look_after_loss(plan)
@@ -173,7 +173,8 @@ class DeletionRun:
         return refused
 
     def _delete_group(self, plan: GroupPlan) -> list[TopicPartition]:
-        """Returns what is held as before, since the group was not deleted."""
+        """Execute the plan for a whole group. Returns the items that are unchanged because the group was not
+        deleted."""
 
         def look() -> str | None:
             self._look_after_loss(plan)
@@ -193,7 +194,7 @@ class DeletionRun:
         return [] if error == UNKNOWN else list(plan.planned)
 
     def _look_after_loss(self, plan: GroupPlan) -> None:
-        """Say of each offset what has become of it: what is gone is deleted, what is as it was remains planned."""
+        """Set the status of each offset: one that is gone was deleted, one that is unchanged remains planned."""
         found = fetched(self._requests, {plan.group: _asked_again(plan)})[plan.group]
         if found.error is not None:
             plan.error = found.error
@@ -220,7 +221,7 @@ def _asked_again(plan: GroupPlan) -> AskedGroup:
 
 
 def _summed_up(plans: Iterable[GroupPlan], *, is_done: bool = False) -> str:
-    """How many offsets of how many groups go, or went."""
+    """How many offsets of how many groups are, or were, deleted."""
     if is_done:
         some = [plan for plan in plans if plan.is_done or any(item.is_done for item in plan.items)]
         offsets = sum(item.is_done for plan in some for item in plan.items)

@@ -34,8 +34,8 @@ _USER_DATA: Final = {
     "sticky": ("client_protocols", "STICKY_ASSIGNOR_USER_DATA"),
     "cooperative-sticky": ("client_protocols", "COOPERATIVE_STICKY_ASSIGNOR_USER_DATA"),
 }
-"""By the name of the assignor. Other assignors of Kafka's consumers have none, and only users know what their own
-assignors write."""
+"""Schemas of user data, by the name of the assignor. Other assignors of Kafka's consumers have no user data, and only
+users know what their own assignors write."""
 _STREAMS: Final = "stream"
 """The name of the assignor of Kafka Streams (`StreamsPartitionAssignor.name`)."""
 _SUBSCRIPTION_INFO: Final = ("streams_protocol", "SUBSCRIPTION_INFO_DATA")
@@ -49,8 +49,8 @@ _INT32: Final = Struct(">i")
 
 _KEPT: Final = 4096
 _SHORT: Final = 1024
-"""At most so many subscriptions of at most so many bytes are cached with their topics: a group writes those of all its
-members whenever one of them joins or leaves."""
+"""The limits of the cache of subscriptions with their topics, in entries and bytes: a group writes the subscriptions of
+all its members whenever one of them joins or leaves."""
 
 
 class Opened(NamedTuple):
@@ -148,7 +148,8 @@ _kept_topics = lru_cache(_KEPT)(_topics)
 
 
 def _user_data(protocol: str | None, data: bytes | None) -> Opened | None:
-    """The bytes of sticky assignors have no version: the newest that fits is taken, as in `StickyAssignor`."""
+    """Decodes the bytes of sticky assignors, which have no version: the newest version that fits is taken, as in
+    `StickyAssignor`."""
     if protocol == _STREAMS:
         return _subscription_info(data)
     schema = _schema(_USER_DATA.get(protocol or ""))
@@ -159,8 +160,8 @@ def _user_data(protocol: str | None, data: bytes | None) -> Opened | None:
 
 
 def _subscription_info(data: bytes | None) -> Opened | None:
-    """What a Streams instance tells the leader of its group, of a known version and consistent with the latest one that
-    the instance knows, as `SubscriptionInfo.decode` and `validateVersions` have it."""
+    """What a Streams instance tells the leader of its group: of a known version, and consistent with the latest version
+    that the instance knows, as in `SubscriptionInfo.decode` and `validateVersions`."""
     schema = _schema(_SUBSCRIPTION_INFO)
     if schema is None or schema.versions is None or data is None or len(data) < _INT32.size:
         return None
@@ -176,8 +177,8 @@ def _subscription_info(data: bytes | None) -> Opened | None:
 
 
 def _framed(schema: MessageSchema, data: bytes) -> Opened | None:
-    """The message after its version, an int16. A version above the highest known one is read as that one, as
-    `ConsumerProtocol` does."""
+    """The message after its version, an int16. A version above the highest known one is read as the highest, as in
+    `ConsumerProtocol`."""
     try:
         version, message = split_value(data)
     except MissingValueVersion:
@@ -186,7 +187,7 @@ def _framed(schema: MessageSchema, data: bytes) -> Opened | None:
 
 
 def _read(schema: MessageSchema, data: bytes, read_as: int, version: int) -> Opened | None:
-    """Bytes after the message are left alone, as all readers of these messages do."""
+    """Decodes the message and ignores the bytes after it, as all readers of these messages do."""
     try:
         value, _ = decode(schema, data, read_as, lenient=True, allow_trailing=True)
     except DecodeError:

@@ -1,7 +1,9 @@
-"""What happened to the groups of a log partition: every record of a group in log order, with its state around it.
+"""The history of the groups of a log partition: every record of a group in log order, with the state before and after
+it.
 
-`group_records` replays the last record of each key, for tables of the present; this replays all records, for tables of
-events. Of all commits only those that create a simple group become events: the others say nothing about the group.
+`group_records` replays the last record of each key, for tables of the present. This module replays all records, for
+tables of events. Of all commits only those that create a simple group become events: the others say nothing about the
+group.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ _OFFSET: Final = attrgetter("offset")
 
 
 class GroupLot(NamedTuple):
-    """What a batch of rows says about groups."""
+    """The records of groups in a batch of rows, and their events."""
 
     found: DecodedRecords | None
     """The records of groups, decoded; None if there are none. The caller reports records that cannot be decoded."""
@@ -98,8 +100,8 @@ class GroupLog:
         return DecodedRecords(_chosen(batch, (*READS, "file", "position"), of_groups), self._schemas, self._shared)
 
     def _makers(self, lot: CommitLot, ends: list[tuple[str, int]]) -> tuple[list[Event], dict[int, int]]:
-        """The commit values that may make a simple group, and their batches by their offsets: the first of each group
-        that was not there, and the first after each of the `ends` of a group."""
+        """The commit values that may create a simple group, and their batches by their offsets: the first of each group
+        that did not exist, and the first after each of the `ends` of a group."""
         ended = {name for name, _ in ends}
         is_open = np.array([name in ended or name not in self._groups.by_id for name in lot.groups], np.bool_)
         group = np.where(lot.is_tombstone, -1, lot.group)
@@ -139,7 +141,7 @@ class GroupLog:
 
 
 def _chosen(batch: pa.RecordBatch, names: Iterable[str], which: FLAGS) -> pa.RecordBatch:
-    """Some rows, and of their columns `names`, as far as they are there."""
+    """The chosen rows, with those of the columns `names` that they have."""
     columns = _columns(batch, names)
     return columns if which.all() else columns.filter(pa.array(which))
 
@@ -149,7 +151,7 @@ def _columns(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
 
 
 def _batches(rows: pa.RecordBatch) -> dict[int, int]:
-    """The offset of the batch by that of the record, as far as the source tells."""
+    """Offsets of batches by the offsets of their records, if the source reports batches."""
     if "base_offset" not in rows.schema.names:
         return {}
     told = zip(rows.column("offset").to_pylist(), rows.column("base_offset").to_pylist(), strict=True)

@@ -1,7 +1,7 @@
-"""What a group coordinator makes of the records of groups, kind by kind.
+"""The state that a group coordinator builds from the records of groups, kind by kind.
 
 The rules are those of `GroupMetadataManager.replay` and of each kind's own class (`ClassicGroup`, `ConsumerGroup`,
-`ShareGroup`, `StreamsGroup`), as Kafka 4.3.1 has them.
+`ShareGroup`, `StreamsGroup`) in Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -249,8 +249,8 @@ class Group:
 class Groups:
     """The groups of a log partition, after its records were replayed in log order.
 
-    A cleaned log lacks records, and any log may be damaged. So the replay goes on at records that a coordinator refuses
-    to load (`loading_groups` finds these).
+    A cleaned log lacks records, and any log may be damaged. So the replay continues after records that a coordinator
+    refuses to load (`loading_groups` finds these).
     """
 
     def __init__(self, *, tombstones_make_groups: bool = False) -> None:
@@ -318,8 +318,8 @@ class Groups:
             _delete(group, role.role, event)
 
     def _made(self, kind: str, event: Event) -> Group:
-        """The group of this kind. It is made if there is no group of that name, or one of another kind. A simple group
-        gives way to it; any other group had a tombstone before this record, which a cleaner has taken (otherwise no
+        """The group with this kind. It is created if no group of that name exists, or one of another kind. A simple
+        group is replaced; any other group had a tombstone before this record, which a cleaner has removed (otherwise no
         coordinator could load this log)."""
         group = self._groups.get(event.group_id)
         if group is None or group.kind != kind:
@@ -328,7 +328,7 @@ class Groups:
 
 
 def _classic(event: Event) -> Group:
-    """A group as its record of the classic protocol has it, which tells all of it."""
+    """A group made from its record of the classic protocol, which holds the whole group."""
     group = Group(event.group_id, CLASSIC, event.offset, has_record=True)
     group.records[GROUP, event.group_id] = event
     if event.value is None:
@@ -341,7 +341,7 @@ def _classic(event: Event) -> Group:
 
 
 def _replay(group: Group, role: str, event: Event) -> None:
-    """A value of any other kind of group."""
+    """Replay a value of a group that is not classic."""
     if event.is_past:
         return
     of = event.member_id
@@ -389,7 +389,7 @@ def _replay_member(group: Group, role: str, event: Event) -> None:
 
 
 def _delete(group: Group, role: str, event: Event) -> None:
-    """A tombstone of a record that is not the group's own."""
+    """Replay a tombstone that does not delete the group's own record."""
     of = event.member_id
     group.broken.discard((role, of))
     group.records.pop((role, of), None)

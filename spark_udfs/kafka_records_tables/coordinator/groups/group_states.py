@@ -170,11 +170,11 @@ class _Change(NamedTuple):
     offset: int
     state: GroupState | None
     told_at: int
-    """Where the last record so far is that says who is a member, or is none any more; _NOWHERE without one."""
+    """The offset of the last record so far that adds or removes a member; _NOWHERE without one."""
 
 
 class _Lot:
-    """Changes in the order of the log, as columns."""
+    """Changes in log order, as columns."""
 
     def __init__(self, changes: list[_Change]) -> None:
         self._groups: dict[str, int] = {}

@@ -89,7 +89,7 @@ class GroupRecords:
         return DecodedRecords(nothing if (found := latest.rows()) is None else found, self._schemas, context.shared)
 
     def _commits(self, seen: DecodedRecords) -> Iterator[tuple[str, int]]:
-        """The last commit value of each group, regardless of what became of it."""
+        """The last commit value of each group, regardless of how its transaction ended."""
         group = seen.member(self._commit_types, "key", "group").dictionary_encode()
         last = np.full(len(group.dictionary) + 1, -1, np.int64)
         np.maximum.at(last, group.indices.fill_null(-1).to_numpy(), seen.last_value)

@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 
 _UTF16_UNIT: Final = Struct(">H")
 
-PASSED_OVER: Final = "Kafka 4.4 passes over it"
+PASSED_OVER: Final = "Kafka 4.4 skips it"
 """From this release on, `ConsumerProtocol` turns every error into a SchemaException, which a coordinator tolerates."""
 
 _Partition = tuple[str, int]
 
 
 class _RefusedError(Exception):
-    """The coordinator stops at this record; the text says why."""
+    """The coordinator stops loading at this record; the text says why."""
 
 
 def _read_subscriptions(subscriptions: Mapping[str, bytes]) -> None:
-    """Read them as `ClassicGroup.computeSubscribedTopics` does: the first broken one decides, because one that is
-    tolerated still ends the reading of all."""
+    """Read the subscriptions as `ClassicGroup.computeSubscribedTopics` does: the first broken one decides, because even
+    one that is tolerated ends the reading."""
     if any(map(what_stops_loading, subscriptions.values())):
         for member_id in _as_java_maps_them(tuple(subscriptions)):
             data = subscriptions[member_id]
@@ -61,7 +61,7 @@ def _read_subscriptions(subscriptions: Mapping[str, bytes]) -> None:
 
 
 def _as_java_maps_them(keys: Sequence[str]) -> list[str]:
-    """Keys in the order of a `java.util.HashMap` into which they were put one after the other."""
+    """The keys in the iteration order of a `java.util.HashMap` to which they were added in this order."""
     buckets = 16
     while len(keys) > buckets * 3 // 4:
         buckets *= 2
@@ -132,7 +132,7 @@ class LoadingGroups:
             self._current(group, event)
 
     def _of_kind(self, event: Event, kind: str) -> Group | None:
-        """The group before the record, or an empty one where the record makes it."""
+        """The group before the record, or an empty one if the record creates it."""
         group = self.groups.get(event.group_id)
         if group is None:
             return None if event.is_tombstone else Group(event.group_id, kind, event.offset)
@@ -187,7 +187,7 @@ class LoadingGroups:
 
 
 def _check_classic(value: Any) -> None:
-    """A value replaces the earlier one."""
+    """Apply a value, which replaces the earlier one."""
     named = [instance for instance in value.members_group_instance_id or () if instance is not None]
     if len(named) > len(set(named)):
         twice = next(each for each in named if named.count(each) > 1)
@@ -219,13 +219,14 @@ def _are(count: int, one: str, more: str | None = None) -> str:
 
 
 def _held(group: Group, member: Member) -> tuple[_Partition, ...]:
-    """What a member of a consumer group has, or is to give up."""
+    """The partitions that a member of a consumer group has, including those that it must give up."""
     has_none = group.kind != CONSUMER or member.current is None or member.epoch == LEFT
     return () if has_none or member.current is None else _partitions(member.current.value)
 
 
 def _partitions(value: Any) -> tuple[_Partition, ...]:
-    """Of a topic that a list names twice, what is last; a partition in two lists is twice."""
+    """The partitions in some lists. If a list names a topic twice, the last entry counts; a partition in two lists is
+    returned twice."""
     found: list[_Partition] = []
     for topics in (value.assigned_partitions, value.partitions_pending_revocation):
         last = {topic["topic_id"]: dict.fromkeys(topic["partitions"]) for topic in topics}

@@ -25,13 +25,13 @@ from kafka_records_tables.coordinator.offsets.commit_steps import Steps
 from kafka_records_tables.coordinator.records.latest import joined
 
 NONE: Final = np.iinfo(np.int64).min
-"""Stands for null in vectors."""
+"""The value that means null in vectors."""
 
 PARTS: Final = 4
 """The number of parts that a window is divided into; the last advance in each part is kept."""
 
 _KEPT_PARTS: Final = 3 * PARTS
-"""Of so many parts the last advance is kept. When parts become twice as long, half as many are left."""
+"""The number of parts of which the last advance is kept. When parts become twice as long, half as many are left."""
 _LAST: Final = 4
 _LONGEST: Final = 4
 _STATE: Final = (
@@ -48,16 +48,17 @@ _STATE: Final = (
     "topic_id",
     "known_id",
 )
-"""What is remembered of a key. `is_value` is 0 after a tombstone; `changed_ms` is the time of the first commit of the
-present offset; `peak` the highest offset since it was first committed, or last deleted; `fell_ms` and `fell_from` are
-of the last commit below the one before it, since then; `topic_id` is a number in `Advances.ids`, of the topic that the
-last commit names, -1 for none; `known_id` that of the last commit that names one, since the last deletion."""
+"""The columns of the remembered state of a key. `is_value` is 0 after a tombstone; `changed_ms` is the time of the
+first commit of the present offset; `peak` is the highest offset since the first commit or the last deletion; `fell_ms`
+and `fell_from` belong to the last commit since then that was below the one before it; `topic_id` is a number in
+`Advances.ids`, that of the topic in the last commit, -1 for none; `known_id` is that of the last commit with a topic id
+since the last deletion."""
 
 _NOTHING: Final = {"log_offset": -1, "commits": 0}
-"""What is remembered of a key that is new; NONE of all else, which its first commit gives."""
+"""The initial values for a new key; all other columns are NONE until its first commit sets them."""
 
 _ADVANCE: Final = ("key", "ms", "offset", "before_ms", "before_offset")
-"""What is remembered of a commit that changed the offset; the last two are NONE where there was none before."""
+"""The columns of a commit that changed the offset; the last two are NONE if there was no commit before."""
 
 
 def part_ms(window_ms: int, history_ms: int) -> int:
@@ -117,7 +118,7 @@ class Advances:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _numbers(self, steps: Steps) -> INT64:
-        """The number of the key of each step; keys that are new are noted."""
+        """The number of the key of each step; new keys get numbers."""
         known = 0 if self.keys is None else self.keys.num_rows
         both = steps.keys if self.keys is None else joined([self.keys, steps.keys])
         codes = numbers_of_keys(both)
@@ -131,7 +132,7 @@ class Advances:
         return found
 
     def _ids_of(self, steps: Steps) -> INT64:
-        """The number in `ids` of the topic id that each step names."""
+        """For each step, the number in `ids` of its topic id."""
         numbers = []
         for text in steps.ids.to_pylist():
             if text not in self._id_numbers:
@@ -141,8 +142,8 @@ class Advances:
         return np.array([*numbers, -1], np.int64)[steps.topic_id]
 
     def _follow(self, chain: INT64, rows: dict[str, INT64], is_held: FLAGS) -> None:
-        """`rows` are by key, and of each in the order in which they took effect; those that `is_held` were added
-        before."""
+        """The state after `rows`, which are sorted by key and, for each key, by the order in which they took effect;
+        rows that are `is_held` were added before."""
         state, count = self.state, len(chain)
         if not count:
             return
@@ -207,7 +208,7 @@ class Advances:
         self.advances = {name: vector[kept] for name, vector in whole.items()}
 
     def _needed(self, rows: dict[str, INT64]) -> INT64:
-        """Which advances are kept: of each key the last ones, those after the longest pauses, and the last one of each
+        """Which advances to keep: for each key the last ones, those after the longest pauses, and the last one of each
         part of the window."""
         key, ms = rows["key"], rows["ms"]
         count = len(key)
@@ -230,8 +231,8 @@ class Advances:
 
 
 def _known_before(chain: INT64, ids: INT64, is_value: FLAGS) -> INT64:
-    """The id of each row, or that of the last row of its key before it that has one, unless the offset was deleted in
-    between; -1 if none has."""
+    """The topic id of each row, or that of the last row of its key before it with an id, unless the offset was deleted
+    in between; -1 for none."""
     # A tombstone has no topic id, and later commits may be for a topic with another id.
     last = np.maximum.accumulate(np.where((ids >= 0) | ~is_value, np.arange(len(ids)), -1))
     is_known = (last >= 0) & (chain[last] == chain)

@@ -90,7 +90,7 @@ def _at_once(outcome: str, rows: pa.RecordBatch) -> Effect:
 
 
 def _by_markers(rows: pa.RecordBatch, batch: pa.RecordBatch) -> Effect:
-    """Rows whose transactions are ended by markers of this batch: each by the first of its producer after it."""
+    """Rows whose transactions end with markers of this batch: each with the first marker of its producer after it."""
     markers = batch.filter(pc.is_valid(batch.column("control")))
     ended_by = markers.take(pa.array(next_markers(rows, markers)))
     return Effect(COMMITTED, rows, ended_by.column("offset").to_numpy(), ended_by.column(CLOCK).to_numpy())

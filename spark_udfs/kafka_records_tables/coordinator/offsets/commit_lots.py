@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 _MOST_LOTS: Final = 4
-"""Rows are cut within a batch of the log when so many lots have gathered, since a source may have one constant as the
-base offset of all rows."""
+"""The number of small batches at which rows are cut even within a batch of the log: a source may report one base offset
+for all rows."""
 
 
 class Lots:
@@ -68,7 +68,7 @@ class Lots:
 
 
 def _whole_batches(rows: pa.RecordBatch) -> int:
-    """How many rows are before the last batch."""
+    """The number of rows before the last batch."""
     if "base_offset" not in rows.schema.names:
         return int(rows.num_rows)
     batches = rows.column("base_offset").fill_null(-1).to_numpy()

@@ -45,7 +45,7 @@ def in_effect_by_number(codes: INT64, place: INT64, log_offset: INT64) -> tuple[
 
 
 def _by_number(codes: INT64, place: INT64, log_offset: INT64) -> INT64:
-    """The order by number, place and offset in the log."""
+    """The indexes that sort by number, place and log offset."""
     is_later = place[1:] > place[:-1]
     if is_later.all() or (is_later | ((place[1:] == place[:-1]) & (log_offset[1:] >= log_offset[:-1]))).all():
         return stable_order(codes)

@@ -1,4 +1,4 @@
-"""What commits did to committed offsets, in the order in which they took effect."""
+"""The effects of commits on committed offsets, in the order in which they took effect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ READS: Final = ("offset", "key", "value", "producer_id", "transaction", "control
 
 
 _KEPT: Final = ("offset", "key", "value", "producer_id", "file", "position", "base_offset")
-"""The columns that are kept of rows that are settled."""
+"""The columns that are kept for rows whose transactions have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,8 @@ _NOT_COMPARED: Final = "left out: offsets before and after it are compared with 
 
 
 class CommitSteps:
-    """Settles and decodes the commits of one log partition. Memory grows with the rows that were not returned yet."""
+    """Resolves the transactions of the commits of one log partition, and decodes these. Memory grows with the rows that
+    were not returned yet."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
         self._schemas = schemas
@@ -143,7 +144,7 @@ class CommitSteps:
         return _steps(decoded, usable & ~is_unknown)
 
     def _keep(self, settled: Resolved, markers: pa.RecordBatch | None) -> None:
-        """Keep rows with the place where they take effect; null if it is unknown whether they do."""
+        """Keep rows with the places where they take effect; null if it is unknown whether they do."""
         outcome, rows = settled
         if outcome in (ABORTED, OPEN) or not rows.num_rows:
             return
@@ -159,7 +160,7 @@ class CommitSteps:
 
 
 def _steps(decoded: DecodedCommits, which: FLAGS) -> Steps:
-    """The rows that are True in `which`."""
+    """The rows for which `which` is True."""
     chosen = np.flatnonzero(which)
     rows, values = decoded.rows, decoded.values
     value = decoded.value[chosen]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 _PARTITION: Final = 4
-"""The bytes of the partition, which a key ends with (`OffsetCommitKey`)."""
+"""The size of the partition number at the end of a key, in bytes (`OffsetCommitKey`)."""
 
 
 class CommittedTopics:

@@ -63,7 +63,7 @@ class DecodedCommits:
         return DecodedRecords(self.rows, self._schemas)
 
     def _decode_at_once(self) -> bool:
-        """Decode distinct keys, and values by themselves; False if any row needs a closer look."""
+        """Decode each distinct key once, and the values. Returns False if rows have to be decoded one by one."""
         encoded = self.rows.column("key").dictionary_encode()
         distinct = DecodedRecords(pa.RecordBatch.from_arrays([encoded.dictionary], names=["key"]), self._schemas)
         of_keys, number = distinct.columns, self.types[-1]

@@ -18,7 +18,7 @@ from kafka_records_tables.coordinator.offsets.commit_steps import Steps
 from kafka_records_tables.coordinator.records.latest import joined
 
 _NONE: Final = np.iinfo(np.int64).min
-"""Stands for null in vectors of offsets."""
+"""The value that means null in vectors of offsets."""
 
 _OF_RUNS: Final = ("fell_from", "fell_from_log_offset", "fell_to", "fell_to_log_offset", "low", "low_log_offset")
 
@@ -176,7 +176,7 @@ class Runs:
 
 
 def _with_runs(steps: Steps) -> HeldSteps:
-    """Steps of which nothing is remembered yet."""
+    """The state before any step."""
     nothing = np.full(steps.count, _NONE, np.int64)
     return HeldSteps(steps, nothing, dict.fromkeys(_OF_RUNS, nothing))
 
@@ -193,8 +193,8 @@ def _joined(held: HeldSteps, new: HeldSteps) -> HeldSteps:
 
 
 def _known_ids(whole: HeldSteps, commits: INT64, chain: INT64) -> tuple[INT64, INT64]:
-    """The topic id of each commit as a place in `Steps.ids`, and where the commit is that told it. One that tells none
-    has that of the last commit before it that does. Equal ids have the same place."""
+    """For each commit, its topic id as an index in `Steps.ids`, and the offset of the commit that had it. A commit
+    without an id gets that of the last commit before it with one. Equal ids have the same index."""
     steps = whole.steps
     encoded = steps.ids.dictionary_encode()
     codes = encoded.indices.to_numpy()
@@ -213,7 +213,7 @@ def _known_ids(whole: HeldSteps, commits: INT64, chain: INT64) -> tuple[INT64, I
 def _left(
     whole: HeldSteps, commits: INT64, ids: INT64, told_at: INT64, of_runs: dict[str, INT64], tombstones: INT64
 ) -> HeldSteps:
-    """Some commits and tombstones, with the keys and the topic ids that they need."""
+    """The chosen commits and tombstones, with only the keys and topic ids that they need."""
     steps = whole.steps
     rows = np.concatenate([commits, tombstones])
     vectors = {name: getattr(steps, name)[rows] for name in _OF_STEPS}
@@ -230,7 +230,7 @@ def _left(
 
 
 class _Pairs(NamedTuple):
-    """Commits beside those before them, as places among the steps; and their topic ids, as places in `Steps.ids`."""
+    """Commits next to the ones before them, as indexes of the steps; and their topic ids, as indexes in `Steps.ids`."""
 
     to: INT64
     since: INT64
@@ -241,7 +241,7 @@ class _Pairs(NamedTuple):
 def _falls(
     steps: Steps, pairs: _Pairs, deleted_at: INT64, is_sawtooth: FLAGS, runs: Runs, run: INT64
 ) -> pa.RecordBatch:
-    """`run` is that of the commits before."""
+    """The falls; `run` holds the runs of the commits before them."""
     to, since = pairs.to, pairs.since
     keys = steps.keys.take(pa.array(steps.key[to]))
     columns = {

@@ -53,7 +53,7 @@ class KeyNumbers:
         return self._of_parts(parts, lot.codes)
 
     def _of_parts(self, parts: Iterable[pa.Array], codes: INT64) -> INT64:
-        """`parts` are those of each key, by `codes`."""
+        """The numbers; `parts` are the parts of each key, by `codes`."""
         # Keys with different bytes may name the same offset: an older record type, or extra bytes after the fields.
         numbers, known = [], self._numbers.get
         for key in zip(*(part.to_pylist() for part in parts), strict=True):

@@ -181,7 +181,7 @@ class LiveOffsets:
         self._gone.clear()
 
     def _waiting(self) -> dict[int, tuple[int, bool]]:
-        """What open transactions commit, by number and in the order of the log: where it is, and `is_legacy`."""
+        """The commits of open transactions, by number and in log order: the log offset, and `is_legacy`."""
         lots = [rows for some in self._pending.values() for rows in some]
         told = ((rows.log_offset.tolist(), rows.keys.tolist(), rows.values[:, IS_LEGACY].tolist()) for rows in lots)
         waiting = [each for some in told for each in zip(*some, strict=True)]
@@ -237,7 +237,7 @@ class LiveOffsets:
 
 
 def _numbers_of_ids(ids: pa.Array) -> INT64:
-    """A number for each id of a topic; 0 for none, and for the id that stands for none."""
+    """A number for each topic id; 0 if there is none, including the id that means none."""
     encoded = ids.dictionary_encode()
     known = [0 if each == NO_TOPIC_ID else zlib.crc32(each.encode()) + 1 for each in encoded.dictionary.to_pylist()]
     numbers: INT64 = np.array([*known, 0], np.int64)[encoded.indices.fill_null(len(known)).to_numpy()]
@@ -245,7 +245,7 @@ def _numbers_of_ids(ids: pa.Array) -> INT64:
 
 
 def _without(rows: CommitRows, gone: list[int]) -> CommitRows:
-    """The commits of other keys."""
+    """The commits without those of the given keys."""
     return rows.chosen(~np.isin(rows.keys, gone))
 
 

@@ -1,4 +1,4 @@
-"""The spans of time in which each committed offset was in force, computed from commits and tombstones in columns."""
+"""The spans of time in which each committed offset was valid, computed from commits and tombstones in columns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENDS: Final = (COMMIT, TRANSACTION, TOMBSTONE, UNUSABLE)
 """How a span can end. Columns have the index in this tuple."""
 
 _SAID: Final = ("offset", "leader_epoch", "metadata", "topic_id")
-"""What a commit says. Commits of one key that follow each other and say the same are one span."""
+"""The content of a commit. Consecutive commits of one key with the same content are one span."""
 
 _LOST: Final = "which offset held from here is not told"
 
@@ -100,7 +100,7 @@ class OffsetSpans:
     # -- spans ---------------------------------------------------------------------------------------------------------
 
     def _ended(self, waits: bool) -> Iterator[dict[str, Any]]:
-        """The spans that have ended; the last change of each key waits on."""
+        """The spans that have ended; the last change of each key is kept."""
         changes = _joined(self._waiting)
         numbers = numbers_of_keys(changes.keys)[changes.key]
         order, keys = in_effect_by_number(numbers, changes.place, changes.newest)
@@ -120,7 +120,7 @@ class OffsetSpans:
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """What some records did to offsets; vectors have an element for each."""
+    """The effects of some records on offsets; vectors have an element for each record."""
 
     keys: pa.RecordBatch
     """As `DecodedCommits.keys`."""
@@ -128,15 +128,15 @@ class _Changes:
     """As `DecodedCommits.values`."""
     key: INT64
     value: INT64
-    """Places in `keys` and `values`, -1 without a value."""
+    """Indexes in `keys` and `values`, -1 without a value."""
     does: NDArray[np.int8]
-    """The place in ENDS of what it does."""
+    """The index in ENDS of the effect."""
     place: INT64
-    """Offset of the record by which it takes effect, and CLOCK of that record."""
+    """Offset and CLOCK of the record at which it takes effect."""
     clock: INT64
     log_offset: INT64
     newest: INT64
-    """Offset of the last record that said the same, one after the other, and how many there are."""
+    """Offset of the last of the consecutive records with the same content, and how many there are."""
     commits: INT64
 
     @property
@@ -145,16 +145,16 @@ class _Changes:
 
     @property
     def holds(self) -> FLAGS:
-        """Which are committed offsets."""
+        """Which records are commits."""
         found: FLAGS = self.does < ENDS.index(TOMBSTONE)
         return found
 
     def some(self, rows: INT64) -> _Changes:
-        """Those at some places."""
+        """The changes at some indexes."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _VECTORS})
 
     def compact(self) -> _Changes:
-        """The same with no more keys and values than needed."""
+        """The same changes with only the keys and values that they need."""
         keys, key = np.unique(self.key, return_inverse=True)
         has_value = self.value >= 0
         value = np.full(self.count, -1, np.int64)
@@ -163,8 +163,8 @@ class _Changes:
         return replace(self, keys=self.keys.take(pa.array(keys)), values=values, key=key, value=value)
 
     def spans(self, rows: INT64, by: INT64 | None) -> dict[str, Any]:
-        """The columns of the spans that begin with some of them. `by` are the changes that ended these; None if they
-        have not ended."""
+        """The columns of the spans that begin with some of the changes. `by` are the changes that ended the spans; None
+        if they have not ended."""
         keys, values = pa.array(self.key[rows]), pa.array(self.value[rows])
         found = {name: self.keys.column(name).take(keys) for name in KEY}
         found |= {name: self.values.column(name).take(values) for name in VALUE}
@@ -199,9 +199,9 @@ def _joined(parts: list[_Changes]) -> _Changes:
 
 
 def _first_of_runs(changes: _Changes, order: INT64, keys: INT64) -> tuple[_Changes, INT64]:
-    """Changes of one key that follow each other and say the same become the first of them, with the sum of `commits`;
-    so do changes that delete, or whose effect is unknown. The changes with these sums, and the places in `order` of the
-    first ones; `keys` are numbers of keys in this order."""
+    """Merges consecutive changes of one key with the same content into the first of them, with the sum of `commits`;
+    also consecutive deletions, and consecutive changes whose effect is unknown. Returns the merged changes, and the
+    indexes in `order` of the first ones; `keys` are numbers of keys in this order."""
     is_first = begins(keys)
     is_first[1:] |= _differs(changes, order)
     first = np.flatnonzero(is_first)
@@ -215,7 +215,7 @@ def _first_of_runs(changes: _Changes, order: INT64, keys: INT64) -> tuple[_Chang
 
 
 def _differs(changes: _Changes, order: INT64) -> FLAGS:
-    """Which of the changes in this order, after the first, say something else than the one before them."""
+    """Which of the ordered changes, after the first, differ from the one before."""
     holds = changes.holds[order]
     does = np.where(holds, 0, changes.does[order])
     differs: FLAGS = does[1:] != does[:-1]
@@ -232,7 +232,7 @@ def _differs(changes: _Changes, order: INT64) -> FLAGS:
 
 
 def _codes(column: pa.Array) -> INT64 | None:
-    """A number for each value, the same for the same; None if all are the same."""
+    """A number for each value, equal for equal values; None if all are equal."""
     if not pa.types.is_string(column.type):
         # Null becomes the lowest int64, which is below every offset and epoch.
         numbers: INT64 = column.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()

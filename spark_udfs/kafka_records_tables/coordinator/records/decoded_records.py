@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 _BATCH_PLACE: Final = ("file", "position", "base_offset")
-"""Columns that say where a row is; a source need not have them."""
+"""Columns with the place of a row; a source need not have them."""
 
 
 _REMEMBERED: Final = 4
@@ -214,7 +214,7 @@ def _columns(rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema], shared: 
 
 
 def nulled(column: pa.Array, nothing: Any) -> pa.Array:
-    """The column, with null in place of the value that means "absent"."""
+    """The column, with null instead of the value that means "absent"."""
     return pc.if_else(pc.equal(column, nothing), pa.scalar(None, column.type), column)
 
 

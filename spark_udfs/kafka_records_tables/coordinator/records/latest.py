@@ -83,7 +83,7 @@ class Latest:
 
 
 def _ascending(parts: list[pa.RecordBatch]) -> bool:
-    """Whether no offset is lower than one before it."""
+    """Whether the offsets never decrease."""
     before = -1
     for part in parts:
         offsets = part.column("offset").to_numpy()
@@ -94,7 +94,7 @@ def _ascending(parts: list[pa.RecordBatch]) -> bool:
 
 
 def codes_of(keys: list[pa.Array]) -> INT64:
-    """A number for each key, the same for the same bytes; -1 for null."""
+    """A number for each key, equal for equal bytes; -1 for null."""
     # One dictionary is shared by all chunks, so their bytes need not be copied into one array first.
     encoded = pa.chunked_array(keys).dictionary_encode().chunks
     indices = [each.indices.fill_null(-1) if each.null_count else each.indices for each in encoded]
@@ -102,7 +102,7 @@ def codes_of(keys: list[pa.Array]) -> INT64:
 
 
 def _taken(parts: list[pa.RecordBatch], rows: INT64) -> list[pa.RecordBatch]:
-    """The rows at these places, ascending, among those of all parts one after the other."""
+    """The rows at these ascending indexes, among the rows of all parts together."""
     ends = np.cumsum([part.num_rows for part in parts])
     cuts = np.searchsorted(rows, ends)
     begins = np.concatenate([[0], cuts[:-1]])

@@ -80,8 +80,8 @@ def value_of(record: str, members: tuple[str, ...], parts: Iterable[Any]) -> Any
 
 @lru_cache
 def _kind_of(record: str, members: tuple[str, ...]) -> Any:
-    """The class of the values of a record. Each says about itself how to make it again, for a class that is made here
-    has no name by which to find it."""
+    """The class for the values of a record. Its objects are pickled with their fields, because a class that is created
+    here cannot be found by name."""
     fields = namedtuple(f"{record}Value", map(attribute, members))  # type: ignore[misc]
     again = {"__slots__": (), "__reduce__": lambda value: (value_of, (record, members, tuple(value)))}
     return type(f"{record}Value", (fields,), again)
@@ -120,7 +120,7 @@ def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
 def _events_of(
     found: DecodedRecords, number: int, column: pa.StructArray, picked: Picked, rows: INT64
 ) -> Iterator[Event]:
-    """The records of a type, which are at `rows`."""
+    """The records of one type, which are in `rows`."""
     record, chosen = found.record_name(number), pa.array(rows)
     keys = zip(*_members(column, "key", found.key_names(number), chosen), strict=True)
     members = _members(column, "value", picked[record], chosen)
@@ -142,8 +142,8 @@ def _members(records: pa.StructArray, part: str, names: Iterable[str], chosen: p
 
 
 def _in_python(array: pa.Array) -> Iterable[Any]:
-    """What `to_pylist` gives, sooner: that makes an object of every element on the way, and an array of every list. Of
-    lists and structs each is made when it is asked for."""
+    """The result of `to_pylist`, faster: that method creates an object for every element on the way, and an array for
+    every list. Here each list and struct is created only when it is requested."""
     kind = array.type
     found: Iterable[Any]
     if pa.types.is_list(kind):
@@ -171,7 +171,7 @@ def _member(records: pa.StructArray, part: str, name: str) -> pa.Array:
 
 
 def _inside(array: pa.Array, path: list[str]) -> pa.Array:
-    """What is at `path` in each element, in lists as long as those of `array`."""
+    """The values at `path` in each element, in lists as long as `array`."""
     if not path:
         return array
     if pa.types.is_list(array.type):

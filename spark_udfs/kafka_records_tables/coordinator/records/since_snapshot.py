@@ -18,7 +18,8 @@ from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_tables.coordinator.records.latest import codes_of, joined
 
 _MOST_ROWS: Final = 65_536
-"""Rows are squeezed when N have gathered, or twice as many as were left the last time if that is more."""
+"""Superseded rows are dropped when this many rows have gathered, or twice as many as were left the last time if that is
+more."""
 
 
 class SinceSnapshot:

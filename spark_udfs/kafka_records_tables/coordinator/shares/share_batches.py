@@ -57,7 +57,7 @@ def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offs
 
 
 def _from(start_offset: int, batches: list[StateBatch]) -> list[StateBatch]:
-    """What of the batches does not lie below the start offset."""
+    """The batches without the offsets below the start offset."""
     if start_offset == UNDECIDED:
         return batches
     return [
@@ -68,13 +68,13 @@ def _from(start_offset: int, batches: list[StateBatch]) -> list[StateBatch]:
 
 
 def _is_met(batch: StateBatch, following: StateBatch) -> bool:
-    """Whether the one that follows overlaps the batch, or goes on with it and says the same."""
+    """Whether the following batch overlaps the batch, or continues it with the same state."""
     first, end = following[0], batch[1] + 1
     return first < end or (first == end and following[2:] == batch[2:])
 
 
 def _without_overlap(batch: StateBatch, following: StateBatch) -> list[StateBatch]:
-    """Two batches that meet, as one to three that do not overlap. `following` sorts after `batch`."""
+    """Two overlapping batches as one to three that do not overlap. `following` sorts after `batch`."""
     last = max(batch.last_offset, following.last_offset)
     if batch.said == following.said:
         return [batch._replace(last_offset=last)]

@@ -32,7 +32,7 @@ PICKED: Final[Picked] = {
 """The fields of each record that the replay needs."""
 
 _NO_CHANGE: Final = -1
-"""The start offset or leader epoch of an update that leaves what there is."""
+"""The start offset or leader epoch in an update that keeps the present one."""
 
 SharePartition = tuple[str, str, int]
 """Group id, topic id and partition."""
@@ -122,7 +122,7 @@ def _snapshot(value: Sequence[Any], offset: int) -> ShareState:
 
 
 def _beginning(value: Sequence[Any], offset: int) -> ShareState:
-    """An update without a state to build on becomes the state."""
+    """Let an update without an earlier state become the state."""
     snapshot_epoch, leader_epoch, start_offset, count, *batches = value
     parts = _batches(batches)
     return ShareState(snapshot_epoch, leader_epoch, start_offset, count, parts, offset, update_count=1, is_partial=True)
@@ -142,9 +142,9 @@ def _update(state: ShareState, value: Sequence[Any], offset: int) -> None:
 
 
 def _batches(columns: Sequence[Sequence[int]]) -> list[StateBatch]:
-    """Batches out of their members, those of one name together."""
+    """Batches from lists of their fields, one list per field."""
     return list(map(_as_batch, zip(*columns, strict=True))) if columns[0] else []
 
 
 _as_batch: Final = partial(tuple.__new__, StateBatch)
-"""What `StateBatch._make` does, without a call of Python's own: there are many batches."""
+"""The same as `StateBatch._make`, without a Python-level call for each batch: there are many."""
