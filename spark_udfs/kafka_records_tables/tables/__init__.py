@@ -113,7 +113,7 @@ _PARTS: Final[Mapping[str, Table]] = {
         transaction_checks,
     )
 }
-"""Inputs of views that are not answers by themselves."""
+"""Inputs of views that cannot be requested themselves."""
 
 
 def input_called(name: str) -> Table:

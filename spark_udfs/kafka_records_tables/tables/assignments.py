@@ -9,7 +9,7 @@ from kafka_records_tables.tables.declaration import GROUP_KINDS, Column, Table, 
 from kafka_records_tables.topics import OFFSETS
 
 _NAMES: Final = "OffsetCommit"
-"""Commits name a topic with its id."""
+"""Commits have the name and the id of a topic."""
 
 
 _TASKS: Final = ("active", "standby", "warmup")

@@ -157,7 +157,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
 
 
 class _Facts:
-    """What group coordinators and share coordinators know of share partitions."""
+    """The facts that group coordinators and share coordinators know about share partitions."""
 
     def __init__(self, facts: Iterable[_Row]) -> None:
         self._read: dict[str, int | None] = {}
@@ -188,7 +188,7 @@ class _Facts:
             self._listed[kind][place] = fact
 
     def tell_what_is_not_checked(self, context: Context) -> None:
-        """Report it."""
+        """Report the topics that were not read, and those whose number of partitions is unknown."""
         from kafka_records_engine.findings import UNMADE_CHECKS, Finding
 
         for topic in _TOPICS:
@@ -206,7 +206,7 @@ class _Facts:
             context.report(Finding("note", UNMADE_CHECKS, what, consequence))
 
     def problems(self, is_past: bool) -> Iterator[dict[str, Any]]:
-        """Rows of share partitions of which one side says what the other does not."""
+        """Rows of share partitions for which the two topics disagree."""
         if not {OFFSETS, SHARE_STATE} <= self._read.keys():
             return
         for place, fact in self._listed[INITIALIZED].items():

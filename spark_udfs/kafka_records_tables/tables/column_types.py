@@ -1,4 +1,4 @@
-"""From the declared types of columns to Arrow's, and instants from milliseconds."""
+"""Converts declared types of columns to Arrow types, and milliseconds to instants."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def arrow_type(text: str) -> pa.DataType:
 
 
 def _parts(text: str) -> list[str]:
-    """Split at commas that are in no brackets."""
+    """Split at commas outside brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "<") - (character == ">")

@@ -109,8 +109,8 @@ class Completeness:
         self._last = int(offsets[-1])
 
     def _note_transactions(self, batch: pa.RecordBatch, offsets: INT64, times: INT64, limit: int) -> None:
-        """Note open transactions. A cleaner knows every marker: it removes an older value also for a marker after its
-        reach."""
+        """Note open transactions. A cleaner knows every marker: it removes an older value even because of a marker that
+        it has not reached."""
         if not {"producer_id", "transaction"} <= set(batch.schema.names):
             return
         is_marker = batch.column("control").is_valid().to_numpy(zero_copy_only=False)
@@ -129,7 +129,7 @@ class Completeness:
 
     def _note_first_ends(self, batch: pa.RecordBatch, offsets: INT64, times: INT64, limit: int) -> None:
         """Note the first marker of each producer that a cleaner has not reached: the transaction that it ends may have
-        lost all its records, those of later ones are there."""
+        lost all of its records, those of later transactions are still there."""
         is_marker = batch.column("control").is_valid().to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(is_marker & (offsets >= limit))
         producers = batch.column("producer_id").take(pa.array(rows)).to_pylist()

@@ -40,7 +40,7 @@ class Column:
     about: str
     """One line: what it means, its unit, and when it is null."""
     words: tuple[str, ...] = ()
-    """The words that it can have, if they are known; a value may be several of them separated by ` or `."""
+    """The values that it can have, if they are known; a value may also be several of them joined by ` or `."""
     stopping: tuple[str, ...] = ()
     """The subset of `words` that mean that a coordinator does not load the record. They count as damage, as such a
     finding does."""
@@ -240,7 +240,7 @@ def timestamps(name: str, about: str) -> tuple[Column, Column]:
 
 
 GROUP_KINDS: Final = ("classic", "simple", "consumer", "share", "streams")
-"""The words of a column with the kind of a group."""
+"""The values of a column with the kind of a group."""
 
 LOG_PLACE = (
     Column("log_partition", "int32", "log partition that holds the record"),

@@ -102,7 +102,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
 
 
 def _problems(rows: Any, groups: Any) -> Any:
-    """For each of `groups` its problems and how many partitions have them, sorted by their words."""
+    """For each of `groups`, its problems with the numbers of partitions, sorted by the words of the problems."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

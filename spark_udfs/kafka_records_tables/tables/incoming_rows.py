@@ -1,4 +1,4 @@
-"""Raw rows on their way into a table: counted, cut at a moment, checked for gaps in their offsets."""
+"""Raw rows before they reach a table: counted, cut at the requested moment, checked for gaps in their offsets."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class IncomingRows:
 
 
 class _KnownTypes:
-    """Whether a log has a record of a type that the package knows. Others are passed over, as coordinators do."""
+    """Whether a log has a record of a type that the package knows. Others are skipped, as coordinators do."""
 
     def __init__(self, context: Context, table: Table) -> None:
         # What decodes keys takes a while to load, and an answer that is kept needs none of it.
@@ -112,8 +112,7 @@ class _KnownTypes:
         self._is_known = False
 
     def look_for(self, batch: pa.RecordBatch) -> None:
-        """Look at a batch, until there was such a record. Records whose keys hold no type have findings of their
-        own."""
+        """Check a batch, until such a record is found. Records whose keys have no type have findings of their own."""
         if self._is_known:
             return
         from kafka_records_engine.columns.framing_in_columns import prefix_column
@@ -124,7 +123,7 @@ class _KnownTypes:
         self._unknown += int(is_typed.sum())
 
     def report(self) -> None:
-        """Report that there was none, where there were records."""
+        """Report that there was none, if there were records."""
         if self._is_known or not self._unknown:
             return
         context = self._context
@@ -154,7 +153,7 @@ def _times(batch: pa.RecordBatch, context: Context) -> INT64:
 
 
 def _with_times(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with null for the time of those that have none (`RecordBatch.NO_TIMESTAMP`)."""
+    """The rows with a null time if they have none (`RecordBatch.NO_TIMESTAMP`)."""
     names = batch.schema.names
     if "timestamp_ms" not in names:
         return batch

@@ -288,7 +288,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
 
 
 def _in_time(rows: Any, progress: Any | None, context: Context) -> Any:
-    """The rows of the table, out of those that have the lag in offsets."""
+    """The rows of the table, from those with the lag in offsets."""
     import pyarrow as pa
 
     from kafka_records_tables.tables.lagging.history_columns import times_by_commits, with_progress
@@ -306,7 +306,7 @@ def _in_time(rows: Any, progress: Any | None, context: Context) -> Any:
 
 
 def _placed(rows: Any) -> Any:
-    """The rows, with a number in the place of a log partition that is unknown: a null joins with no row."""
+    """The rows with a number instead of an unknown log partition, because a null joins with no row."""
     at = rows.schema.get_field_index("log_partition")
     return rows.set_column(at, rows.schema.field(at), rows["log_partition"].fill_null(_UNKNOWN_PLACE))
 
@@ -363,7 +363,7 @@ def _without_a_commit(commits: Any, assigned: Any, ends: Any, hidden: Any) -> An
 
 
 def _judged(rows: Any, hidden: Any) -> Any:
-    """The lag in offsets and what is wrong with it, out of commits beside what is known of their logs."""
+    """The lag in offsets and the problem of each row, from commits next to what is known of their logs."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

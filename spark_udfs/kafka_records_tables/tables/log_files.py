@@ -18,7 +18,7 @@ CLEANER: Final = "cleaner"
 _HELD_BY: Final = (OPEN_TRANSACTION, ACTIVE_SEGMENT, DIRTY_RATIO, CLEANER)
 
 _COMPACTED: Final = (OFFSETS, TRANSACTIONS)
-"""The topics of coordinators that a cleaner compacts; that of share groups loses its beginning instead."""
+"""The coordinators' topics that a cleaner compacts; the beginning of the topic of share groups is deleted instead."""
 
 _RECORDS: Final = ("loaded_offsets", "loaded_share_state", "loaded_transactions")
 

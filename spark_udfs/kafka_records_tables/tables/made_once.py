@@ -74,20 +74,20 @@ class _Making(Generic[_Maker, _Made]):
     def __init__(self, maker: _Maker, context: Context) -> None:
         self.maker = maker
         self.context = context
-        """What is found goes here, for each of the tables to repeat."""
+        """The findings, which each of the tables repeats."""
         self.made: list[_Made] = []
-        """What some table does not have yet."""
+        """The results that some table does not have yet."""
         self.is_over = False
         self._had: list[int] = []
-        """How much of `made` each table has."""
+        """The number of results that each table has taken."""
 
     def add(self) -> int:
-        """Add a table; its number."""
+        """Add a table, and return its number."""
         self._had.append(0)
         return len(self._had) - 1
 
     def next_of(self, number: int) -> list[_Made]:
-        """What this table does not have."""
+        """The results that this table does not have yet."""
         found = self.made[self._had[number] :]
         self._had[number] = len(self.made)
         if all_have := min(self._had):

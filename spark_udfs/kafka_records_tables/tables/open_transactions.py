@@ -220,7 +220,7 @@ def _moment(pending: Any, entries: Any, in_logs: Any | None, now: int) -> int:
 
 
 def _say_moment(late: int, moment: int, context: Context) -> None:
-    """A note where transactions are late by now that were not at the moment."""
+    """Report a note if transactions are late by now that were not late at the moment."""
     from kafka_records_engine.findings import JUDGED_AS_OF, Finding
     from kafka_records_runtime.errors import plural
     from kafka_records_tables.tables.completeness import time_text
@@ -246,7 +246,7 @@ class _Producer:
     """By transactional id."""
 
     def add(self, entry: _Row) -> None:
-        """Add what is known of a transactional id, in place of what was known before."""
+        """Set what is known of a transactional id, instead of what was known before."""
         self.entries[entry["transactional_id"]] = {name: entry[name] for name in _OF_ENTRY}
 
     def rows(self, now: int) -> Iterator[_Row]:

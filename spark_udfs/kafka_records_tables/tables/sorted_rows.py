@@ -13,7 +13,7 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.coordinator.offsets.commit_order import stable_order
 
 _FEW: Final = 10_000
-"""Rows that Arrow sorts as soon as this module does."""
+"""The number of rows up to which Arrow sorts as fast as this module."""
 
 _MOST: Final = 2**62
 
@@ -63,7 +63,7 @@ def _flags(column: pa.ChunkedArray) -> FLAGS:
 
 
 def _numbers(column: pa.ChunkedArray) -> INT64 | None:
-    """Numbers not below zero in the order of the values; None for values that are neither text nor integers, and for
+    """Non-negative numbers in the order of the values; None for values that are neither strings nor integers, and for
     integers that are too far apart."""
     numbers: INT64
     if pa.types.is_string(column.type):

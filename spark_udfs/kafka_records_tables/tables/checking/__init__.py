@@ -1,1 +1,1 @@
-"""The problems that the table checks looks for."""
+"""The problems that the table `checks` reports."""

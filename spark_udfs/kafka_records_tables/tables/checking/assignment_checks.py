@@ -45,7 +45,7 @@ _LISTS: Final[Picked] = {
     "StreamsGroupCurrentMemberAssignment": ("active_tasks", "active_tasks_pending_revocation"),
     "StreamsGroupTargetAssignmentMember": ("active_tasks",),
 }
-"""By record the lists of what is assigned."""
+"""The fields with assignments, by record."""
 
 PICKED: Final[Picked] = picked_with(
     named_topics.PICKED,
@@ -54,7 +54,7 @@ PICKED: Final[Picked] = picked_with(
     {name: ("previous_member_epoch",) for name in _LISTS if ROLES[name] == CURRENT},
     _LISTS,
 )
-"""What the replays and the checks need of each record."""
+"""The fields of each record that the replays and the checks need."""
 
 _MOST_SHOWN: Final = 10
 
@@ -115,7 +115,7 @@ def _twice(
     events: Mapping[str, Event],
     topics: Topics,
 ) -> Iterator[CheckRow]:
-    """In the order of the log, so that the record which gives a partition for the second time is the one shown."""
+    """In log order, so that the record shown is the one that assigns a partition for the second time."""
     owners: dict[_Part, str] = {}
     for member_id in sorted(shares, key=lambda member: events[member].offset):
         for part in sorted(shares[member_id]):

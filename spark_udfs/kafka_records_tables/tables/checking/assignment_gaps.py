@@ -1,9 +1,9 @@
-"""What the target assignment of a group leaves out, although its assignor should assign everything.
+"""Partitions that the target assignment of a group leaves out, although its assignor should assign everything.
 
 The numbers of partitions are known from running brokers, from groups of brokers before 4.1, from the lists of
 initialized partitions of a share group, and from the topology of a streams group as far as it fixes them. Since 4.1 a
-group keeps only a hash of its topics (`metadataHash`); the record of their partitions that streams groups had (type 18)
-is in no release.
+group keeps only a hash of its topics (`metadataHash`). The record of partitions that streams groups had (type 18) is in
+no release.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PICKED: Final = {
         "subtopologies.repartition_source_topics.partitions",
     ),
 }
-"""What this needs of each record in addition to the replay; and `named_topics.PICKED`."""
+"""The fields of each record that are needed in addition to the replay and to `named_topics.PICKED`."""
 
 UNDER_WAY: Final = ("Assigning", "NotReady")
 """States in which the target assignment is about to be recreated."""
@@ -63,9 +63,9 @@ class Topics(NamedTuple):
     """What is known of topics."""
 
     names: Mapping[str, str]
-    """By their ids, including deleted topics."""
+    """By topic id, including deleted topics."""
     now: Mapping[str, str]
-    """The names by ids of the present topics."""
+    """The names of the present topics, by id."""
     counts: Mapping[str, int]
     """The present numbers of partitions, by name."""
 
@@ -99,8 +99,8 @@ def subtopologies(group: Group) -> Collection[str] | None:
 # -- consumer and streams groups: a topic has all numbers from zero on -------------------------------------------------
 
 _Expected = Mapping[str, tuple[int, int]]
-"""By topic or subtopology how many there were when the target assignment was made, and how many there are now; 0 if
-unknown."""
+"""By topic or subtopology, how many partitions or tasks there were when the target assignment was made, and how many
+there are now; 0 if unknown."""
 
 
 def _of_numbers(group: Group, assigned: Mapping[str, set[int]], expected: _Expected) -> Iterator[LeftOut]:
@@ -116,7 +116,7 @@ def _of_numbers(group: Group, assigned: Mapping[str, set[int]], expected: _Expec
 
 
 def _level_of_gaps(group: Group, assigned: Mapping[str, set[int]]) -> tuple[str, str]:
-    """How bad it is that a target assignment leaves something out, and the end of the sentence about it."""
+    """The level of a gap in a target assignment, and the end of the sentence about it."""
     if group.state in UNDER_WAY:
         return TRANSIENT, f"while the group is {group.state}"
     if _may_be_brought_along(group):
@@ -129,13 +129,14 @@ def _level_of_gaps(group: Group, assigned: Mapping[str, set[int]]) -> tuple[str,
 
 
 def _may_be_brought_along(group: Group) -> bool:
-    """Whether the target assignment may be what classic members had given out among themselves.
+    """Whether the target assignment may come from the classic members of the group, who assigned it among themselves.
 
-    A classic group that becomes one of the consumer protocol keeps that as its target and its generation as its epoch,
-    until the next assignment (`ConsumerGroup.fromClassicGroup`), which a member need not bring about that takes the
-    place of a static one, or subscribes by an expression. The members come with that epoch as their previous one too,
-    and who joins has 0 there. So a target that a member reached from an earlier epoch was made by an assignor of the
-    broker. If no member has reached it yet, the log does not distinguish the two while the group has a classic member.
+    A classic group that becomes one of the consumer protocol keeps that assignment as its target, and its generation as
+    its epoch, until the next assignment (`ConsumerGroup.fromClassicGroup`). A member that replaces a static one, or
+    that subscribes by an expression, need not cause one. The members keep that epoch as their previous epoch too; a
+    member that joins later has 0 there. So if a member reached the target from an earlier epoch, an assignor of the
+    broker made it. If no member has reached it yet, the log does not distinguish the two while the group has a classic
+    member.
     """
     if group.kind != CONSUMER:
         return False
@@ -148,7 +149,7 @@ def _may_be_brought_along(group: Group) -> bool:
 
 
 def _gaps(numbers: Collection[int], end: int) -> Iterator[tuple[int, int]]:
-    """The ranges of numbers below `end` that are not there; numbers may be hostile and far apart."""
+    """The ranges of missing numbers below `end`; numbers may be hostile and far apart."""
     expected = 0
     for number in (*sorted(number for number in numbers if 0 <= number < end), end):
         if number > expected:
@@ -166,7 +167,7 @@ def _of_topics(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -
 
 
 def _remembered(group: Group) -> dict[str, int]:
-    """How many partitions topics have, by their ids, as a group of a broker before 4.1 remembers them."""
+    """The numbers of partitions of topics, by topic id, that a group of a broker before 4.1 remembers."""
     found: dict[str, int] = {}
     event = group.record(TOPICS)
     if event is not None and event.value:
@@ -175,7 +176,7 @@ def _remembered(group: Group) -> dict[str, int]:
 
 
 def _subscribed(group: Group) -> set[str]:
-    """The topics that members subscribe to by name, or by an expression that has been resolved."""
+    """The topics that members subscribe to by name, or by a resolved expression."""
     found: set[str] = set()
     resolved = {regex: event.value.topics for regex, event in group.of_role(REGEX).items() if event.value}
     for event in group.of_role(MEMBER).values():
@@ -187,7 +188,7 @@ def _subscribed(group: Group) -> set[str]:
 
 
 def _of_subtopologies(group: Group, topics: Topics) -> _Expected:
-    """A subtopology has as many tasks as the largest of the topics it reads has partitions, and it reads at least one
+    """The numbers of tasks by subtopology: as many as the largest topic it reads has partitions, and at least one
     (`InternalTopicManager.computeNumberOfTasks`)."""
     found: dict[str, tuple[int, int]] = {}
     for subtopology_id, sources, repartitions, partitions in _topology(group) or ():
@@ -197,8 +198,8 @@ def _of_subtopologies(group: Group, topics: Topics) -> _Expected:
 
 
 def _topology(group: Group) -> list[tuple[Any, ...]] | None:
-    """Of each subtopology its id, the topics it reads, and of those of repartitioning the names and how many partitions
-    the topology wants, 0 for as many as follow from others."""
+    """For each subtopology, its id, the topics it reads, and its repartition topics with the number of partitions that
+    the topology wants; 0 if that follows from others."""
     event = group.record(TOPOLOGY)
     if event is None or not event.value:
         return None
@@ -212,7 +213,8 @@ def _topology(group: Group) -> list[tuple[Any, ...]] | None:
 
 
 def _of_share_group(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> Iterator[LeftOut]:
-    """The assignor gets the partitions that have state and gives each to one member or more (`SimpleAssignor`)."""
+    """The partitions that the assignor gets: those with state, each of which it gives to one member or more
+    (`SimpleAssignor`)."""
     state, target = group.record(SHARE_STATE), group.record(SHARE_TARGET)
     if state is None or not state.value:
         return

@@ -38,12 +38,12 @@ STOPS: Final = "no coordinator loads this log, it stops at this record"
 """The reaction of a group or share coordinator (`CoordinatorLoaderImpl`)."""
 
 NameOf = Callable[[pa.StructArray], pa.Array]
-"""From keys to the names that decide about the partition of their topic."""
+"""The names in keys that decide about the partition of their topic."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Records of a kind, of which the first is shown."""
+    """Records of one kind; the first one is shown."""
 
     offset: int
     timestamp_ms: int | None
@@ -71,7 +71,8 @@ class RecordChecks:
         stops: str,
         name_of: NameOf | None = None,
     ) -> None:
-        """`stops` says what a coordinator does at a record that it cannot read, `name_of` returns what Kafka hashes."""
+        """`stops` says how a coordinator reacts to a record that it cannot read; `name_of` returns the name that Kafka
+        hashes."""
         self._context = context
         self._schemas = schemas
         self._owner = owner
@@ -101,7 +102,7 @@ class RecordChecks:
         return found
 
     def look_at(self, found: DecodedRecords) -> Iterator[CheckRow]:
-        """The problems that are rows of their own; the others are gathered."""
+        """The problems that are separate rows; the others are gathered."""
         yield from self._undecodable(found)
         self._look_for_unknown_types(found)
         for number, records in found.columns.records.items():
@@ -187,7 +188,7 @@ class RecordChecks:
                 self._gather(self._unread, (owner, number, version), found, row, count)
 
     def _unread_row(self, owner: str | None, number: int, version: int | None, seen: _Seen) -> CheckRow:
-        """About values of a `version`, or about all records of a type."""
+        """The key of gathered records: those with values of a `version`, or all records of a type."""
         release, topic = str(self._release), self._context.topic
         told = unread_type(release, topic, number) if version is None else unread(release, topic, number, version)
         assert told is not None

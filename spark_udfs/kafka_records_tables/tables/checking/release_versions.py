@@ -47,20 +47,20 @@ _SINCE: Final[Mapping[str, Mapping[int, str]]] = {
 """By topic and record type, the first release whose coordinator reads such records by default."""
 
 _UNTIL: Final = {(OFFSETS, 9): "4.0"}
-"""The last release that does, where it is not the latest."""
+"""The last release that reads such records, if it is not the latest."""
 
 _HIGHEST: Final[Mapping[tuple[str, int], Mapping[str, int]]] = {
     (OFFSETS, 1): {"2.8": 3, "3.5": 4},
     (OFFSETS, 2): {"2.8": 3, "3.5": 4},
     (TRANSACTIONS, 0): {"2.8": 0, "3.5": 1},
 }
-"""The highest version of values, from a release on; 0 for all other records."""
+"""The highest version of values, by the release from which it applies; 0 for all other records."""
 
 _OTHER_LAYOUT: Final = {("4.0", OFFSETS, 11), ("4.0", OFFSETS, 15), ("4.0", SHARE_STATE, 0), ("4.0", SHARE_STATE, 1)}
-"""Records of share groups, early access in 4.0, which got other fields in 4.1 under the same version."""
+"""Records of share groups: early access in 4.0, with other fields under the same version since 4.1."""
 
 _PASSES_OVER_SINCE: Final = "3.5"
-"""KIP-915: from here a coordinator passes over records of unknown types; before, it stops loading."""
+"""KIP-915: from this release on a coordinator skips records of unknown types; earlier ones stop loading."""
 
 
 _STOPS_READING: Final = "stops reading there, and serves only the transactional ids before it"
@@ -70,9 +70,9 @@ class Unread(NamedTuple):
     """What a release does with a record that it cannot read."""
 
     stops: bool
-    """Whether its coordinator fails to load the log."""
+    """Whether the coordinator of that release fails to load the log."""
     why: str
-    """In words that follow the name of the release."""
+    """The reaction in words, to be put after the name of the release."""
 
 
 def unread_type(release: str, topic: str, record_type: int) -> Unread | None:

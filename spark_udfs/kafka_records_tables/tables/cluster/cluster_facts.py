@@ -17,7 +17,7 @@ class ClusterFacts:
     Kafka's default."""
 
     configs: Mapping[tuple[str, str], Mapping[str, str]]
-    """By the type and the name of the resource, the values by their names, without secrets."""
+    """The values of settings by name, for each type and name of a resource, without secrets."""
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> Self:
@@ -58,7 +58,7 @@ class ClusterFacts:
         return None if policy is None else "compact" in policy
 
     def _of_all_brokers(self, name: str) -> str | None:
-        """What was set for all brokers; None if a single one has something else."""
+        """The value that was set for all brokers; None if a single broker has another one."""
         found = self.configs.get((_BROKER, _ALL_BROKERS), {}).get(name)
         differ = any(kind == _BROKER and of and name in told for (kind, of), told in self.configs.items())
         return None if differ else found

@@ -47,8 +47,8 @@ def topics_in_metadata(source: Source, report: Callable[[Finding], object] | Non
 
 
 def _retentions(replay: TopicReplay) -> dict[str, int]:
-    """The `retention.ms` of topics that have one of their own and delete by time alone. What a broker sets for all
-    topics is in its own file, which is not read."""
+    """The `retention.ms` of topics that set it themselves and delete only by time. The default of a broker is in its
+    own file, which is not read."""
     found = {}
     for topic in replay.live_topics():
         retention = retention_of(replay.configs.get((_TOPIC, topic.name), {}))
@@ -58,8 +58,8 @@ def _retentions(replay: TopicReplay) -> dict[str, int]:
 
 
 def _replayed(source: Source, report: Callable[[Finding], object] | None = None) -> TopicReplay | None:
-    """The metadata log of the source; None if it has none, is damaged, or is that of running brokers, which report all
-    of it themselves."""
+    """The metadata log of the source; None if there is none, if it is damaged, or if the source is running brokers,
+    which report its content themselves."""
     knows_topics = has(source, TellsTopics)
     if not knows_topics or METADATA not in source.topics():
         return None

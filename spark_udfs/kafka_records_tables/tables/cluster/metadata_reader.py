@@ -1,4 +1,5 @@
-"""What the tables about the metadata log share: a replay receives its rows, and returns the state at its end."""
+"""The parts that the tables about the metadata log share: a replay receives its rows, and returns the state at its
+end."""
 
 from __future__ import annotations
 

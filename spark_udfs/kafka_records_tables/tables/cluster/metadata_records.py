@@ -28,8 +28,8 @@ _STOPS: Final = "what it changed is unknown: a controller does not load this log
 
 
 _CONTROL_RECORDS: Final = 16
-"""The maximum number of control records of the quorum, which are not rows, before the first row: the first leader's,
-the voters'."""
+"""The most control records of the quorum that may come before the first row: those about the first leader and the
+voters. They are not rows."""
 
 
 class MetadataRecords:
@@ -100,8 +100,8 @@ class MetadataRecords:
         self.until_ms = latest if self.until_ms is None else max(self.until_ms, latest)
 
     def _note_start(self, batch: pa.RecordBatch) -> None:
-        """Where a source does not tell where the log starts, its first row does: a log begins at 0, and nothing is ever
-        taken out of it but from the start on."""
+        """Set the log start from the first row if the source does not report it: a log begins at 0, and records are
+        removed only from its start."""
         log = self._context.log
         if self._first is None and batch.num_rows:
             self._is_checkpoint = self._in_checkpoint = batch.column("control")[0].as_py() == "snapshot_header"
@@ -130,7 +130,7 @@ class MetadataRecords:
             )
 
     def _start(self) -> Iterator[tuple[DecodedRecords, bool]]:
-        """The checkpoint, once; reports where it is missing."""
+        """The rows of the checkpoint, once; reports if it is missing."""
         if self._first is not None:
             return
         context, self._first = self._context, 0
@@ -169,7 +169,7 @@ class MetadataRecords:
         yield from self._part(batch, types, begin, batch.num_rows)
 
     def _note_kraft_version(self, batch: pa.RecordBatch) -> None:
-        """The last of the records by which the quorum itself raises its feature, which are control records."""
+        """The last control record with which the quorum itself raises its feature."""
         found = batch.filter(pc.equal(batch.column("control"), _KRAFT_VERSION))
         for row in found.select(["timestamp_ms", "value"]).to_pylist()[-1:]:
             self.kraft_version = row["value"] or b"", None if self._in_checkpoint else row["timestamp_ms"]

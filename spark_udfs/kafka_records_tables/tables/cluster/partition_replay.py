@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 _MADE, _CHANGED = "PartitionRecord", "PartitionChangeRecord"
 _OF_TOPICS: Final = ("TopicRecord", "RemoveTopicRecord", "ClearElrRecord")
 _AS_BEFORE: Final = -2
-"""The leader of a change that leaves the leader alone (`LeaderConstants.NO_LEADER_CHANGE`)."""
+"""The leader in a change that keeps the leader (`LeaderConstants.NO_LEADER_CHANGE`)."""
 _AFTER_CHECKPOINT: Final = 1 << 62
-"""Added to the offsets of a log, for the records of a checkpoint, which have offsets of its own, come before them."""
+"""Added to the offsets of a log, because the records of a checkpoint, which have their own offsets, come before
+them."""
 _MOST_CHANGES: Final = 1 << 18
 """The minimum number of changes that are applied together: memory use depends on the partitions and not on the
 changes."""
@@ -88,13 +89,13 @@ class PartitionReplay(MetadataReplay):
                 self._changes += len(rows) if kept is self._changed else 0
 
     def _clear(self, topic: str, order: int) -> None:
-        """Forget the eligible leader replicas of a topic, or of all (`TopicsDelta.replay(ClearElrRecord)`)."""
+        """Clear the eligible leader replicas of a topic, or of all topics (`TopicsDelta.replay(ClearElrRecord)`)."""
         for topic_id in self._topics:
             if not topic or self._names[topic_id] == topic:
                 self._cleared[topic_id] = order
 
     def _apply(self) -> None:
-        """Make one row for each partition that is there, by topics and in the order in which partitions were made."""
+        """Make one row for each existing partition, by topic and in the order of creation."""
         made = pa.concat_tables(self._made) if self._made else _columns(None, np.zeros(0, np.int64), is_change=False)
         changed = pa.concat_tables(self._changed) if self._changed else made.slice(0, 0)
         self._changed, self._changes = [], 0
@@ -119,7 +120,7 @@ class PartitionReplay(MetadataReplay):
         self._cleared = {}
 
     def _merged(self, made: pa.Table, changed: pa.Table, places: _Places, topics: list[str]) -> pa.Table:
-        """The partitions `made`, after what has `changed` since."""
+        """The partitions `made`, with the later changes `changed`."""
         rows = np.flatnonzero(places.are_of(changed[_ORDER].to_numpy()))
         of = places.partition[rows]
         columns = {name: made[name] for name in made.column_names}
@@ -152,11 +153,11 @@ class PartitionReplay(MetadataReplay):
 
 
 class _Places:
-    """Where the changes of partitions belong."""
+    """Assigns changes to partitions."""
 
     def __init__(self, keys: INT64, chosen: INT64, made: INT64, changed: INT64) -> None:
-        """The keys of partitions, sorted; in which order they are the rows of the table; when each was made; and the
-        keys of changes."""
+        """The sorted keys of partitions, their order in the table, the time at which each was created, and the keys of
+        changes."""
         self.keys, self.made = keys[chosen], made[chosen]
         at = np.searchsorted(keys, changed)
         at[at == len(keys)] = 0
@@ -164,17 +165,17 @@ class _Places:
         rows = np.zeros(max(len(keys), 1), np.int64)
         rows[chosen] = np.arange(len(chosen))
         self.partition: INT64 = rows[at]
-        """The row of each change's partition, where there is one."""
+        """The row of the partition of each change, if it exists."""
 
     def are_of(self, orders: INT64) -> FLAGS:
-        """Which changes, with these orders, are of a partition that had been made."""
+        """Which changes, with these orders, belong to a partition that already existed."""
         found = self._is_known.copy()
         found[found] = orders[found] > self.made[self.partition[found]]
         return found
 
 
 def _columns(values: pa.Array | None, orders: INT64, *, is_change: bool) -> pa.Table:
-    """The members that the table needs, and the order of the records."""
+    """The columns that the table needs, and the order of the records."""
     names = {"topic_id": "topic_id", "partition": "partition_id", **_LISTS, "leader": "leader"}
     if not is_change:
         names["leader_epoch"] = "leader_epoch"
@@ -187,7 +188,7 @@ def _columns(values: pa.Array | None, orders: INT64, *, is_change: bool) -> pa.T
 
 
 def _last(made: pa.ChunkedArray, changed: pa.ChunkedArray, rows: INT64, of: INT64) -> pa.ChunkedArray:
-    """The values of partitions, or of each the last one of its changed `rows` that is not null."""
+    """The values of partitions; with `rows`, for each partition the last value of its changes that is not null."""
     is_told = changed.is_valid().to_numpy()[rows]
     if not is_told.any():
         return made

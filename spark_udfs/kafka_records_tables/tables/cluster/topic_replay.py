@@ -60,7 +60,7 @@ class TopicReplay(MetadataReplay):
         self.topics: dict[str, Topic] = {}
         """By topic id, including deleted topics."""
         self.configs: dict[tuple[str, str], dict[str, str]] = {}
-        """By the type and the name of the resource, the values by their names."""
+        """The values of configs by name, for each type and name of a resource."""
         self._ids: list[pa.Array] = []
         self._partitions: list[INT32] = []
         self._replicas: list[INT64] = []
@@ -82,8 +82,8 @@ class TopicReplay(MetadataReplay):
             self._count(made and made[1], changed and changed[1])
 
     def _add_columns(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
-        """Add records among which no topic is removed: topics and configs need no order between them then, and no
-        object for each record."""
+        """Add records, none of which removes a topic: then topics and configs need no common order, and no object for
+        each record."""
         made, configs = (values_of(decoded, self._in_order[name]) for name in (_MADE, _CONFIG))
         if made is not None:
             rows, values = made
@@ -114,8 +114,8 @@ class TopicReplay(MetadataReplay):
             of_resource[name] = value
 
     def _count(self, made: pa.Array | None, changed: pa.Array | None) -> None:
-        """Take in partitions, and changes that give a partition other replicas. Either is there, for they come apart; a
-        partition is made once, before it changes."""
+        """Add new partitions, or changes of the replicas of partitions. These come separately; a partition is created
+        once, before it changes."""
         values = made
         if changed is not None:
             moved = changed.field("replicas").is_valid()
@@ -165,7 +165,7 @@ class TopicReplay(MetadataReplay):
 
 
 def _times(decoded: DecodedRecords, is_checkpoint: bool) -> list[int | None]:
-    """When each record was written; None in a checkpoint, and where its time is negative, which stands for none."""
+    """When each record was written; None in a checkpoint and for negative times, which mean none."""
     if is_checkpoint:
         return [None] * decoded.rows.num_rows
     times = decoded.rows.column("timestamp_ms")

@@ -171,7 +171,8 @@ def _of_groups(rows: pa.RecordBatch, table: Table, context: Context) -> pa.Recor
 
 
 def _settled(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Records by the outcome of their transactions; all as if there were none where rows do not depend on it."""
+    """The records by the outcome of their transactions; all count as outside of transactions if rows do not depend on
+    that."""
     if not table.needs_transactions:
         for batch in rows:
             yield NONE, batch.filter(pc.is_null(batch.column("control")))

@@ -40,7 +40,7 @@ _COMMIT: Final = "commit"
 _OTHER: Final = "other"
 
 _PARTS: Final = (MEMBER, CURRENT, TARGET_OF_MEMBER, REGEX)
-"""The roles of records that a group has several of, by the last field of their keys."""
+"""The roles of records of which a group has several, one for each value of the last key field."""
 
 _NOWHERE: Final = -1
 _BEHIND_ALL: Final = np.iinfo(np.int64).max
@@ -69,8 +69,7 @@ class CarriedKeys:
         encoded = group.dictionary_encode()
         self._names = encoded.dictionary
         self.group: INT64 = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        """A number for the group, or for the thing that the first field of every key of the table names; -1 for
-        none."""
+        """A number for the group, or for what the first key field of the table names; -1 for none."""
         kind = pa.array(self.kind, pa.string())
         self.of_kind = codes_of_same([group, kind])
         """A number for the group and its kind."""
@@ -124,7 +123,7 @@ def without_outlived(rows: pa.RecordBatch, shown: pa.Array, table: Table, contex
 
 
 class _Carried:
-    """Carried rows in the order of the log; flags and offsets have an element per row."""
+    """Carried rows in log order; flags and offsets have an element per row."""
 
     def __init__(self, rows: pa.RecordBatch, table: Table, context: Context) -> None:
         self._keys = CarriedKeys(rows, table, context)
@@ -133,7 +132,7 @@ class _Carried:
         self._all = np.ones(rows.num_rows, np.bool_)
         key = codes_of([rows.column("key")])
         self._in_force = self._is_value & (self._last(key, self._all) == self._offsets)
-        """The rows that no later one of the same key replaces or deletes."""
+        """The rows that no later row of the same key replaces or deletes."""
         self._waits = ~self._all
         if table.needs_transactions:
             is_aborted = pc.fill_null(pc.equal(rows.column("transaction"), ABORTED), False)
@@ -141,14 +140,14 @@ class _Carried:
             self._waits &= ~is_aborted.to_numpy(zero_copy_only=False)
 
     def of_groups_that_last(self, shown: pa.Array) -> FLAGS:
-        """Rows of groups that have a row among those `shown`, a key in force, or a record that waits for a marker.
-        Whatever comes of another group next begins it again."""
+        """Rows of groups that are among those `shown`, or have a key in force or a record that waits for a marker. If
+        anything else comes for a group, the group starts over."""
         return self._keys.of_same_groups(self._in_force | self._waits | self._keys.named(shown))
 
     def deleted_offsets(self) -> FLAGS:
-        """Rows of offsets that end in a tombstone, which takes commits along that still wait before it.
+        """Rows of offsets that end in a tombstone, which also removes earlier commits that still wait.
 
-        The last commit of a group stays, be it deleted: it is what made a simple group.
+        The last commit of a group stays even if it is deleted, because it may have created a simple group.
         """
         unit, role = self._keys.unit, self._keys.role
         is_commit = role == _COMMIT
@@ -159,14 +158,14 @@ class _Carried:
         return leaves
 
     def gone_members(self) -> FLAGS:
-        """Rows of members, and of regular expressions, that end in tombstones, in groups that other records make.
+        """Rows of members and regular expressions that end in tombstones, in groups that other records create.
 
-        These tombstones act on the member alone; but what they deleted may have made the group. That is not missed
-        where the record of the group is in force, after all records of other kinds of groups, and that of the target
-        assignment too: its tombstone says something to a group that is there, and nothing to one that is not. A record
-        of a classic group begins everything again. Members stay that were there when a commit was written which waits
-        for its marker, and those with the first and the last record of a member: by these `group_states` tells where
-        members were told.
+        These tombstones affect only the member, but what they deleted may have created the group. That makes no
+        difference if the record of the group, and that of the target assignment, are in force and after all records of
+        other kinds of groups: the tombstone of a target assignment matters only if the group exists. A record of a
+        classic group starts the group over. Members stay if they existed when a commit was written that still waits for
+        its marker, and so do those with the first and the last record about a member: `group_states` takes from these
+        where members were last recorded.
         """
         keys, kinds = self._keys, self._keys.of_kind
         is_part = np.isin(keys.role, _PARTS)
@@ -188,8 +187,8 @@ class _Carried:
         return leaves
 
     def parts_of_groups_that_ended(self) -> FLAGS:
-        """Rows of groups whose records all end in tombstones, that of the group after all values, but for the records
-        that end groups: these end what commits before them have made. Commits stay."""
+        """Rows of groups whose records all end in tombstones, with that of the group after all values, except the
+        records that end groups: these end what earlier commits have created. Commits stay."""
         keys = self._keys
         is_record, is_group = keys.kind != _OTHER, keys.role == GROUP
         end = self._last(keys.group, is_group & ~self._is_value)
@@ -203,11 +202,11 @@ class _Carried:
         return leaves
 
     def _classic(self) -> INT64:
-        """Where the last record of a classic group of the same name is."""
+        """The offset of the last record of a classic group of the same name."""
         return self._last(self._keys.group, (self._keys.kind == CLASSIC) & (self._keys.role == GROUP))
 
     def _last_of_other_kinds(self, which: FLAGS) -> INT64:
-        """Where the last of some rows is that is about a group of the same name and of another kind."""
+        """The offset of the last of some rows about a group of the same name and of another kind."""
         kinds = self._keys.kind
         found = np.full(len(kinds), _NOWHERE, np.int64)
         for kind in set(kinds.tolist()):
@@ -228,5 +227,5 @@ class _Carried:
         return found[codes]
 
     def _any(self, codes: INT64, which: FLAGS) -> FLAGS:
-        """Whether one of some rows has the same code."""
+        """Whether any of some rows has the same code."""
         return self._last(codes, which) > _NOWHERE

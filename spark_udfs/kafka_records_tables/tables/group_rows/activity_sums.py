@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 NOT_THERE: Final = -2
-"""Replaces the time of a commit if there is none; NO_TIME if it has no time."""
+"""Stands in for the time of a key's last commit if there is none; NO_TIME is for a commit without a time."""
 
 _LOST: Final = "it is counted, and nothing that its value would tell"
 
@@ -46,7 +46,7 @@ _DECODED: Final = (
 
 
 class ActivitySums:
-    """Sums up; memory grows with the sums and the keys of offsets."""
+    """Adds up what groups did. Memory grows with the sums and the keys of offsets."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context, window_ms: int) -> None:
         self._schemas = schemas
@@ -145,7 +145,7 @@ class ActivitySums:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _note_places(self) -> None:
-        """Make room for keys that are new, and note their groups and topics."""
+        """Make room for new keys, and note their groups and topics."""
         new = self._keys.taken_anew()
         if not new:
             return
@@ -180,7 +180,7 @@ class ActivitySums:
             self._sums.add(self._places[rows.column("key").to_numpy()], time, repeated_commits=count)
 
     def _since_the_last(self, keys: INT64, time: INT64, is_tombstone: FLAGS) -> INT64:
-        """For each row the milliseconds since the commit before of its key; -1 if there is none, or no time."""
+        """For each row, the milliseconds since the previous commit of its key; -1 if there is none, or no time."""
         order = np.argsort(keys, kind="stable")
         keys, time = keys[order], np.where(is_tombstone, NOT_THERE, np.maximum(time, NO_TIME))[order]
         before = np.append(NOT_THERE, time[:-1])
@@ -193,7 +193,7 @@ class ActivitySums:
         return interval
 
     def _forget(self) -> None:
-        """Give up the numbers of offsets that are gone."""
+        """Free the numbers of deleted offsets."""
         is_kept = self._last_ms > NOT_THERE
         is_kept[self._repeats.keys()] = True
         self._keys.keep(is_kept)
@@ -201,7 +201,7 @@ class ActivitySums:
 
 
 def _filtered(batch: pa.RecordBatch, names: Iterable[str], which: FLAGS) -> pa.RecordBatch:
-    """Some rows with some columns, without columns that do not exist."""
+    """Some rows, with those of the columns that exist."""
     columns = batch.select([name for name in names if name in batch.schema.names])
     return columns if which.all() else columns.filter(pa.array(which))
 

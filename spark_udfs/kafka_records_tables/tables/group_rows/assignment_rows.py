@@ -46,7 +46,7 @@ _LISTS: Final[Picked] = {
     "ShareGroupCurrentMemberAssignment": ("assigned_partitions",),
     "StreamsGroupCurrentMemberAssignment": (*_OF_TASKS, *(f"{tasks}_pending_revocation" for tasks in _OF_TASKS)),
 }
-"""By record the lists of what is assigned."""
+"""The fields with assignments, by record."""
 
 PICKED: Final[Picked] = picked_with(
     named_topics.PICKED,
@@ -57,7 +57,7 @@ PICKED: Final[Picked] = picked_with(
         "StreamsGroupTopology": ("subtopologies",),
     },
 )
-"""What the replay and the rows of assignments need of each record."""
+"""The fields of each record that the replay and the rows of assignments need."""
 
 _SUBSCRIBED: Final = {MEMBER: "subscribed_topic_names", REGEX: "topics"}
 
@@ -71,13 +71,13 @@ CONSUMED_PICKED: Final[Picked] = picked_with(
         "StreamsGroupMemberMetadata": _CLIENT,
     },
 )
-"""What `consumed_partitions` needs of each record."""
+"""The fields of each record that `consumed_partitions` needs."""
 
 _ROWS: Final = 65_536
 
 
 class _Share(NamedTuple):
-    """A partition or task of a member; the columns of the same names."""
+    """A partition or task of a member. The fields are the columns of the same names."""
 
     member_id: str
     role: str
@@ -177,7 +177,7 @@ def _all_subscribed(group: Group) -> frozenset[str] | None:
 
 
 def _clients(group: Group) -> dict[str, tuple[str | None, str | None]]:
-    """Client and host of each member."""
+    """The client id and host of each member."""
     if group.kind == CLASSIC:
         event = group.record(GROUP)
         members = () if event is None or event.value is None else event.value.members
@@ -187,7 +187,7 @@ def _clients(group: Group) -> dict[str, tuple[str | None, str | None]]:
 
 
 def _subscribed(group: Group) -> Iterator[str]:
-    """The topics that members of a consumer group name, and those that their regular expressions stood for."""
+    """The topics that members of a consumer group name, and those that their regular expressions matched."""
     for (role, _), event in group.records.items():
         if role in _SUBSCRIBED and event.value is not None:
             yield from getattr(event.value, _SUBSCRIBED[role], ())
@@ -274,7 +274,7 @@ _ROLES: Final = {CURRENT: (HAS, GIVES_UP), TARGET_OF_MEMBER: (IS_TO_HAVE,)}
 
 
 def _with_epochs(part: Mapping[str, Any], epoch: int | None) -> dict[int, int | None]:
-    """The epoch of each partition: `epoch` where the record has none, or not as many as partitions."""
+    """The epoch of each partition: `epoch` if the record has none, or not one for each partition."""
     partitions, epochs = part["partitions"], part.get("assignment_epochs")
     if not epochs or len(epochs) != len(partitions):
         return dict.fromkeys(partitions, epoch)
@@ -282,7 +282,7 @@ def _with_epochs(part: Mapping[str, Any], epoch: int | None) -> dict[int, int | 
 
 
 def _source_topics(group: Group) -> dict[str, list[str]]:
-    """By subtopology what its tasks read: source topics, and topics of a repartition."""
+    """The topics that tasks read, by subtopology: source topics and repartition topics."""
     event = group.record(TOPOLOGY)
     if event is None or event.value is None:
         return {}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class CommitMoments:
-    """Finds events among commits, a lot at a time. Memory grows with the topics that live groups commit for."""
+    """Finds events among commits, one lot at a time. Memory grows with the topics that existing groups commit for."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema]) -> None:
         self._schemas = schemas
@@ -64,7 +64,7 @@ class CommitMoments:
             yield _columns(words.FIRST_COMMIT, lot, rows, states) | {"detail": detail}
 
     def _candidates(self, lot: CommitLot, pairs: INT64, ends: list[tuple[int, str]]) -> INT64:
-        """The first value of each group and topic that is not known, and the first after each end of its group."""
+        """The first commit of each group and topic that is not known yet, and the first after each end of its group."""
         first = first_of_each(pairs)
         first = first[pairs[first] >= 0]
         first = first[lot.group[first] >= 0]
@@ -104,7 +104,8 @@ def _takes_resets(state: GroupState | None) -> bool:
 
 
 def _ends(events: list[Transition]) -> list[tuple[int, str]]:
-    """Offsets at which groups end, and which. One that is converted in the same batch keeps its offsets."""
+    """The offsets at which groups end, and the groups. A group that is converted in the same batch keeps its
+    offsets."""
     ends: dict[int, str] = {}
     last: dict[tuple[str, int], tuple[int, str]] = {}
     for each in events:
@@ -129,7 +130,7 @@ def _is_plain(lot: CommitLot) -> FLAGS:
 def _by_write(
     word: str, lot: CommitLot, rows: INT64, pairs: INT64, states: GroupStates, offsets: INT64 | None = None
 ) -> Iterator[dict[str, Any]]:
-    """A moment for each batch, group and topic, at the first of its rows; `offsets` are those that rows commit."""
+    """An event for each batch, group and topic, at the first of its rows; `offsets` are the committed ones."""
     if not len(rows):
         return
     # Combine batch, group and topic into one number; batch offsets are too large for that, so number the batches.
@@ -147,14 +148,14 @@ def _by_write(
 
 
 def _names(lot: CommitLot, rows: INT64) -> tuple[list[str], list[str]]:
-    """The groups and the topics of some rows, whose keys can be read."""
+    """The groups and topics of those rows whose keys can be read."""
     groups, topics = lot.groups, lot.topics
     of_rows = lot.group[rows].tolist(), lot.topic[rows].tolist()
     return [groups[place] for place in of_rows[0]], [topics[place] for place in of_rows[1]]
 
 
 def _in_json(lot: CommitLot, rows: INT64) -> pa.Array:
-    """The topics of rows as they are in JSON."""
+    """The topics of rows as JSON strings."""
     texts = pa.array([json.dumps(topic, ensure_ascii=False) for topic in lot.topics], pa.string())
     return texts.take(pa.array(lot.topic[rows]))
 

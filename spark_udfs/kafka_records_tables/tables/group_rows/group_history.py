@@ -1,4 +1,5 @@
-"""From the records of groups to the events of their lives: what the records of one batch did to one group."""
+"""Derives the events in the lives of groups from their records: the effects of the records of one batch on one
+group."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ MORE: Final[Picked] = {
     "ShareGroupTargetAssignmentMember": ("topic_partitions",),
     "StreamsGroupTargetAssignmentMember": ("active_tasks", "standby_tasks", "warmup_tasks"),
 }
-"""What is needed of values in addition to the replay."""
+"""The fields of values that are needed in addition to the replay."""
 
 _AWAY: Final = -2
 """The epoch of a static member that left and may come back (KIP-848)."""
@@ -68,31 +69,31 @@ _LOG_OFFSET: Final = attrgetter("log_offset")
 
 
 class _Seen(NamedTuple):
-    """A member as far as moments need it."""
+    """A member, as far as events need it."""
 
     offset: int
-    """Of the record that makes the member."""
+    """From the record that creates the member."""
     instance_id: str | None = None
     client: tuple[str | None, str | None] = (None, None)
-    """Id and host."""
+    """Client id and host."""
     epoch: int = 0
     epoch_at: int = -1
-    """Offset of the record that says what epoch it has reached."""
+    """Offset of the record with the epoch that it has reached."""
     given: Given = None
     given_at: int = -1
-    """Offset of the record that says what it is given."""
+    """Offset of the record with its assignment."""
 
 
 @dataclass(slots=True)
 class _GroupBetweenBatches:
-    """A group between two batches, and what the records of the next one have done to its members so far."""
+    """A group between two batches, and the effects of the records of the next batch on its members so far."""
 
     before: dict[str, _Seen | None] = field(default_factory=dict)
-    """By member id what was there before the batch, of those that the batch is about."""
+    """The members before the batch, by member id; only those that the batch is about."""
     after: dict[str, _Seen | None] = field(default_factory=dict)
-    """What is there now of them."""
+    """Those of the same members that exist now."""
     gone: dict[str, int] = field(default_factory=dict)
-    """Where the tombstone of a member is."""
+    """The offset of the tombstone of each deleted member."""
     classic: dict[str, _Seen] = field(default_factory=dict)
     """The members of a classic group, which are all in one record."""
     is_unreadable: bool = False
@@ -101,14 +102,14 @@ class _GroupBetweenBatches:
     is_rebalancing: bool = False
 
     def note(self, member_id: str, before: _Seen | None, after: _Seen | None, offset: int) -> None:
-        """A record has changed a member."""
+        """Note that a record has changed a member."""
         self.before.setdefault(member_id, before)
         self.after[member_id] = after
         if before is not None and after is None:
             self.gone[member_id] = offset
 
     def note_classic(self, members: dict[str, _Seen], offset: int) -> None:
-        """A record has all members of a classic group."""
+        """Note a record with all members of a classic group."""
         for member_id, member in self.classic.items():
             if member_id not in members:
                 self.note(member_id, member, None, offset)
@@ -117,7 +118,7 @@ class _GroupBetweenBatches:
         self.classic = members
 
     def forget_batch(self) -> None:
-        """Forget the noted moments, which have been reported."""
+        """Forget the noted events, which have been reported."""
         if self.before:
             self.before, self.after, self.gone = {}, {}, {}
 
@@ -284,7 +285,7 @@ def _seen(member: Member | None) -> _Seen | None:
 
 
 class _Telling:
-    """What one batch says about one group, for moments of it."""
+    """The content of one batch about one group, from which events are made."""
 
     def __init__(self, group_id: str, unit: list[Transition]) -> None:
         self.group_id = group_id
@@ -308,7 +309,7 @@ class _Telling:
         duration_ms: int | None = None,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add a moment at a record of the batch. Members of `detail` that are None are left out."""
+        """Add an event at a record of the batch. Entries of `detail` that are None are left out."""
         state = self.after
         text = None
         if detail:
@@ -321,7 +322,7 @@ class _Telling:
 
 
 def _of_epochs(life: _GroupBetweenBatches, told: _Telling) -> None:
-    """Epochs and rebalances. `told.after` is there."""
+    """Add the events of epochs and rebalances. `told.after` must exist."""
     before, after = told.before, told.after
     assert after is not None
     epoch_before = None if before is None else before.epoch
@@ -365,8 +366,8 @@ def _is_first_generation(before: GroupState, after: GroupState) -> bool:
 
 
 def _since_joined(event: Event) -> int | None:
-    """How long the members waited for their assignments: the record tells since when (`ClassicGroup`, since Kafka
-    2.1)."""
+    """How long the members waited for their assignments: the record has the time since when (`ClassicGroup`, since
+    Kafka 2.1)."""
     since = event.value.current_state_timestamp if event.value is not None else None
     if since in (None, _NO_TIMESTAMP) or event.timestamp_ms is None:
         return None
@@ -378,8 +379,8 @@ def _is_end(event: Event) -> bool:
 
 
 def _lives_apart(events: list[Transition]) -> Iterator[list[Transition]]:
-    """The events of one batch, cut where a group ends and one of the same kind is made again, which two writes in one
-    batch may do. One of another kind is the same group, converted."""
+    """The events of one batch, cut where a group ends and one of the same kind is created again, which two writes in
+    one batch may do. A new group of another kind is the same group, converted."""
     unit: list[Transition] = []
     ended: GroupState | None = None
     for each in events:

@@ -59,7 +59,7 @@ _METADATA: Final = {
         "client_tags",
     ),
 }
-"""What is wanted of the metadata of a member, by the kind of its group."""
+"""The fields of a member's metadata that are needed, by the kind of its group."""
 
 _PREVIOUS: Final = ("previous_member_epoch",)
 
@@ -75,10 +75,10 @@ PICKED: Final[Picked] = picked_with(
         "ConsumerGroupRegularExpression": ("topics",),
     }
 )
-"""What the replay and the rows of members need of each record."""
+"""The fields of each record that the replay and the rows of members need."""
 
 _NO_PREVIOUS_EPOCH: Final = {CONSUMER: -1, SHARE: -1, STREAMS: 0}
-"""The epoch before that of a member which has no current assignment yet."""
+"""The previous epoch of a member without a current assignment."""
 
 _NO_REBALANCE_TIMEOUT: Final = -1
 _ROWS: Final = 16_384

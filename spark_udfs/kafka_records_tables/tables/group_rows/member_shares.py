@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _KEPT: Final = 1024
 _SHORT: Final = 1024
-"""How many assignments of classic members are kept opened, and of how many bytes at most."""
+"""The limits of the cache of decoded assignments of classic members, in entries and bytes."""
 
 Given = tuple[Any, ...] | None
 """In the form of the record: the protocol type and the bytes of a classic member, or the lists of a target
@@ -74,4 +74,4 @@ def _opened_bytes(protocol: str | None, data: bytes) -> _Parts | None:
 
 
 _kept_parts = lru_cache(_KEPT)(_opened_bytes)
-"""What is lost was gained before, and nobody changes what comes out."""
+"""The difference of two assignments, cached: what is lost was gained before. Callers must not change the result."""

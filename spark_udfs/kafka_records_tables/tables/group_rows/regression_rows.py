@@ -135,8 +135,8 @@ class Regressions(TableReader):
         return record_batch(self._schema, told, falls.num_rows)
 
     def _is_known(self, places: INT64, groups: StatesAt) -> FLAGS:
-        """Whether the members of groups are known: neither a record of theirs was unreadable nor bytes before a place,
-        which may have held one."""
+        """Whether the members of groups are known: none of their records was unreadable, and no bytes before the place
+        that may have held one."""
         unreadable = min(self._context.log.holes, default=_NOWHERE)
         known: FLAGS = ~groups.exists | groups.state.is_valid().to_numpy(zero_copy_only=False)
         return known & (places <= unreadable)

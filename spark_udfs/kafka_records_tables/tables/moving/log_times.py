@@ -17,7 +17,7 @@ NONE: Final = np.iinfo(np.int64).min
 LATE: Final = np.iinfo(np.int64).max
 
 _NARROW: Final = 2**40
-"""Values that are less apart are used as they are: there are fewer than eight million logs."""
+"""Values with a smaller difference are used as they are: there are fewer than eight million logs."""
 
 
 class Samples:
@@ -64,7 +64,7 @@ class Samples:
 
 
 class _Places:
-    """Values of logs, which ascend by log and value, to be searched for many values at once."""
+    """Values of logs, sorted by log and value, in which many values are searched for at once."""
 
     def __init__(self, log: INT64, values: INT64) -> None:
         self._distinct = None if _has_narrow(values) else np.unique(values)
@@ -79,14 +79,14 @@ class _Places:
         return np.searchsorted(self._distinct, values).astype(np.int64)
 
     def first_from(self, log: INT64, values: INT64) -> INT64:
-        """The place of the first element of a log that is not below a value, or else the next after those of the
+        """The index of the first element of a log that is not below a value, or of the next element after those of the
         log."""
         found: INT64 = np.searchsorted(self._keys, log * self._width + self._ranks(values)).astype(np.int64)
         return found
 
 
 def _has_narrow(values: INT64) -> bool:
-    """Whether a log and a value fit into one number."""
+    """Whether a log number and a value fit into one number."""
     return len(values) > 0 and int(values.max()) - int(values.min()) < _NARROW
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table
 
 _PATIENCE: Final = 2
-"""How often the longest wait of a group has to pass once more before it counts as one that does not end."""
+"""How many times the longest earlier wait of a group a wait may last before it counts as too long."""
 
 _GROWTH: Final = 10
 """A group is falling behind only if at least one in N new records remains unread."""
@@ -171,7 +171,7 @@ def _moved(commits: pa.Table, commit_ms: INT64) -> FLAGS:
 
 
 class _States:
-    """What each commit comes to, as vectors."""
+    """The result for each commit, as vectors."""
 
     def __init__(self, commits: pa.Table, logs: Logs, now: int, window: int, history: int) -> None:
         self._commits, self._logs, self._now, self._window = commits, logs, now, window
@@ -192,7 +192,7 @@ class _States:
         self._look_for_falling_behind()
 
     def _unread(self) -> None:
-        """Whether something is left to read, and by when the first of it was there."""
+        """Whether something is left to read, and the time by which the first such record was there."""
         logs, offset = self._logs, self.offset
         of_log, left = logs.of_commit, logs.left
         self.has_tail = self._exact_from != NONE
@@ -221,7 +221,7 @@ class _States:
         self.is_held = is_held & ~self.is_unread
 
     def _longest_waits(self) -> INT64:
-        """How long records have waited at most before the group went on, as far as its earlier steps are known."""
+        """The longest time that records waited before the group continued, as far as its earlier steps are known."""
         rows, is_step = self._rows, (self._before_ms != NONE) & (self._after > self._before)
         at = rows[is_step]
         ms, before_ms, before = self._ms[is_step], self._before_ms[is_step], self._before[is_step]
@@ -233,8 +233,8 @@ class _States:
         return longest
 
     def _look_for_falling_behind(self) -> None:
-        """Whether more and more records are left over: after the last advance of each part of the window more than
-        after that of the part before, four times in a row up to now."""
+        """Whether more and more records are left: after the last advance of each part of the window more than after
+        that of the part before, four times in a row up to now."""
         width = self._part
         part = self._ms // width
         closes = np.ones(len(part), np.bool_)
@@ -263,7 +263,7 @@ class _States:
         self.behind_since[row[chosen]] = ms[began[chosen]]
 
     def pace(self) -> dict[str, Any]:
-        """The columns that say how fast groups and logs go on."""
+        """The columns with the rates of groups and logs."""
         start, logs = self._now - self._window, self._logs
         commits = commit_rate(self._rows, self._ms, self._after, self.offset, start, self._now, self._part)
         produces = produce_rate(logs.samples, logs.of_commit, self.end, self._exact_from, start, self._now)
@@ -350,7 +350,7 @@ class _States:
 
 
 def _text_of_log(logs: Logs, name: str) -> pa.Array:
-    """A text of `log_ends` for each commit."""
+    """A string column of `log_ends` for each commit."""
     column = logs.ends[name].combine_chunks()
     column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
     return column.take(pa.array(logs.row, mask=logs.row < 0))

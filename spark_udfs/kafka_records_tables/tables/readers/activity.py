@@ -126,7 +126,7 @@ def _columns(cause: tuple[str, ...], confidence: str) -> tuple[str, ...]:
 
 
 class _Whole:
-    """Notes up to what time records may be missing (`completeness`)."""
+    """Reports up to what time records may be missing (`completeness`)."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -135,7 +135,7 @@ class _Whole:
         self._last = self._last_ms = -1
 
     def watch(self, batch: pa.RecordBatch) -> None:
-        """Look at rows of all groups, with CLOCK."""
+        """Check rows of all groups, with CLOCK."""
         if batch.num_rows:
             offsets, clock = batch.column("offset").to_numpy(), batch.column(CLOCK).to_numpy()
             whole_from = self._context.log.whole_from

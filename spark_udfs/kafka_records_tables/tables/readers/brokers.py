@@ -39,7 +39,8 @@ _AS_THEY_ARE: Final = ("broker_id", "broker_epoch", "rack", "in_controlled_shutd
 
 
 def _known(broker: dict[str, Any]) -> dict[str, Any]:
-    """The record of a broker. Without its offset it is made of answers of brokers (`sources.cluster_answers`)."""
+    """The row of a broker's record. A record without an offset comes from answers of brokers
+    (`sources.cluster_answers`)."""
     if broker["broker_epoch"] >= 0:
         return broker
     return {**broker, "broker_epoch": None, "in_controlled_shutdown": None, "log_dirs": None}

@@ -99,7 +99,7 @@ def _batch(every: list[Explained], known: Mapping[int, RecordSchema], context: C
 
 
 def _mapped(values: Iterable[Any], function: Callable[[Any], Any], kind: Any) -> Any:
-    """A column with what `function` makes of each value; few values differ, and each is looked at once."""
+    """A column with the results of `function`, which is called once for each distinct value: few differ."""
     places: dict[Any, int] = {}
     taken = pa.array([places.setdefault(value, len(places)) for value in values], pa.int32())
     return pa.array([function(value) for value in places], kind).take(taken)

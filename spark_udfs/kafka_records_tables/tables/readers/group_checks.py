@@ -47,7 +47,7 @@ _LISTS: Final = {
     INITIALIZED: "initialized_topics",
     DELETING: "deleting_topics",
 }
-"""By fact the list of a record of type 15 that shows it."""
+"""The list in a record of type 15 that shows each fact."""
 
 
 class Reader(CheckReader):
@@ -103,8 +103,8 @@ class Reader(CheckReader):
 
 
 def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The records of a batch in two: a decoded column has an element per row, and most rows are commits, which no
-    column of the many other records is about."""
+    """The records of a batch in two parts, commits and others, because most rows are commits and no column of the other
+    records has a value for them."""
     is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
     is_commit = are_of_types(prefix_column(batch.column("key"))[0], types)
     return batch.filter(pa.array(is_record & is_commit)), batch.filter(pa.array(is_record & ~is_commit))
@@ -113,8 +113,8 @@ def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[
 def _with_commits(
     found: DecodedRecords | None, types: tuple[int, ...], of_groups: list[Event], known: Groups
 ) -> Iterator[Event]:
-    """The events, and before each the commits that are before it, as far as they may make a simple group: of each group
-    the first one, and the first one after each of its events."""
+    """The events, each after the earlier commits that may create a simple group: for each group the first commit, and
+    the first one after each of its events."""
     if found is None:
         yield from of_groups
         return
@@ -155,7 +155,7 @@ def _row(check: str, event: Event, why: str) -> CheckRow:
 
 
 def _may_lack_records(context: Context) -> bool:
-    """Whether records that were there at the moment asked about are gone: nothing is said about groups then."""
+    """Whether records that existed at the requested moment are gone: then groups are not checked."""
     if context.question.as_of_ms is None or context.log.whole_from is None:
         return False
     what = "a cleaner may have taken records that were there at that moment"
@@ -174,7 +174,7 @@ def _of_assignments(loading: LoadingGroups, names: dict[str, str], context: Cont
 
 
 def _of_share_groups(loading: LoadingGroups) -> Iterator[CheckRow]:
-    """Facts: the share groups, and what their records of type 15 list."""
+    """The facts: the share groups, and the lists in their records of type 15."""
     for group_id, group in loading.groups.by_id.items():
         if group.kind != SHARE:
             continue

@@ -76,7 +76,8 @@ def _rows_of(log: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _holds_cleaner(log: Mapping[str, Any], first_offset: int) -> bool | None:
-    """Whether records before the newest file of a compacted log are kept from a cleaner; None if no file shows it."""
+    """Whether a transaction keeps a cleaner from records before the newest file of a compacted log; None if no file
+    shows it."""
     sizes = log["sizes"]
     if not sizes or sizes[-1]["offset"] is None:
         return None

@@ -48,13 +48,13 @@ class Reader(CheckReader):
 
 
 def _share_partition_keys(keys: Any) -> Any:
-    """The texts that Kafka hashes (`SharePartitionKey.asCoordinatorKey`, KIP-932)."""
+    """The strings that Kafka hashes (`SharePartitionKey.asCoordinatorKey`, KIP-932)."""
     group, topic_id, partition = (pc.struct_field(keys, name) for name in ("group_id", "topic_id", "partition"))
     return pc.binary_join_element_wise(group, topic_id, partition.cast(pa.string()), ":")
 
 
 def _refused(found: DecodedRecords, types: tuple[int, ...]) -> Any:
-    """Yields the records that can be decoded and that no coordinator replays; returns their rows."""
+    """Yields the records that can be decoded but that no coordinator replays; returns their rows."""
     refused = refused_records(found, types)
     for row, what in refused.items():
         number = int(found.columns.record_type[row])
@@ -95,7 +95,7 @@ def _last_rows(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, int]:
 
 
 def _note_states(found: DecodedRecords, types: tuple[int, ...], refused: set[int], states: dict[str, CheckRow]) -> None:
-    """Note of each share partition in a batch what its last record leaves."""
+    """Note for each share partition in a batch whether its last record leaves a state."""
     last = _last_rows(found, types)
     places = _places(found, types, list(last.values()))
     for (key, row), place in zip(last.items(), places, strict=True):

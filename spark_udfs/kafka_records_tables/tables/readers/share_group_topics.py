@@ -23,7 +23,7 @@ _LISTS: Final = {
     "initialized": "initialized_topics",
     "deleting": "deleting_topics",
 }
-"""What each list of the record says about the topics in it."""
+"""The state of the topics in each list of the record."""
 
 
 class Reader(LastOfKeyReader):
@@ -46,7 +46,7 @@ class Reader(LastOfKeyReader):
 def _in_list(
     found: DecodedRecords, types: tuple[int, ...], usable: Any, initialization: str, field: str, context: Context
 ) -> Iterator[Any]:
-    """The rows out of one list of the records, one per topic and partition in it."""
+    """The rows from one list of the records, one per topic and partition in it."""
     records = pa.array(usable)
     lists = found.member(types, "value", field).take(records)
     topics = pc.list_flatten(lists)

@@ -45,7 +45,7 @@ class Reader(LastOfKeyReader):
 
 
 def _in_known_state(found: DecodedRecords, types: tuple[int, ...], usable: FLAGS, context: Context) -> FLAGS:
-    """Rows whose state Kafka knows. The `usable` ones among the others are reported."""
+    """Which rows have a state that Kafka knows. Reports the `usable` ones among the others."""
     is_known = np.ones(len(usable), np.bool_)
     name = found.member(types, "key", "transactional_id")
     states = found.member(types, "value", "transaction_status").to_pylist()
@@ -60,7 +60,7 @@ def _in_known_state(found: DecodedRecords, types: tuple[int, ...], usable: FLAGS
 
 
 def _columns(found: DecodedRecords, types: tuple[int, ...], context: Context) -> dict[str, Any]:
-    """The columns of the table, of all rows that were kept."""
+    """The columns of the table, for all rows that were kept."""
     states = found.member(types, "value", "transaction_status").to_pylist()
     partitions = found.member(types, "value", "transaction_partitions")
     started = nulled(found.member(types, "value", "transaction_start_timestamp_ms"), _NO_TIMESTAMP)

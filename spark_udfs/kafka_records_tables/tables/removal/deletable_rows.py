@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _REASONS: Final = tuple(rules.DELETE_ANSWERS)
 _NUMBERS: Final = {reason: number for number, reason in enumerate(_REASONS)}
 _BY_SUBSCRIPTION: Final = (rules.NOT_SUBSCRIBED, rules.NO_MEMBERS)
-"""The reasons whose place SUBSCRIBED takes for topics that the group subscribes to."""
+"""The reasons that SUBSCRIBED replaces for topics that the group subscribes to."""
 _NO_COMMIT: Final = ("topic_id", "offset", "leader_epoch", "metadata", "commit_timestamp", "commit_timestamp_ms")
 
 
@@ -38,7 +38,7 @@ def deletable_rows(schema: pa.Schema, found: Held, partition: int) -> Iterator[p
 
 
 def _told(numbers: INT64) -> dict[str, Any]:
-    """The columns that say whether and why, by the numbers of reasons."""
+    """The columns about whether and why an offset is deletable, from the numbers of reasons."""
     codes = pa.array(numbers)
     answers = [rules.DELETE_ANSWERS[reason] for reason in _REASONS]
     return {
@@ -69,7 +69,7 @@ def _of_offsets(offsets: HeldOffsets, groups: Mapping[str, HeldGroup]) -> dict[s
 
 
 def _of_waiting(waiting: list[CommitKey], groups: Mapping[str, HeldGroup]) -> dict[str, Any]:
-    """Rows of partitions that only open transactions commit: a broker deletes what waits there too."""
+    """Rows of partitions that only open transactions commit: a broker deletes these pending commits too."""
     held = [groups.get(group) for group, _, _ in waiting]
     reasons = [
         _of_topic(rules.offset_reason(name, group), topic, group)
@@ -124,7 +124,7 @@ def _of_groups(found: Held) -> dict[str, Any]:
 
 
 def _committed(found: Held) -> set[CommitKey]:
-    """The offsets that are there, of those that open transactions commit."""
+    """The existing offsets among those that open transactions commit."""
     offsets = found.offsets
     if offsets is None or not found.pending:
         return set()

@@ -37,8 +37,8 @@ _GROUP_TOMBSTONES: Final = {
     ),
     STREAMS: ("StreamsGroupTargetAssignmentMetadata", "StreamsGroupMetadata", "StreamsGroupTopology"),
 }
-"""What `createGroupTombstoneRecords` of each kind's class writes for a group without members, whether or not there is a
-record of the type. A consumer group's resolved regular expressions come on top."""
+"""The tombstones that `createGroupTombstoneRecords` of each kind's class writes for a group without members, whether or
+not there is a record of that type. Those of a consumer group's resolved regular expressions are added."""
 
 _RULES: Final = tuple(rules.CHANGES_WITH)
 _NUMBERS: Final = {rule: number for number, rule in enumerate(_RULES)}
@@ -77,7 +77,7 @@ class ExpiryRows:
 
     @cached_property
     def _expiries(self) -> tuple[INT64, INT64]:
-        """When each offset expires, or _NEVER; and the number of the rule that says so."""
+        """When each offset expires, or _NEVER; and the number of the deciding rule."""
         offsets = self._held.offsets
         if offsets is None:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -152,7 +152,7 @@ class ExpiryRows:
     def _of_group(
         self, group_id: str, group: HeldGroup, last: int | None, unreadable: set[str], waiting: frozenset[str]
     ) -> tuple[str, int]:
-        """The rule for a group, and when it goes, or _NEVER; `last` is when its last offset goes."""
+        """The rule for a group, and when it is deleted, or _NEVER; `last` is when its last offset is deleted."""
         rule = self._rule(group).rule
         if rule in (rules.SHARE_GROUP, rules.UNREADABLE):
             return rule, _NEVER
@@ -219,13 +219,13 @@ def _is_shown(expires: INT64, limit: int | None) -> FLAGS:
 
 
 def _later(base: INT64, retention: int) -> INT64:
-    """`base` and the retention; _NEVER where Kafka's own subtraction of `base` from the clock leaves the range."""
+    """`base` plus the retention; _NEVER if Kafka's own subtraction of `base` from the clock overflows."""
     is_sane = (base <= _NEVER - retention - 1) & (base >= YEAR_9999_END_MS - _NEVER)
     return np.where(is_sane, np.where(is_sane, base, 0) + retention, _NEVER)
 
 
 def _told(expires: INT64, numbers: INT64) -> dict[str, Any]:
-    """The columns that say when and why."""
+    """The columns with the time and the rule."""
     when = pa.array(expires, pa.int64(), mask=expires == _NEVER)
     codes = pa.array(numbers)
     changes = pa.array([list(rules.CHANGES_WITH[rule]) for rule in _RULES], pa.list_(pa.string()))
@@ -239,7 +239,8 @@ def _told(expires: INT64, numbers: INT64) -> dict[str, Any]:
 
 
 def _keys(offsets: HeldOffsets, chosen: FLAGS, schema: RecordSchema, number: int) -> pa.Array:
-    """The keys of tombstones: those of the commits, rewritten where a commit has an old one, or bytes after it."""
+    """The keys of tombstones: those of the commits, encoded again if a commit has an old key version or bytes after its
+    key."""
     own = offsets.key.filter(pa.array(chosen))
     is_anew = ~offsets.has_own_key[chosen]
     if not is_anew.any():

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.live_requests import AskedGroup
 
 _NOWHERE: Final = -1
-"""In the place of the offset of a record."""
+"""Used instead of the offset of a record."""
 
 _CLASSIC_MEMBER: Final = 0
 _UNKNOWN_MEMBER: Final = -1
@@ -134,7 +134,7 @@ def _add_member(group: Group, member: Mapping[str, Any]) -> None:
 
 
 def _partitions(assignment: Mapping[str, Any], *epoch: None) -> list[dict[str, Any]]:
-    """Partitions by topic; with `epoch` the epoch of each of them is unknown."""
+    """Partitions by topic; with `epoch`, the epoch of each of them is marked as unknown."""
     return [
         {"topic_id": str(each["topic_id"]), **_numbers(each["partitions"], *epoch)}
         for each in assignment["topic_partitions"]

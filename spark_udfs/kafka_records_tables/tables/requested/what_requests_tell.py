@@ -64,7 +64,7 @@ UNKNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "log_ends": (),
     **dict.fromkeys(("topics", "partitions", "configs", "brokers", "features"), ()),
 }
-"""By the names of the tables that requests can fill, the columns that are null in every row then."""
+"""For each table that requests can fill, the columns that are then null in every row."""
 
 INPUTS: Final = ("assigned_partitions", "commit_progress", "transactions")
 """Tables that only views use; of `transactions`, only those that have not ended are filled."""

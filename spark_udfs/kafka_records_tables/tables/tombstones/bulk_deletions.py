@@ -50,14 +50,14 @@ _WORDS_OF_GROUPS: Final = {**_WORDS_OF_OFFSETS, _CLEAN_UP: causes.GROUP_EXPIRED}
 """The verdict on a record that was removed in one of these ways."""
 
 _CHECKS_MS: Final = 600_000
-"""`offsets.retention.check.interval.ms`, which hardly anybody changes."""
+"""The default of `offsets.retention.check.interval.ms`, which is rarely changed."""
 
 _LATE_CLEAN_UP_MS: Final = 1_000
-"""How much later than that a clean-up may write: it looks at the groups of a partition one after another. A timer of a
+"""How much later than due a clean-up may write: it checks the groups of a partition one after another. A timer of a
 member is less late (`member_causes`)."""
 
 _MOST_STAYING: Final = 5
-"""Offsets that are watched for whether they stay: one that does is enough."""
+"""The number of offsets that are watched to see whether they stay: one that stays is enough."""
 
 
 Staying = tuple[tuple[int, ...], tuple[int, ...]]
@@ -100,7 +100,7 @@ class SweptGroup:
 
 
 class _Weight(NamedTuple):
-    """What flags of proofs and signs come to."""
+    """The possible and likely ways that follow from flags of proofs and signs."""
 
     cause: tuple[str, ...]
     possible: tuple[str, ...]
@@ -201,7 +201,7 @@ class BulkDeletion:
         return min(told, default=None)
 
     def _verdict(self, is_over: bool) -> Verdict:
-        """The verdict on all of them together, the same for each."""
+        """The verdict on all tombstones of the write, which is the same for each."""
         found = self._verdict_after if is_over else self._verdict_before
         if found is None:
             found = self._of_groups(self.groups.values(), is_over=is_over)
@@ -212,7 +212,7 @@ class BulkDeletion:
         return found
 
     def _of_groups(self, groups: Collection[SweptGroup], *, is_over: bool) -> Verdict:
-        """Which ways are likely and possible; none is possible where what is known of the groups contradicts itself."""
+        """Which ways are likely and possible; none is possible if the facts about the groups contradict each other."""
         never = not_yet = refused = due = stays = stays_due = in_topic = end = None
         of_topics = [self._topics[group.group_id] for group in groups if group.group_id in self._topics]
         may_be_refused = False
@@ -271,7 +271,7 @@ class BulkDeletion:
             proofs[way], signs[way] = proofs[way] or deleted, signs[way] or near
 
     def _shown(self, word: str, staying: Staying) -> Evidence | None:
-        """The first of these offsets that did not go with others, a little later."""
+        """The first of these offsets that did not disappear with the others, a little later."""
         for number, log_offset in zip(*staying, strict=True):
             if self._deleted_by[number] <= self._deletions:
                 return Evidence(word, log_offset)
@@ -279,12 +279,13 @@ class BulkDeletion:
 
 
 _Flags = tuple[bool, bool, bool, bool]
-"""One for each of _WAYS."""
+"""One flag for each of _WAYS."""
 
 
 @cache
 def _weighed(is_ruled_out: _Flags, is_unlikely: _Flags, is_due: bool) -> _Weight:
-    """Which ways are likely and possible. `is_due`: a clean-up would take all groups, and not long before."""
+    """Which ways are likely and possible. `is_due`: a clean-up would remove all groups, and would not have done so long
+    before."""
     possible = tuple(way for way, out in zip(_WAYS, is_ruled_out, strict=True) if not out)
     unlikely = {way for way, sign in zip(_WAYS, is_unlikely, strict=True) if sign}
     likely = tuple(way for way in possible if way not in unlikely) or possible
@@ -301,7 +302,7 @@ def _weighed(is_ruled_out: _Flags, is_unlikely: _Flags, is_due: bool) -> _Weight
 def _words(
     cause: tuple[str, ...], possible: tuple[str, ...], confidence: str, *, is_offset: bool, is_whole: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...], str, bool]:
-    """What is said where these ways are likely and possible, and whether the evidence is shown."""
+    """The causes and the confidence if these ways are likely and possible, and whether to show the evidence."""
     word = _WORDS_OF_OFFSETS if is_offset else _WORDS_OF_GROUPS
     all_possible = tuple(word[way] for way in possible)
     if not is_whole:
@@ -330,13 +331,13 @@ def _known(groups: GroupsBefore, group_id: str, *, is_log_whole: bool) -> GroupB
 
 
 def _numbers(swept: SweptGroup, live: LiveOffsets) -> list[int]:
-    """The offsets that are taken of a group, as far as they are known to be there."""
+    """The removed offsets of a group, as far as they are known to have existed."""
     found = [live.number(event.key) for event in swept.offsets]
     return [number for number in found if number is not None]
 
 
 class _SweepEvidence:
-    """Looks at what a sweep takes of one group."""
+    """Checks what a bulk deletion removes of one group."""
 
     def __init__(
         self,
@@ -348,8 +349,7 @@ class _SweepEvidence:
         retention_ms: int,
         is_log_whole: bool,
     ) -> None:
-        """`taken` are the offsets that are taken and there; in a log that is not whole a cleaner may have left them
-        behind."""
+        """`taken` are the removed offsets that existed; in an incomplete log a cleaner may have left them."""
         self._swept = swept
         self._known = known
         self._live = live
@@ -360,8 +360,8 @@ class _SweepEvidence:
         self._since, self._has_base = _base(known)
 
     def note(self, pending: dict[tuple[object, ...], int]) -> None:
-        """Note what the group and the commits tell. `pending` has the offsets of the commits in open transactions, by
-        topic and partition."""
+        """Note the facts from the group and its commits. `pending` has the offsets of the commits in open transactions,
+        by topic and partition."""
         swept, known = self._swept, self._known
         if pending:
             waiting = [pending[event.key[1:]] for event in swept.offsets if event.key[1:] in pending]
@@ -429,7 +429,7 @@ class _SweepEvidence:
             swept.is_due = known.state.is_empty and not swept.offsets and not self._live.of_group(swept.group_id)
 
     def note_staying(self, gone: set[int], pending: Collection[tuple[object, ...]]) -> None:
-        """Note the offsets of the group that would have gone with these in a clean-up."""
+        """Note the offsets of the group that a clean-up would have removed with these."""
         known, live, now = self._known, self._live, self._now
         if known is None or now is None:
             return
@@ -466,7 +466,7 @@ class _SweepEvidence:
 
 
 def _base(known: GroupBefore | None) -> tuple[int | None, bool]:
-    """From when the retention of the offsets of a group counts, None for when each was committed, and whether that is
+    """The time from which the retention of the offsets of a group counts, None if from each commit, and whether that is
     certain. A group of which nothing is known may have been empty for longer than its offsets are old."""
     if known is None or known.state.kind != CLASSIC or not known.state.is_empty:
         return None, known is not None

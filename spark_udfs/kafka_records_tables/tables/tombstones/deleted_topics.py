@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.log_facts import TopicDeletions
 
 _SOON_MS: Final = 60_000
-"""A coordinator that is there applies a deletion within this time; one that is away has not loaded its groups."""
+"""A coordinator that is running applies a deletion within this time; one that is not running has not loaded its
+groups."""
 
 _CLOCKS_MS: Final = 5_000
-"""Clocks of a controller and a coordinator may be apart by so much."""
+"""The clocks of a controller and a coordinator may differ by this much."""
 
 
 class OfTopics(NamedTuple):

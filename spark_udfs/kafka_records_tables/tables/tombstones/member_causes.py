@@ -23,13 +23,13 @@ MORE: Final[Picked] = {
     "ConsumerGroupMemberMetadata": ("instance_id", "rebalance_timeout_ms", _SESSION),
     "StreamsGroupMemberMetadata": ("instance_id", "rebalance_timeout_ms"),
 }
-"""What is needed of values in addition to the replay."""
+"""The fields of values that are needed in addition to the replay."""
 
 _GIVING_UP: Final = {
     "ConsumerGroupCurrentMemberAssignment": MemberState.UNREVOKED_PARTITIONS,
     "StreamsGroupCurrentMemberAssignment": StreamsMemberState.UNREVOKED_TASKS,
 }
-"""By record, the state in which a member has its rebalance timeout to give up what it is to lose."""
+"""For each record, the state in which a member has its rebalance timeout to give up what it should lose."""
 
 _SHARE: Final = "ShareGroup"
 
@@ -39,7 +39,7 @@ _UNUSED: Final = {
 }
 
 _LATE_MS: Final = 250
-"""How much later than it is due a timer of one member may run on a broker."""
+"""How late the timer of a member may run on a broker."""
 
 
 class Verdict(NamedTuple):
@@ -112,7 +112,7 @@ def _replaced_by(event: Event, write: Write, member: Member | None) -> Event | N
 
 
 def _by_time(write: Write, member: Member | None, session_ms: int, possible: tuple[str, ...]) -> Verdict:
-    """What the time says, given the session timeout."""
+    """The causes that the time allows, given the session timeout."""
     now = write.timestamp_ms
     seen = None if member is None else _last_heartbeat(member)
     if member is None or now is None or seen is None or seen.timestamp_ms is None:
@@ -148,5 +148,5 @@ def _last_heartbeat(member: Member) -> Event | None:
 
 
 def _told(metadata: Event, name: str) -> Any:
-    """A member of the metadata, None if its kind of group has none."""
+    """A field of the member's metadata; None if its kind of group does not have it."""
     return getattr(metadata.value, name, None)

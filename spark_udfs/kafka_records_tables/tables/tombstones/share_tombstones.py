@@ -41,7 +41,7 @@ class State(NamedTuple):
     state_epoch: int | None
     start_offset: int | None
     log_offset: int
-    """The place of its last record."""
+    """The offset of its last record."""
 
 
 class ExplainedEnd(NamedTuple):
@@ -65,7 +65,7 @@ class _Write:
     base_offset: int | None
     ended: list[tuple[Event, State | None]] = field(default_factory=list)
     stays: dict[str, int] = field(default_factory=dict)
-    """By topic id the last record of a state that there is after the write, and was before."""
+    """By topic id, the last record of a state that exists both before and after the write."""
 
     @property
     def end(self) -> int:
@@ -167,7 +167,7 @@ class ShareTombstones:
         self._used[topic_id] = event.offset
 
     def _close(self) -> None:
-        """Note what stays after the last write."""
+        """Note the states that stay after the last write."""
         if self._is_open:
             write = self._writes[-1]
             for topic_id in {event.key[1] for event, _ in write.ended} & self._live.keys():

@@ -47,28 +47,27 @@ READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_
 """The columns of raw rows that are needed; without `timestamp_ms` and `base_offset` less is known."""
 
 _ROWS: Final = 524_288
-"""Rows that are looked at together."""
+"""The number of rows that are processed together."""
 
 _NAMELESS: Final = "left out: it is unknown what it is about"
 _UNREAD: Final = "its group counts as nothing known"
 
 _ALONE: Final = said(causes.OF_GROUP_ENDS, causes.LOW, possible=(causes.RECORD_UNUSED,))
-"""The verdict on a record of a group that was removed without the group, and is about no member."""
+"""The verdict on a record of a group that is about no member and was removed without the group."""
 
 _LAST_OLD_TYPE: Final = 2
 _LAST_OLD_COMMIT: Final = 3
 """The last type of record, and the last version of commits, that brokers before Kafka 4.0 wrote."""
 
 _SWEEP_MS: Final = 60_000
-"""A coordinator before Kafka 4.0 writes a batch for each group, one after another: an offset that goes within this time
-of another one may have gone with it."""
+"""A coordinator before Kafka 4.0 writes one batch per group: an offset that disappears within this time of another one
+may have been removed with it."""
 
 _MINUTE_MS: Final = 60_000
 """Brokers count their retention in minutes."""
 
 _STEP_MS: Final = 20_000
-"""As much of that time as one record may tell to be over: a clock that jumps tells nothing of what a coordinator does
-meanwhile."""
+"""The most time that one record may add: a jump of the clock shows nothing about what a coordinator does meanwhile."""
 
 
 _ENDS: Final = frozenset(name for name, role in ROLES.items() if role == GROUP)
@@ -79,20 +78,20 @@ _NO_GROUPS: Final[frozenset[str]] = frozenset()
 
 @dataclass(slots=True)
 class _Case:
-    """A write that waits until it is known what stayed."""
+    """A write that waits until it is known what stays."""
 
     write: Write
     passed_ms: int
-    """How much time had gone by in the log."""
+    """How much time had passed in the log."""
     is_last: bool
-    """Whether the log ends with it: of what rows show of a batch, more may follow."""
+    """Whether the log ends with it: rows may show only a part of its batch."""
     told: dict[int, Verdict] = field(default_factory=dict)
     """The verdicts on tombstones, by their offsets."""
     sweep: BulkDeletion | None = None
-    """What is known about the other tombstones."""
+    """What is known about the tombstones without a verdict yet."""
 
     def explained(self, *, is_over: bool) -> list[Explained]:
-        """The verdicts: when the time `is_over` in which others may be removed with these, or before."""
+        """The verdicts: after the time in which others may be removed with these (`is_over`), or before."""
         sweep, begin, told = self.sweep, self.write.offset, self.told
         every = []
         for event in self.write.tombstones:
@@ -207,7 +206,7 @@ class TombstoneExplainer:
         self._live.forget()
 
     def _known(self) -> list[pa.RecordBatch]:
-        """The rows that were taken so far, of whose groups everything is known."""
+        """The rows so far for which everything about their groups is known."""
         came, self._came, self._count = self._came, [], 0
         if self._log is not None:
             return came
@@ -255,7 +254,7 @@ class TombstoneExplainer:
         return passed
 
     def _finished(self, passed_ms: int) -> Iterator[Explained]:
-        """The cases whose time has gone by."""
+        """The cases whose time is over."""
         while self._cases and passed_ms - self._cases[0].passed_ms > _SWEEP_MS:
             yield from self._explained(self._cases.popleft(), is_over=True)
 
@@ -266,7 +265,7 @@ class TombstoneExplainer:
         return case.explained(is_over=is_over)
 
     def _compare_retention(self) -> None:
-        """Report where the log shows a shorter retention than the one that was given."""
+        """Report if the log shows a shorter retention than the given one."""
         if self._longest_ms < self._retention_ms:
             context, minutes = self._context, self._longest_ms / _MINUTE_MS
             assumed = self._retention_ms / _MINUTE_MS
@@ -298,7 +297,8 @@ class TombstoneExplainer:
         self._cases.append(case)
 
     def _explain_at_once(self, case: _Case) -> tuple[list[Event], frozenset[str]]:
-        """Explain the tombstones that wait for nothing. The others, and the groups that end without giving way."""
+        """Explain the tombstones that wait for nothing. Returns the others, and the groups that end without being
+        replaced."""
         write = case.write
         ended = _ended(write)
         replaced = {group_id: _how_replaced(write, last) for group_id, last in ended.items()}
@@ -317,7 +317,7 @@ class TombstoneExplainer:
 
 
 def _if_more_follows(found: Verdict, event: Event) -> Verdict:
-    """The verdict on a tombstone if the write may have had more records than those that are there."""
+    """The verdict on a tombstone if its write may have had more records than the present ones."""
     role = ROLES.get(event.record)
     if event.record in COMMITS:
         more: tuple[str, ...] = (causes.GROUP_DELETED, causes.OFFSET_DELETED, causes.TOPIC_DELETED)
@@ -359,7 +359,7 @@ def _commits(rows: pa.RecordBatch, types: tuple[int, ...]) -> pa.RecordBatch:
 
 
 class _OffsetReplay:
-    """What commits and markers among some rows do to offsets, in the order of the log."""
+    """The effects of commits and markers among some rows on offsets, in log order."""
 
     def __init__(
         self,
@@ -384,7 +384,7 @@ class _OffsetReplay:
         is_lost = ~plain[at] & ~is_open & ~pc.is_in(words, pa.array([COMMITTED])).to_numpy(zero_copy_only=False)
         self._kind = np.where(is_open, 1, np.where(is_lost, 2, 0))
         self._others: list[int] = np.append(np.flatnonzero(self._kind), len(at)).tolist()
-        """Which commits do not take effect where they are."""
+        """Which commits do not take effect where they are written."""
         self._commits.values[~(plain[at] | is_open), IS_KNOWN] = 0
         self._producers = rows.column("producer_id").fill_null(-1).to_numpy()[at]
         ends = np.flatnonzero(~is_record)
@@ -400,7 +400,7 @@ class _OffsetReplay:
         self._next = 0
 
     def up_to(self, offset: int) -> None:
-        """Take everything below an offset."""
+        """Process everything below an offset."""
         while self._markers and self._markers[0][0] < offset:
             at, producer, control = self._markers.popleft()
             self._commit_up_to(at)

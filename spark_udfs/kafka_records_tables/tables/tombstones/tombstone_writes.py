@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _NO_BATCH: Final = -1
 
 _LONG: Final = 500
-"""Records in a batch from which on a write may go on in the next one: a batch has no more than `max.message.bytes`."""
+"""The number of records in a batch from which a write may continue in the next one: a batch has no more than
+`max.message.bytes`."""
 
 
 class Write(NamedTuple):
@@ -34,7 +35,7 @@ class Write(NamedTuple):
 
     records: tuple[Event, ...]
     timestamp_ms: int | None
-    """When; None if the source does not report it."""
+    """When they were written; None if the source does not report it."""
     is_whole: bool
     """Whether all of its records are there, with no gap before or after them."""
     tombstones: tuple[Event, ...]
@@ -124,7 +125,7 @@ def _begins_batch(rows: pa.RecordBatch, starts: INT64) -> FLAGS:
 
 
 def _goes_on(rows: pa.RecordBatch, batches: INT64) -> FLAGS:
-    """For each row but the last, whether a write may go on after it in a batch of its own: it is a tombstone in a long
+    """For each row but the last, whether a write may continue after it in another batch: it is a tombstone in a long
     batch, and so is the next row."""
     is_tombstone = rows.column("value").is_null().to_numpy(zero_copy_only=False)
     begins = np.concatenate([[True], np.diff(batches) != 0])
@@ -135,8 +136,8 @@ def _goes_on(rows: pa.RecordBatch, batches: INT64) -> FLAGS:
 
 
 def _is_old(rows: pa.RecordBatch) -> FLAGS:
-    """Which records are in the format before batches, in which each is alone (magic 0 and 1): they have no leader
-    epoch."""
+    """Which records have the format before batches (magic 0 and 1), in which each record is separate: they have no
+    leader epoch."""
     if "leader_epoch" not in rows.schema.names:
         return np.zeros(rows.num_rows, np.bool_)
     old: FLAGS = rows.column("leader_epoch").fill_null(0).to_numpy() < 0

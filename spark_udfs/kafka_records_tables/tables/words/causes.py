@@ -69,7 +69,7 @@ class Explained(NamedTuple):
     key: tuple[object, ...]
     """The fields of the key, in their order; the first is the group."""
     write_offset: int
-    """Where the records begin that were written with it."""
+    """The offset of the first record of the same write."""
     cause: tuple[str, ...]
     """One of CAUSES, or several in their order: it is one of these."""
     possible: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The words of the table progress."""
+"""The values of the columns `state`, `reason` and `known_by` of the table `progress`."""
 
 from __future__ import annotations
 
