@@ -38,7 +38,7 @@ STOPS: Final = "no coordinator loads this log, it stops at this record"
 """The reaction of a group or share coordinator (`CoordinatorLoaderImpl`)."""
 
 NameOf = Callable[[pa.StructArray], pa.Array]
-"""The names in keys that decide about the partition of their topic."""
+"""Returns the names in some keys that decide about the partition of the topic."""
 
 
 @dataclass(slots=True)
@@ -188,7 +188,8 @@ class RecordChecks:
                 self._gather(self._unread, (owner, number, version), found, row, count)
 
     def _unread_row(self, owner: str | None, number: int, version: int | None, seen: _Seen) -> CheckRow:
-        """The key of gathered records: those with values of a `version`, or all records of a type."""
+        """The row about gathered records that a release does not read: those with values of a `version`, or all records
+        of a type."""
         release, topic = str(self._release), self._context.topic
         told = unread_type(release, topic, number) if version is None else unread(release, topic, number, version)
         assert told is not None

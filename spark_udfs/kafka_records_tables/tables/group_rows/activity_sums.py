@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 NOT_THERE: Final = -2
-"""Stands in for the time of a key's last commit if there is none; NO_TIME is for a commit without a time."""
+"""The time of a key's last commit if there is none; NO_TIME is the time of a commit without one."""
 
 _LOST: Final = "it is counted, and nothing that its value would tell"
 

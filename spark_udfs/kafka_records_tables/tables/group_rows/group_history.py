@@ -91,7 +91,7 @@ class _GroupBetweenBatches:
     before: dict[str, _Seen | None] = field(default_factory=dict)
     """The members before the batch, by member id; only those that the batch is about."""
     after: dict[str, _Seen | None] = field(default_factory=dict)
-    """Those of the same members that exist now."""
+    """The same members after the records so far, without those that are gone."""
     gone: dict[str, int] = field(default_factory=dict)
     """The offset of the tombstone of each deleted member."""
     classic: dict[str, _Seen] = field(default_factory=dict)

@@ -38,7 +38,7 @@ _GROUP_TOMBSTONES: Final = {
     STREAMS: ("StreamsGroupTargetAssignmentMetadata", "StreamsGroupMetadata", "StreamsGroupTopology"),
 }
 """The tombstones that `createGroupTombstoneRecords` of each kind's class writes for a group without members, whether or
-not there is a record of that type. Those of a consumer group's resolved regular expressions are added."""
+not there is a record of that type. For a consumer group, tombstones of its resolved regular expressions are added."""
 
 _RULES: Final = tuple(rules.CHANGES_WITH)
 _NUMBERS: Final = {rule: number for number, rule in enumerate(_RULES)}
