@@ -1,4 +1,4 @@
-"""Columns of cases: operations of rules on rows of tables, on all rows at once."""
+"""Operations on the columns of cases: rules apply them to all rows of a table at once."""
 
 from __future__ import annotations
 

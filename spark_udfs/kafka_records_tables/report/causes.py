@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _MOST: Final = 3
-"""Causes of a finding that are named."""
+"""The most causes of a finding that are listed."""
 _ORDER: Final[Mapping[Confidence, int]] = {"high": 2, "medium": 1, "low": 0}
 
 Weighed = tuple["Hypothesis", "Verdict"]
@@ -65,7 +65,7 @@ def _confidence(verdict: Verdict, left: Sequence[Weighed]) -> Confidence:
 def _decision(
     context: RuleContext, rule: ReportRule, case: dict[str, Any], likely: Sequence[Weighed]
 ) -> Decision | None:
-    """The question between the first two causes, as far as the rule has one."""
+    """The question that decides between the first two causes, if the rule has one."""
     if len(likely) < 2:
         return None
     names = {each.name for each, _ in likely[:2]}
@@ -76,7 +76,7 @@ def _decision(
 
 
 def _lacked(left: Sequence[Weighed]) -> tuple[Lack, ...]:
-    """What was missing, with the causes that it would have distinguished."""
+    """The missing information, with the causes that it would have distinguished."""
     causes: dict[str, list[str]] = {}
     for each, verdict in left:
         for what in verdict.lacked:
@@ -85,7 +85,7 @@ def _lacked(left: Sequence[Weighed]) -> tuple[Lack, ...]:
 
 
 def _steps(likely: Sequence[Weighed], decision: Decision | None, others: tuple[NextStep, ...]) -> tuple[NextStep, ...]:
-    """The question first, where one decides what to do; then the steps of the likeliest cause, and the others."""
+    """The steps: first the question, if one decides what to do, then those of the likeliest cause, then the others."""
     asks = () if decision is None else (NextStep(decision.question, decision.command),)
     own = likely[0][1].steps if likely else ()
     return tuple(dict.fromkeys((*asks, *own, *others)))

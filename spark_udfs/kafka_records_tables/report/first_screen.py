@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Actor, NextStep, ReportFinding
 
 _MOST_NAMES: Final = 2
-"""Groups, topics, transactional ids or clients that are named; a number counts the others."""
+"""The most groups, topics, transactional ids or clients that are named; the others are counted."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.])\s+(?=[A-Z\"0-9])")
 _PLURAL: Final = re.compile(r"^(transactional )?(\w+)s\b")
 
@@ -56,7 +56,7 @@ def incident_lines(finding: ReportFinding) -> IncidentLines:
 
 
 def _concerned(finding: ReportFinding) -> str:
-    """Groups, topics and transactional ids that a finding is about."""
+    """The groups, topics and transactional ids that a finding is about."""
     parts = [
         f"{noun}{'s' if len(names) > 1 else ''} {listed(names, _MOST_NAMES)}"
         for noun, names in (
@@ -89,7 +89,7 @@ def _singular(plural: re.Match[str]) -> str:
 
 
 def actor_words(who: Iterable[Actor]) -> str:
-    """The first of those who are involved, each with what it did, and the number of others."""
+    """The first of the clients involved, each with what it did, and the number of others."""
     told = list(
         dict.fromkeys(
             f"{shown(name)} {each.did}"

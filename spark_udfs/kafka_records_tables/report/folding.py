@@ -1,4 +1,4 @@
-"""Findings that follow from others: which case of one rule is an effect of which case of another."""
+"""Findings that follow from others: which case of one rule is an effect of a case of another rule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Names = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class FoldedCase:
-    """A case that is an effect: its kind, and its place among the cases of that kind."""
+    """A case that is an effect: its kind, and its index among the cases of that kind."""
 
     kind: str
     place: int
@@ -69,7 +69,7 @@ def folded(rules: Sequence[ReportRule], cases: Mapping[str, pa.Table]) -> Folded
 
 
 def _levels(cases: pa.Table, of_effects: Sequence[Sequence[Any]]) -> Any:
-    """The level of each case, or the worst one of its effects where that is higher."""
+    """The level of each case, or the worst level of its effects if that is higher."""
     if not any(of_effects):
         return cases["level"]
     worst = pa.array([max((each.as_py() for each in levels), default=0) for levels in of_effects], pa.int8())
@@ -77,14 +77,14 @@ def _levels(cases: pa.Table, of_effects: Sequence[Sequence[Any]]) -> Any:
 
 
 def _root(child: tuple[str, int], parents: Mapping[tuple[str, int], tuple[str, int]]) -> tuple[str, int]:
-    """Where the chain of causes ends."""
+    """The last case in the chain of causes."""
     while child in parents:
         child = parents[child]
     return child
 
 
 def _pairs(own: pa.Table, effects: pa.Table, fold: Folds) -> Iterator[tuple[int, int]]:
-    """Places of effects, each with the place of the first case that explains it."""
+    """Indexes of effects, each with the index of the first case that explains it."""
     explained: dict[Names, int] = {}
     for place, names in enumerate(_names(own, fold.same)):
         for name in names:
@@ -109,8 +109,8 @@ def _since(cases: pa.Table) -> Sequence[int | None]:
 
 
 def _names(cases: pa.Table, columns: Sequence[str]) -> Iterator[set[Names]]:
-    """What each case names: a name for each column. Lists of one length are beside each other, as those of groups and
-    topics of places are; others are crossed."""
+    """The names in each case, one per column. Lists of the same length belong together element by element, such as the
+    groups and topics of places; other lists are combined in all ways."""
     lists = [_lists(cases, name) for name in columns]
     for names in zip(*lists, strict=True):
         is_beside = len({len(each) for each in names}) == 1
@@ -118,7 +118,7 @@ def _names(cases: pa.Table, columns: Sequence[str]) -> Iterator[set[Names]]:
 
 
 def _lists(cases: pa.Table, name: str) -> list[list[str | None]]:
-    """A column of lists of names; one of names as lists of one; nothing where cases do not name such a thing."""
+    """The column as lists of names: a single name becomes a list of one; empty if cases have no such name."""
     if f"{name}_list" in cases.column_names:
         return [each or [] for each in cases[f"{name}_list"].to_pylist()]
     if name in cases.column_names:

@@ -1,4 +1,5 @@
-"""Offsets of a file that is missing, as distinct from those that a cleaner removed, and logs whose end is missing."""
+"""Offsets that are missing because a file is, as opposed to those that a cleaner removed; and logs whose end is
+missing."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class LostFile(NamedTuple):
     behind: int
     """The offset with which the next file begins."""
     whole_before: int
-    """Records and markers before them, without a gap: no cleaner has been there, or later in the log."""
+    """The number of records and markers before them without a gap: no cleaner has been there, or later in the log."""
     before_ms: int | None
     """When the last record before them was written."""
     behind_ms: int | None
@@ -79,7 +80,7 @@ def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
 
 
 def _first_gap(log: LogPartition, first_file: int | None) -> LostFile | None:
-    """`first_file` is the offset in the name of the first file."""
+    """The first missing file of a log; `first_file` is the offset in the name of its first file."""
     context = Context()
     begins: int | None = None
     last, last_ms, last_file = -1, None, None

@@ -76,7 +76,8 @@ _NO_COORDINATOR: Final = (
     "is known about groups and transactions: name the data directory of a broker that has one"
 )
 _OF_ALL_GROUPS: Final = frozenset({"transactions", "open_transactions", "log_ends"})
-"""Tables whose rows are not asked for by a group: those of transactions would take it for a transactional id."""
+"""Tables that are read without the groups of the report: those of transactions would take a group for a transactional
+id."""
 
 
 def read_report(
@@ -280,8 +281,7 @@ class _Reading:
         self.counts = Counts()
 
     def tables(self) -> dict[str, pa.Table]:
-        """The rows by the names of tables. Raises LogSourceError if no log of any of the topics exists, or may be
-        read."""
+        """The rows, by table name. Raises LogSourceError if no log of any of the topics exists, or may be read."""
         question = self._question
         asked = {each.table.name: each.question for each in requests_of(question)}
         self.missing = dict.fromkeys((name for name in REPORTED if name not in asked), _OF_NOW)
@@ -357,7 +357,7 @@ def _addresses(source: Source) -> str | None:
 
 
 def _paths(given: Any) -> tuple[str, ...]:
-    """What names the source on a command line, as far as a value does."""
+    """The arguments that name the source on a command line, if a value can."""
     if isinstance(given, str | PathLike):
         return (fspath(given),)
     if isinstance(given, list | tuple) and all(isinstance(each, str | PathLike) for each in given):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_OF_A_LEVEL: Final = 20
 """How many findings of one level a notebook shows."""
 _MOST_NAMES: Final = 5
-"""Groups, topics or transactional ids of one finding that are named."""
+"""The most groups, topics or transactional ids of one finding that are named."""
 
 
 def report_html(report: Report) -> str:
@@ -41,7 +41,7 @@ def report_html(report: Report) -> str:
 
 
 def _changes_html(report: Report) -> str:
-    """What else the two reports differ in, and what is gone."""
+    """Other differences between the two reports, and the findings that are gone."""
     if report.diff is None:
         return ""
     diff = report.diff
@@ -105,6 +105,6 @@ def _value(number: Number) -> str:
 
 
 def _moment(timestamp_ms: int) -> str:
-    """As in tables; outside the years 1 to 9999 the milliseconds."""
+    """A time as in tables; outside the years 1 to 9999, its milliseconds."""
     text = plain_texts(pa.array([timestamp_ms], pa.timestamp("ms", "UTC")))[0].as_py()
     return text if text is not None else f"{timestamp_ms} ms"

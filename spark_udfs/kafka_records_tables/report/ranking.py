@@ -1,4 +1,4 @@
-"""From rules to findings: the worst first, and too many of the same kind combined."""
+"""Turns the cases of rules into findings: the worst first, and many of the same kind combined."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _NAMED = 100
-"""Groups that a summary has in `group_ids`, or topics where it is about no groups; `measured` counts all."""
+"""The most groups in `group_ids` of a summary, or topics if it is about no groups; `measured` counts all."""
 _SHOWN = 8
-"""Groups that its sentence names."""
+"""The most groups that the sentence of a summary names."""
 _MOST_EFFECTS = 20
-"""Effects of a finding that are told."""
+"""The most effects of a finding that are listed."""
 
 
 def findings_of(context: RuleContext, rules: Sequence[ReportRule] = RULES) -> tuple[ReportFinding, ...]:
@@ -66,7 +66,7 @@ def _told(
 def _effects(
     context: RuleContext, rules: Sequence[ReportRule], parted: FoldedCases, numbers: Sequence[int]
 ) -> tuple[Effect, ...]:
-    """The findings that follow from one, each in short."""
+    """The findings that follow from one finding, each in short."""
     by_kind = {rule.kind: rule for rule in rules}
     effects = []
     for each in (parted.effects[number] for number in numbers[:_MOST_EFFECTS]):

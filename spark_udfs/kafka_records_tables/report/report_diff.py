@@ -1,4 +1,4 @@
-"""What changed since an earlier report, which is one of this run or a JSON document."""
+"""The changes since an earlier report, which is a report of this process or a JSON document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kafka_records_tables.report.thresholds import known_thresholds
 _LEVELS: Final = {level.word: level for level in Level}
 _WANTED: Final = "report --format json writes one"
 _SETTINGS: Final = ("retention_ms", "assume", "partitions", "package", "version")
-"""Members of a request by which the same records make other findings."""
+"""Fields of a request that change the findings of the same records."""
 
 
 class DiffError(ValueError):
@@ -108,7 +108,8 @@ def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
 
 
 class _OtherForms:
-    """The findings of a report, to look up one that is a single finding there and summed up here, or the reverse."""
+    """The findings of a report, in which a finding can be found even if it is single in one report and part of a
+    summary in the other."""
 
     def __init__(self, findings: Iterable[ReportFinding]) -> None:
         self._of_kinds: dict[str, list[ReportFinding]] = {}
@@ -116,8 +117,9 @@ class _OtherForms:
             self._of_kinds.setdefault(finding.kind, []).append(finding)
 
     def of(self, finding: ReportFinding) -> ReportFinding | None:
-        """Of a single finding, a summary that names its groups, or its topics where findings of the kind are about
-        topics. Of a summary, the finding of the highest level among those that together name all that it names."""
+        """The counterpart of a finding: for a single finding a summary that names its groups, or its topics if findings
+        of the kind are about topics; for a summary the finding of the highest level among those that together name
+        everything that it names."""
         same_kind = self._of_kinds.get(finding.kind, ())
         if not _is_summary(finding):
             return next((each for each in same_kind if _is_summary(each) and _is_named(finding, each)), None)
@@ -182,7 +184,7 @@ def _other_settings(old: ReportRequest, new: ReportRequest) -> Iterator[str]:
 
 
 def _other_thresholds(old: Iterable[ReportFinding], new: Iterable[ReportFinding]) -> Iterator[str]:
-    """Those that decided about findings of both; what decided about none is in no document."""
+    """The thresholds that decided about findings of both reports; a document does not have the others."""
     before, now = (
         {name: value for each in findings for name, value in each.thresholds.items()} for findings in (old, new)
     )
@@ -234,7 +236,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _with_level(given: Any) -> Any:
-    """A finding whose level is a number in the place of its word."""
+    """The finding with the number of its level instead of the word."""
     level = _LEVELS.get(str(given.get("level"))) if isinstance(given, dict) else None
     if level is None:
         return given

@@ -44,7 +44,7 @@ def report_object(report: Report) -> dict[str, Any]:
 
 
 def _reading_object(finding: ReadingFinding) -> dict[str, Any]:
-    """Something that was met while reading, in the words of a report."""
+    """A finding of the reading, in the words of a report."""
     words = {"what": "problem", "consequence": "impact"}
     return {words.get(name, name): value for name, value in finding_object(finding).items()}
 

@@ -31,9 +31,9 @@ _STYLES: Final = {
     Level.NOTE: "2",
 }
 _MOST_SHOWN: Final = 3
-"""Effects of a finding that are shown with its details."""
+"""The most effects of a finding that are shown with its details."""
 _MOST_RECORDS: Final = 5
-"""Records that are named of those that show a finding."""
+"""The most records that are named among those that show a finding."""
 
 
 def write_report_text(report: Report, out: TextIO, width: int | None = None, *, with_details: bool = False) -> None:
@@ -83,7 +83,7 @@ def _lines(report: Report, width: int, is_styled: bool, with_details: bool) -> I
 
 
 def _folded(report: Report, with_details: bool) -> str:
-    """What the first screen leaves out, and how to see it."""
+    """The number of findings that the first screen leaves out, and how to see them."""
     if with_details or not report.findings:
         return ""
     if not any(map(needs_somebody, report.findings)):
@@ -92,7 +92,7 @@ def _folded(report: Report, with_details: bool) -> str:
 
 
 def _reading_notes(report: Report, with_details: bool) -> Iterator[str]:
-    """What was met while reading and is not damage: a line for each reason, or all of it."""
+    """The findings of the reading that are not damage: a line for each reason, or all of them."""
     notes = [each for each in report.reading if each.severity == "note"]
     if with_details:
         yield from map(_met, finding_lines(notes, "--format json has them"))
@@ -104,7 +104,7 @@ def _reading_notes(report: Report, with_details: bool) -> Iterator[str]:
 
 
 def _met(line: str) -> str:
-    """A line about the reading: a note is a level of findings here."""
+    """A line about a finding of the reading. It is not called a note, because that is a level of findings here."""
     return f"while reading: {line.removeprefix('note: ')}"
 
 
@@ -129,7 +129,7 @@ def _changes(report: Report) -> str:
 
 
 def _gone(finding: ReportFinding) -> str:
-    """A finding of an earlier report that is none any more: its level, what it was, and whose."""
+    """A finding of an earlier report that is gone: its level, its title, and whom it was about."""
     concerned = ", ".join(
         f"{noun}{'s' if len(names) > 1 else ''} {listed(names)}"
         for noun, names in (
@@ -150,7 +150,7 @@ def _head(finding: ReportFinding, text: str, width: int, is_styled: bool, mark: 
 
 
 def _three_lines(finding: ReportFinding, width: int, is_styled: bool, mark: str) -> Iterator[str]:
-    """What happened, to whom; since when and how bad; what to do first."""
+    """The three lines: what happened to whom; since when and how bad; what to do first."""
     lines = incident_lines(finding)
     yield from _head(finding, lines.what, width - len(_INDENT), is_styled, mark)
     yield from _wrapped(lines.how_bad, _INDENT, width)
@@ -193,7 +193,7 @@ def _step_lines(step: NextStep, start: str, width: int) -> Iterator[str]:
 
 
 def _places(finding: ReportFinding) -> str:
-    """Where records are that show a finding, as far as there is room: `__consumer_offsets-4, offsets 7, 9`."""
+    """The places of the records that show a finding, as far as there is room: `__consumer_offsets-4, offsets 7, 9`."""
     places = Counter((each.topic, each.partition, each.offset) for each in finding.evidence)
     of_logs: dict[str, list[str]] = {}
     for topic, partition, offset in list(places)[:_MOST_RECORDS]:

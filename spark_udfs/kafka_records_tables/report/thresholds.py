@@ -98,7 +98,7 @@ def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any
 
 
 def _check_order(name: str, limit: str, found: Mapping[str, Any], where: str) -> None:
-    """Raise a ThresholdsError where a threshold is above the one that it is a part of."""
+    """Raise a ThresholdsError if a threshold is above the one that it is a part of."""
     if found[name] > found[limit]:
         usual = usual_thresholds()
         one, other = (
@@ -151,7 +151,8 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _value(name: str, threshold: Threshold, value: Any, is_file: bool = True) -> Any:
-    """Milliseconds, a count or a share. A file says the unit of a duration, which a bare number would not."""
+    """The value: milliseconds, a count or a share. In a file a duration needs a unit, which a plain number does not
+    have."""
     if threshold.kind == "duration":
         return _milliseconds(name, value, is_file)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

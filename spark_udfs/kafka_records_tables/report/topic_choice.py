@@ -1,4 +1,4 @@
-"""Which findings a report about some topics has."""
+"""Selects the findings of a report about some topics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _OF_CASES: Final = ("topic", "topic_list", "partitions", "holds_back")
-"""Columns by which cases of rules name topics; the last two as in `open_transactions`."""
+"""Columns with topics in the cases of rules; the last two as in `open_transactions`."""
 _OF_A_LOG: Final = "log_topic"
 """The topic of a coordinator whose log a case is about."""
 
@@ -42,7 +42,7 @@ def about_topics(context: RuleContext, cases: pa.Table) -> pa.Table:
 
 
 def _groups(context: RuleContext) -> Any:
-    """The groups with a row about a topic that passes, or with members that subscribe to one."""
+    """The groups with a row about a selected topic, or with members that subscribe to one."""
     found = [pa.array([], pa.string())]
     for name, rows in context.tables.items():
         columns = ("subscribed_topics", "regex_topics") if name == "members" else topic_columns(TABLES[name])
@@ -54,7 +54,7 @@ def _groups(context: RuleContext) -> Any:
 
 
 def _any_of(columns: list[Any], patterns: tuple[str, ...], rows: pa.Table) -> RowMask:
-    """In which rows one of the columns names a topic that passes."""
+    """In which rows one of the columns names a selected topic."""
     found = np.zeros(rows.num_rows, bool)
     for column in columns:
         found |= names_topic(column, patterns)

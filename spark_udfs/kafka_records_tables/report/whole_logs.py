@@ -1,4 +1,4 @@
-"""Logs that lack records, so that nothing may be concluded from what is not in them."""
+"""Logs that lack records: absence of records in them proves nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FROM_ABSENCE: Final = frozenset(
         *("transaction_open", "transaction_of_dead_instance", "deleted_before_read"),
     )
 )
-"""The kinds of findings that conclude from what a group or a transactional id has not done since."""
+"""The kinds of findings that depend on what a group or a transactional id has not done since."""
 
 _END: Final = 2**63 - 1
 
@@ -89,7 +89,7 @@ def _without(rows: pa.Table, column: str, values: list[str]) -> pa.Table:
 
 
 def _without_unnamed(checks: pa.Table) -> pa.Table:
-    """Without state that no share group names: its group may be among what was not read."""
+    """The rows without share state that no group names: its group may be among the records that were not read."""
     from kafka_records_tables.report.case_columns import equal, kept, true_where
 
     return kept(checks, ~true_where(equal(checks, "check", "share_state_unnamed")))

@@ -31,7 +31,7 @@ class Beginning:
 
 
 def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int | None) -> Beginning:
-    """Where a group began that had read up to `own` and whose first commit is `first`.
+    """Where a group that had read up to `own`, and whose first commit is `first`, began again.
 
     `joined_ms` is when its first member joined: it fetched nothing earlier. A consumer that begins at the end is never
     below the end that the log had then. One that begins at the start may have read everything before its first commit.
@@ -49,7 +49,7 @@ def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int 
 
 
 def either_words(who: str, whose: str, found: list[Beginning]) -> str:
-    """In words, that it began at the end or at the start, and the effect of each."""
+    """A sentence: whether it began at the end or at the start, and the effect."""
     skipped, again = sum(each.skipped for each in found), repeated_words(found)
     of_end = "nothing was lost" if not skipped else f"{skipped_words(found)} were never read"
     of_start = "nothing was lost" if again is None else f"{again} were read again before {whose} first commit"
@@ -60,7 +60,7 @@ def either_words(who: str, whose: str, found: list[Beginning]) -> str:
 
 
 def skipped_words(found: list[Beginning]) -> str:
-    """In words, how many records were never read: an upper bound if files do not show where the log ended."""
+    """A sentence: how many records were never read; an upper bound if files do not show where the log ended."""
     from kafka_records_tables.report.rule_context import counted
 
     most = "" if all(each.end is not None for each in found if each.skipped) else "at most "
@@ -68,7 +68,7 @@ def skipped_words(found: list[Beginning]) -> str:
 
 
 def repeated_words(found: list[Beginning]) -> str | None:
-    """In words, how many records were read again; None if there are none."""
+    """A sentence: how many records were read again; None if there are none."""
     from kafka_records_tables.report.rule_context import counted
 
     again, is_least = sum(each.again for each in found), not all(each.is_start_known for each in found)

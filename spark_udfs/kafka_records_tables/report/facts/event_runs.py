@@ -1,4 +1,4 @@
-"""Events that happen again and again: the last run of them without a long pause."""
+"""Recurring events: the last run of them without a long pause."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class MemberLife:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A time span in which a committed offset was in force (a row of `history`)."""
+    """A span of time in which a committed offset was valid (a row of `history`)."""
 
     offset: int
     from_ms: int | None

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _EMPTY: Final = 0
 _COMPLETE_ABORT: Final = 5
 _BY_COORDINATOR: Final = frozenset({_EMPTY, 3, _COMPLETE_ABORT, 6, 7})
-"""States that a producer's start brings about (PrepareAbort, CompleteAbort, PrepareEpochFence), and expiry (Dead)."""
+"""States that a producer's start causes (PrepareAbort, CompleteAbort, PrepareEpochFence), or expiry (Dead)."""
 _RETRIED_MS: Final = 1000
-"""The longest that a client waits until it asks for its producer id again (retry.backoff.max.ms)."""
+"""The longest time that a client waits before it requests its producer id again (retry.backoff.max.ms)."""
 
 TABLE: Final = Table(
     name="producer_starts",

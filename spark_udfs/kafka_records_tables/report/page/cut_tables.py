@@ -20,13 +20,13 @@ MOST_BYTES: Final = 14_000_000
 """The limit for all packed tables of a page: with scripts and findings the file stays under 15 MB."""
 
 _MEASURED_ROWS: Final = 40_000
-"""Rows of a table by which its size is estimated; smaller tables are packed whole at once."""
+"""The number of rows from which the size of a table is estimated; smaller tables are packed whole at once."""
 
 _SPARE: Final = 0.97
-"""Rows do not all take the same; with this part of those that the estimate has room for a second cut is rare."""
+"""The part of the estimated room to use: rows differ in size, and with this part a second cut is rarely needed."""
 
 _WEIGHTS: Final = {"current_offsets": 6.0, "groups": 6.0, "group_lag": 3.0}
-"""Which tables people come for: each gets so many shares of the room, and others one."""
+"""The tables that readers want most, with their shares of the room; every other table gets one share."""
 
 
 def command_words(request: ReportRequest, name: str) -> list[str]:
@@ -76,11 +76,12 @@ class CutTables:
         return {name: len(content) for name, (_, content) in self.packed.items()}
 
     def _room(self, most_bytes: int) -> int:
-        """What is left for rows; dictionaries shrink with them, so it is rather more after a cut."""
+        """The bytes that are left for rows. Dictionaries shrink with the rows, so after a cut there is a little more
+        room."""
         return most_bytes - sum(map(len, self.texts.values()))
 
     def _cut(self, sizes: Mapping[str, float], most_bytes: int) -> dict[str, pa.Table]:
-        """Tables whose whole rows would take `sizes` bytes, as many rows of each as have room."""
+        """The tables, each with as many rows as there is room for; all of its rows would take `sizes` bytes."""
         shares = _shares(sizes, max(self._room(most_bytes), most_bytes / 4))
         return {
             name: (
@@ -93,7 +94,7 @@ class CutTables:
 
 
 def _shares(sizes: Mapping[str, float], room: float) -> dict[str, float]:
-    """Bytes for each: all that a small one takes, and of what is left as many shares as each weighs."""
+    """The bytes for each table: everything for a small one; the rest is divided by the weights of the others."""
     shares: dict[str, float] = {}
     weights = {name: _WEIGHTS.get(name, 1.0) for name in sizes}
     for name in sorted(sizes, key=lambda name: sizes[name] / weights[name]):

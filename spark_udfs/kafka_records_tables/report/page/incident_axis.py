@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 _MOST_MARKS: Final = 300
 """Maximum number of marks drawn in a lane: more could not be distinguished on a screen."""
 _MOST_PARTITIONS: Final = 4
-"""Partitions whose offsets are drawn."""
+"""The most partitions whose offsets are drawn."""
 _MOST_GROUPS: Final = 50
-"""Groups whose rows are looked up."""
+"""The most groups whose rows are looked up."""
 _BEFORE: Final = 0.5
-"""How much of an axis is before the incident, as a multiple of its length."""
+"""The length of the axis before the incident, as a multiple of the length of the incident."""
 _LEAST_BEFORE_MS: Final = 60_000
 
 _STILL: Final = 0.1
-"""How long a single offset has not moved, as a part of the log's time, for it to be drawn."""
+"""An offset that was committed only once is drawn if it has not moved for this part of the log's time."""
 
 _EVENTS: Final = (
     ("member_joined", "members join"),
@@ -35,7 +35,7 @@ _EVENTS: Final = (
     ("rebalance_completed", "rebalances end"),
     ("emptied", "the group gets empty"),
 )
-"""Events of the table timeline that have a lane, and what it is called."""
+"""The events of the table timeline that have a lane, with the name of the lane."""
 
 
 def incident_axes(report: Report) -> list[dict[str, Any] | None]:
@@ -55,9 +55,9 @@ def incident_axes(report: Report) -> list[dict[str, Any] | None]:
 
 
 def _axis(report: Report, finding: ReportFinding) -> dict[str, Any] | None:
-    """Lanes of moments, and offsets against the ends of logs.
+    """Lanes with moments, and offsets next to the ends of logs.
 
-    The axis ends at the moment of the report. It begins where the log does, or a while before the incident if the log
+    The axis ends at the moment of the report. It begins where the log does, or some time before the incident if the log
     is much longer than that.
     """
     end = report.request.at_timestamp_ms
@@ -121,7 +121,7 @@ def _evidence_times(finding: ReportFinding) -> Iterator[int]:
 
 
 def _offsets(report: Report, finding: ReportFinding) -> list[dict[str, Any]]:
-    """Offsets of groups over time, as far as rows have times: commits, falls, and where logs end now."""
+    """Offsets of groups over time, as far as rows have times: commits, falls, and the present ends of logs."""
     tables = report.tables
     points: dict[tuple[str, str, int], dict[int | None, int | None]] = defaultdict(dict)
     if not finding.group_ids:
@@ -179,7 +179,7 @@ def _rows(tables: Mapping[str, pa.Table], name: str, finding: ReportFinding) -> 
 
 
 def _of_finding(rows: pa.Table, finding: ReportFinding) -> pa.Table:
-    """Rows about the groups, topics and partitions of a finding, as far as it names such."""
+    """The rows about the groups, topics and partitions that a finding names."""
     found = _of_groups(rows, finding.group_ids[:_MOST_GROUPS])
     if finding.topics and not all(topic.startswith("__") for topic in finding.topics):
         found = found.filter(pc.is_in(found["topic"], pa.array(finding.topics)))
@@ -197,7 +197,7 @@ def _times(rows: pa.Table, column: str) -> Any:
 
 
 def _thinned(times: Any) -> list[int]:
-    """At most as many moments as can be distinguished, including the first and the last."""
+    """The moments, thinned out to as many as can be distinguished, including the first and the last."""
     if len(times) > _MOST_MARKS:
         times = times[np.linspace(0, len(times) - 1, _MOST_MARKS).astype(int)]
     found: list[int] = times.tolist()

@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from kafka_records_tables.results.cell_texts import plain_texts
 
 _SAFE: Final = 2**51
-"""Numbers below it, and differences of them, are exact in the floating point of a browser; larger ones go as texts."""
+"""The limit of numbers that are exact in the floating point of a browser, and so are their differences; larger numbers
+are packed as texts."""
 
 Numbers = npt.NDArray[np.int64]
 
@@ -115,7 +116,7 @@ def _packed_numbers(column: pa.Array) -> tuple[dict[str, Any], bytes]:
 
 
 def _unsigned(numbers: Numbers) -> npt.NDArray[np.uint64]:
-    """0, -1, 1, -2, 2 … as 0, 1, 2, 3, 4 …: small numbers of either sign have small bytes."""
+    """Maps 0, -1, 1, -2, 2 … to 0, 1, 2, 3, 4 …, so that small numbers of either sign have small bytes."""
     return ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
 
 

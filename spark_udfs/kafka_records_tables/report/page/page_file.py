@@ -40,7 +40,7 @@ _SCRIPTS: Final = (
     "search.js",
     "start.js",
 )
-"""In the order in which one builds on the other; all of them are one script in the page."""
+"""The scripts, each after those it depends on; in the page they are one script."""
 
 _PLOT_SCRIPTS: Final = ("vega.min.js", "vega-lite.min.js", "vega-interpreter.js")
 
@@ -117,7 +117,7 @@ def _document(report: Report, cut: CutTables) -> dict[str, Any]:
 
 
 def _shown(finding: ReportFinding, axis: dict[str, Any] | None) -> dict[str, Any]:
-    """A finding with what the page says first of it, and its time axis."""
+    """A finding with its first lines on the page, and its time axis."""
     how_bad = incident_lines(finding).how_bad if needs_somebody(finding) else None
     return {**plain(finding), "how_bad": how_bad, "axis": axis}
 
@@ -136,7 +136,7 @@ def _described(report: Report, name: str, rows: int, columns: list[dict[str, Any
 
 
 def _exact(value: Any) -> Any:
-    """The same as JSON that a browser reads without rounding: larger whole numbers go as texts."""
+    """The same value as JSON that a browser reads without rounding: large whole numbers become strings."""
     if isinstance(value, dict):
         return {name: _exact(each) for name, each in value.items()}
     if isinstance(value, list):

@@ -43,7 +43,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _usual_gap(ranges: list[dict[str, Any]]) -> int | None:
-    """The distance of their offsets, where it is the same for most of them in every partition."""
+    """The distance between their offsets, if it is mostly the same in every partition."""
     gaps: Counter[int] = Counter()
     places: dict[int, list[int]] = {}
     for each in ranges:

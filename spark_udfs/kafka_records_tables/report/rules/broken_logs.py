@@ -56,7 +56,7 @@ def _cases_of(kind: str) -> Callable[[RuleContext], pa.Table]:
 
 
 def _unread_state(context: RuleContext) -> str | None:
-    """Why a state that is not there may be there on the broker; None if all of its topic was read."""
+    """Why a missing state may exist on the broker; None if all of its topic was read."""
     unread = {each.partition or 0 for each in context.reading if each.topic == SHARE_STATE and each.bytes}
     unread |= {each.partition for each in context.ends if each.topic == SHARE_STATE}
     if not unread:
@@ -65,7 +65,7 @@ def _unread_state(context: RuleContext) -> str | None:
 
 
 def _may_be_over(context: RuleContext, rows: pa.Table) -> Any:
-    """In which rows of `checks` something is under way that takes a moment in a healthy cluster."""
+    """In which rows of `checks` some work is under way that takes only a moment in a healthy cluster."""
     from kafka_records_tables.report.case_columns import equal, numbers, true_where
     from kafka_records_tables.report.rules.group_spans import SETTLES, settled
 
@@ -137,7 +137,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
 
 
 def unloaded_partitions(context: RuleContext) -> list[int]:
-    """The partitions of `__consumer_offsets` that no coordinator loads: nothing of their groups is cleaned up."""
+    """The partitions of `__consumer_offsets` that no coordinator loads: their groups are not cleaned up."""
     from kafka_records_tables.report.case_columns import equal, kept
 
     rows = context.table("checks")
@@ -146,7 +146,7 @@ def unloaded_partitions(context: RuleContext) -> list[int]:
 
 
 def _since_note(kind: str, first_ms: int | None) -> str | None:
-    """How exact the time of the first record is that shows a problem."""
+    """How exact the time of the first record with a problem is."""
     if first_ms is None:
         return "the evidence has no time"
     if kind == "records_misplaced":
@@ -155,7 +155,7 @@ def _since_note(kind: str, first_ms: int | None) -> str | None:
 
 
 def _what(kind: str, case: dict[str, Any]) -> str:
-    """What follows from it, as a sentence."""
+    """The impact, as a sentence."""
     return _NOT_LOADED[case["log_topic"]] if kind == "coordinator_cannot_load" else _WHAT[kind]
 
 
@@ -170,7 +170,7 @@ def groups_of_logs(context: RuleContext, topic: str | None, partitions: Sequence
 
 
 def _stopped_since(context: RuleContext, groups: Sequence[str], case: dict[str, Any]) -> str:
-    """Whether a coordinator has met the records already, as a sentence: nobody has committed since."""
+    """Whether a coordinator has already read the records, as a sentence: nobody has committed since."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
@@ -270,7 +270,8 @@ _CHECKS: Final = {
         Level.LOW,
     ),
 }
-"""By the kind of finding: the words of `checks`, what makes rows one finding, and the level of what is broken."""
+"""For each kind of finding: the words of `checks`, the columns that group rows into one finding, and the level if it is
+broken."""
 
 _NOUNS: Final = {"coordinator_cannot_load": "record", "records_unknown": "record", "records_misplaced": "record"}
 _NOT_SURE: Final = {
@@ -315,7 +316,7 @@ _NOT_LOADED: Final = {
         "ends them."
     ),
 }
-"""What follows by the log that cannot be loaded."""
+"""The impact, by the topic of the log that cannot be loaded."""
 
 
 _UNDER_WAY: Final = " A change that is under way counts after `report.group_settles_within`."

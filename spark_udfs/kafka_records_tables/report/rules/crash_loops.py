@@ -40,7 +40,7 @@ class StuckPartition:
 
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
-    """Groups of which many members left, with their partitions that have something to read, from `lag`."""
+    """Groups that many members left, with their partitions that have something to read, from `lag`."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, grouped, kept
@@ -85,7 +85,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _others_that_move(spans: dict[Offset, list[Span]], group: str, stuck: list[StuckPartition]) -> int:
-    """Partitions of a group whose offsets have risen after the first of those that stand still."""
+    """Partitions of a group whose offsets have risen after the first of those that do not move."""
     since = min(max(each.span.from_ms or 0, each.unread_ms or 0) for each in stuck)
     still = {(group, each.topic, each.partition) for each in stuck}
     return sum(
@@ -239,7 +239,7 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
 
 
 def _polls_too_late(context: RuleContext, group: str, stays: list[int]) -> str:
-    """What shows that members were put out: they stay as long as their rebalance time-out is, which clients take from
+    """The evidence that members were removed: they stay as long as their rebalance timeout, which clients take from
     max.poll.interval.ms. Empty if they do not."""
     from statistics import median
 

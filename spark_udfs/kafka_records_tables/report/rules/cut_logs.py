@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _KIND: Final = "log_cut"
 _NEVER_CUT: Final = (OFFSETS, TRANSACTIONS)
-"""Topics whose logs begin at offset 0: they are cleaned and not deleted, and a broker refuses DeleteRecords for them
-(`ReplicaManager.deleteRecords`). A share coordinator deletes records that it needs no more."""
+"""Topics whose logs begin at offset 0: they are compacted and not deleted, and a broker refuses DeleteRecords for them
+(`ReplicaManager.deleteRecords`). A share coordinator deletes records that it no longer needs."""
 
 
 def _cases(context: RuleContext) -> pa.Table:

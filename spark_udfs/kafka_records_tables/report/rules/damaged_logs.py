@@ -57,7 +57,7 @@ def _damage_cases(context: RuleContext) -> pa.Table:
 
 
 def _see_places(found: Sequence[Finding], context: RuleContext) -> NextStep:
-    """The command that reads what is damaged, which is of one topic: `counts` reads records of coordinators alone."""
+    """The command that reads the damaged log, of one topic: `counts` reads only records of coordinators."""
     what, topic = "List every damaged place: file, byte and what is lost", found[0].topic
     if topic == METADATA:
         return context.see(what, Rows("topics"))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 KIND: Final = "expired_and_began_again"
 _OF_GROUPS: Final = {"expired", "group_deleted"}
-"""Causes of tombstones of `disappearances` that take what a group has for all topics."""
+"""Causes in `disappearances` that remove the offsets of a group for all topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Restart:
 
 
 def _suspects(context: RuleContext) -> list[str]:
-    """Groups of which offsets were deleted by what may be a clean-up, and that have offsets now."""
+    """Groups whose offsets may have been deleted by a clean-up, and that have offsets now."""
     import numpy as np
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Offsets that expire soon, of groups that are or recently were at work."""
+"""Offsets that expire soon, of groups that are active or were recently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _due(context: RuleContext, within_ms: int) -> pa.Table:
-    """The offsets that expire within some time and that were not abandoned on purpose."""
+    """The offsets that expire within some time and were not abandoned on purpose."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 KIND: Final = "producers_fence"
 _IDLE_MS: Final = 250
-"""In less no process is restarted."""
+"""The shortest time in which a process can be restarted."""
 
 
 def _find(context: RuleContext) -> list[Incident]:

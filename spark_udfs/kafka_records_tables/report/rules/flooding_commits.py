@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _busy_windows(context: RuleContext, rows: pa.Table) -> pa.Table:
-    """The windows in which a group commits too often; what it did in others does not make up for them."""
+    """The windows in which a group commits too often; other windows do not make up for them."""
     import numpy as np
     import pyarrow as pa
 
@@ -143,7 +143,7 @@ _LESS_METADATA = (
 
 
 def _created_ms(context: RuleContext, group: str) -> int | None:
-    """When the first record of a group was written: in its first hour it did not commit before that."""
+    """The time of the first record of a group: in its first hour it did not commit before that."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
@@ -155,7 +155,7 @@ def _created_ms(context: RuleContext, group: str) -> int | None:
 
 
 def _how_exact(context: RuleContext, case: dict[str, Any]) -> str:
-    """That `activity` counts by hours, and that nobody looked further back."""
+    """A sentence: `activity` counts by hours, and earlier hours were not examined."""
     from kafka_records_tables.report.rule_context import HOUR_MS, moment
 
     began = "the first hour with so many commits; they may have begun in the hour before"

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _MARGIN_MS: Final = 5 * 60 * 1000
-"""After which Kafka counts a transaction as late, on top of its time-out (`open_transactions`)."""
+"""The time after which Kafka counts a transaction as late, in addition to its timeout (`open_transactions`)."""
 
 
 def _open(context: RuleContext) -> pa.Table:
-    """The open transactions with `age_ms`, whether each hangs and by what (`is_late`, `is_left`), `held`, its `level`
-    and `coordinator`: the partition in which its entry is."""
+    """The open transactions with `age_ms`, whether each hangs and by which rule (`is_late`, `is_left`), `held`, its
+    `level`, and `coordinator`: the partition with its entry."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -64,7 +64,7 @@ def _open(context: RuleContext) -> pa.Table:
 
 
 def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
-    """The open transactions by what has them open, the oldest first."""
+    """The open transactions by their owners, the oldest first."""
     # The table has one row for each log in which a transaction is open.
     transactions: dict[Any, dict[str, Any]] = {}
     for each in context.once(_open).sort_by([("rank", "descending")]).to_pylist():
@@ -83,8 +83,8 @@ def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
 
 
 def _cause(transaction: dict[str, Any]) -> tuple[str, Any]:
-    """What has a transaction open: an application, told by the group whose offsets it commits, or a coordinator that
-    does not end what is late."""
+    """The owner of an open transaction: an application, known from the group whose offsets it commits, or a coordinator
+    that does not end a late one."""
     held, has_entry = transaction["holds_back"] or [], transaction["hanging_rule"] != "no_entry"
     if transaction["is_late"] and has_entry:
         return "late", transaction["coordinator"]
@@ -199,7 +199,7 @@ def _counted(cause: list[dict[str, Any]]) -> str:
 
 
 def _why_all(cause: list[dict[str, Any]]) -> str:
-    """Why several count as ones that hang."""
+    """Why several transactions count as hanging."""
     word, place = _cause(cause[0])
     if word == "open":
         return ""
@@ -212,13 +212,13 @@ def _why_all(cause: list[dict[str, Any]]) -> str:
 
 
 def _written(cause: list[dict[str, Any]]) -> str:
-    """What transactions have written, by the topics in which they are open."""
+    """The records that transactions have written, by the topics in which they are open."""
     topics = {topic for each in cause for topic, _, _ in each["logs"]}
     return "commits" if topics <= {OFFSETS, None} else "records" if OFFSETS not in topics else "records and commits"
 
 
 def _why(context: RuleContext, case: dict[str, Any]) -> str:
-    """Why it counts as one that hangs: by its time-out, or because no transactional id has it open."""
+    """Why it counts as hanging: because of its timeout, or because no transactional id has it open."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
@@ -242,7 +242,7 @@ def _why(context: RuleContext, case: dict[str, Any]) -> str:
 
 
 def _effect(context: RuleContext, held: list[dict[str, Any]], holds: str) -> str:
-    """What waits for them, as sentences: partitions of groups, and the cleaner."""
+    """Sentences about what waits for them: partitions of groups, and the cleaner."""
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rule_context import counted, listed, places_shown
 
@@ -262,8 +262,8 @@ def _effect(context: RuleContext, held: list[dict[str, Any]], holds: str) -> str
 
 
 def _waiting_at(context: RuleContext, cause: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
-    """The groups that have read up to where an open transaction begins, with topic and partition. Whether they wait
-    depends on their `isolation.level`, which no log tells."""
+    """The groups that have read up to the start of an open transaction, with topic and partition. Whether they wait
+    depends on their `isolation.level`, which no log shows."""
     from kafka_records_tables.report.case_columns import equal, kept
 
     blocked = {(topic, partition): offset for each in cause for topic, partition, offset in each.get("blocks", ())}
@@ -289,7 +289,7 @@ def _who_waits(waiting: list[tuple[str, str, int]]) -> str:
 
 
 def _written_at(context: RuleContext, producers: list[int]) -> dict[tuple[int, str, str, int], int | None]:
-    """When the first of the pending commits was written, by producer, group, topic and partition."""
+    """The time of the first of the pending commits, by producer, group, topic and partition."""
     from kafka_records_tables.report.case_columns import equal, kept
 
     rows = context.table("pending_offsets")
@@ -305,8 +305,9 @@ def _ends(case: dict[str, Any]) -> int:
 
 
 def _seen(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> NextStep:
-    """The rows, at the moment of a copy, which `open_transactions` wants to be told. About another moment than now it
-    has only what `__transaction_state` and `__consumer_offsets` tell, so none is named for what only snapshots show."""
+    """The rows as of the moment of a copy, which has to be passed to `open_transactions`. For another moment than now
+    that table has only what `__transaction_state` and `__consumer_offsets` show, so no moment is passed for
+    transactions that only snapshots show."""
     by_records = all(each["hanging_rule"] != "no_entry" or each["holds_back"] for each in cause)
     has_moment = by_records and context.is_stored and not context.request.as_of
     return context.see("List what is held back", rows, *(("--as-of", str(context.at_ms)) if has_moment else ()))

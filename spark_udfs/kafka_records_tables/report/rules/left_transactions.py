@@ -62,8 +62,8 @@ def _first_uses(context: RuleContext) -> dict[str, dict[str, Any]]:
 def _weighed(
     context: RuleContext, row: dict[str, Any], later: list[dict[str, Any]]
 ) -> tuple[dict[str, Any], dict[str, Verdict]]:
-    """The other instance, and whether it came for the one that is silent. Producer ids say nothing of that: each broker
-    has a block of them."""
+    """The other instance, and whether it replaced the silent one. Producer ids do not show that: each broker has a
+    block of them."""
     from kafka_records_tables.report.rule_context import moment, shown
 
     firsts = context.once(_first_uses)
@@ -225,7 +225,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
 
 
 def _steps(context: RuleContext, row: dict[str, Any], own: list[tuple[str, int]]) -> list[NextStep]:
-    """How to end the transaction: its coordinator has it open, so `abort-transaction` would refuse it."""
+    """The steps to end the transaction: `abort-transaction` refuses it, because its coordinator has it open."""
     from kafka_records_tables.report.rule_context import shown
 
     name = shown(row["transactional_id"])

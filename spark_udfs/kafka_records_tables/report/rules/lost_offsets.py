@@ -1,4 +1,4 @@
-"""Offsets that their log does not have: below its start or beyond its end."""
+"""Offsets that are not in their log: below its start or beyond its end."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]],
 
 
 def _who(context: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
-    """Whose offsets they are, and whether somebody consumes for these groups."""
+    """The groups that the offsets belong to, and whether somebody consumes for these."""
     from kafka_records_tables.report.rule_context import counted, listed, shown
     from kafka_records_tables.report.rules.group_spans import life_words
 
@@ -128,7 +128,7 @@ def _who(context: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
 
 
 def _since(kind: str, places: list[dict[str, Any]]) -> str:
-    """What commits show when it happened: the records of an offset were there before it was committed."""
+    """The time of the loss as commits show it: records of an offset existed before it was committed."""
     from kafka_records_tables.report.rule_context import moment
 
     what = "the records were deleted" if kind == "offsets_below_log_start" else "the log was cut or recreated"
@@ -161,7 +161,7 @@ def _places_of(case: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _weigh_recreated(_: RuleContext, case: dict[str, Any]) -> Verdict:
-    """A commit that names the topic's id of today is of this topic: with another id it would be `topic_made_anew`."""
+    """Whether a commit has the present id of the topic: with another id it would be `topic_made_anew`."""
     known = [each for each in _places_of(case) if each["topic_id"] is not None]
     return Verdict(
         f"The topic {case['topic']} was deleted and created again with fewer records.",
@@ -192,7 +192,8 @@ def _weigh_foreign(context: RuleContext, case: dict[str, Any]) -> Verdict:
         return dict(zip(found["group_id"].to_pylist(), found["at_timestamp_ms_min"].to_pylist(), strict=True))
 
     def groups_in_part() -> set[str]:
-        """Those whose earlier records may be gone: a member seems to have joined at the first record that is left."""
+        """The groups whose earlier records may be gone: a member seems to have joined at the first record that is
+        left."""
         rows = context.table("current_offsets")
         rows = kept(rows, equal(rows, "group_id", *case["group_id_list"]))
         pairs = grouped(rows, ["group_id", "log_partition"], []).select(["group_id", "log_partition"]).to_pylist()

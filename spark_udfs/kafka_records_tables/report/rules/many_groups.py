@@ -1,4 +1,4 @@
-"""Groups that are created for each run of something and never used again."""
+"""Groups that are created for each run of a program and never used again."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _ENDS: Final = re.compile(
     r"[-_.:]?[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$"
     r"|[-_.:](?=[^-_.:]*[0-9])[0-9A-Za-z]+$|[-_.:][0-9a-fA-F]{6,}$|[-_.:][A-Za-z]{5,12}$|[0-9]+$"
 )
-"""What differs in the names of groups that are made for each run: a UUID, or a last part that may be random."""
+"""The part that differs in the names of groups created for each run: a UUID, or a last component that may be random."""
 
 
 def family_of(name: str) -> str:
-    """The name without its end, if that may be random."""
+    """The name without its last component, if that may be random."""
     while len(shorter := _ENDS.sub("", name)) < len(name) and shorter:
         name = shorter
         if not re.search(r"[-_.:][0-9]+$", name):

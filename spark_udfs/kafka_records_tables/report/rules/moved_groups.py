@@ -40,7 +40,7 @@ class MovedGroup:
 
 
 def _moved(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
-    """The number of partitions as far as it is known, and the groups with records elsewhere."""
+    """The number of partitions, if it is known, and the groups with records in other partitions."""
     from kafka_records_runtime.partitioner import partition_for
 
     places: dict[str, set[int]] = {}
@@ -60,8 +60,8 @@ def _moved(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
 
 
 def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int | None:
-    """How many partitions the topic has: as was said, by the metadata log, or by the logs that are available, where a
-    group is in two of them."""
+    """The number of partitions of the topic: as passed by the user, from the metadata log, or from the available logs
+    if a group is in two of them."""
     from kafka_records_runtime.partitioner import partition_for
 
     said = context.request.partitions
@@ -104,7 +104,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _count_before(context: RuleContext, moved: list[MovedGroup]) -> int | None:
-    """How many partitions there were: with this number every old copy is where it was."""
+    """The earlier number of partitions: the one with which every old copy is in its partition."""
     from kafka_records_runtime.partitioner import partition_for
 
     highest = max(max(each.old) for each in moved)
@@ -117,8 +117,8 @@ def _count_before(context: RuleContext, moved: list[MovedGroup]) -> int | None:
 
 
 def _consequences(moved: MovedGroup, spans: dict[Offset, list[Span]], ends: LogEnds, joined_ms: int | None) -> None:
-    """Add what the commits of a group tell: one that began below the end that the log had when it joined began at the
-    earliest record."""
+    """Add the evidence of a group's commits: a group that began below the end that the log had when it joined began at
+    the earliest record."""
     from kafka_records_tables.report.facts.beginnings import beginning
 
     for (_, topic, partition), every in spans.items():

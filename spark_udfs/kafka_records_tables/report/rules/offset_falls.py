@@ -29,8 +29,8 @@ _WORDS = {
 
 
 def _with_first_teeth(context: RuleContext) -> pa.Table:
-    """`regressions` with `cause`: its kind, and of the fall before the first sawtooth of a partition, which looks like
-    any other (`regressions`), sawtooth as well."""
+    """`regressions` with `cause`: the kind, but sawtooth also for the fall before the first sawtooth of a partition,
+    which looks like any other (`regressions`)."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -167,7 +167,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
 
 
 def _distance(offsets: int, falls: int) -> str:
-    """How far, for so many falls: `431 offsets`, `about 10 offsets each time, 1406 in all`."""
+    """The distance of so many falls in words: `431 offsets`, `about 10 offsets each time, 1406 in all`."""
     from kafka_records_tables.report.rule_context import counted
 
     if falls == 1:
@@ -176,7 +176,7 @@ def _distance(offsets: int, falls: int) -> str:
 
 
 def _times(places: list[tuple[str, int]]) -> str:
-    """How often, for one place of each fall: `once`, `34 times on each of 4 partitions`."""
+    """The number of falls in words, given the place of each: `once`, `34 times on each of 4 partitions`."""
     counts = Counter(places)
     least, most = min(counts.values()), max(counts.values())
     each = ("once" if most == 1 else f"{most} times") if least == most else f"{least} to {most} times"

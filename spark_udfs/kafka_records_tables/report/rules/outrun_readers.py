@@ -175,7 +175,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
 def _deleted_by(
     context: RuleContext, group: str, topic: str, jumps: list[Jump], rows: list[dict[str, Any]]
 ) -> tuple[str, dict[str, Verdict]]:
-    """How long the topic keeps records, as a sentence, and what may have deleted them."""
+    """A sentence: how long the topic keeps records, and what may have deleted them."""
     from kafka_records_tables.report.facts.cluster_settings import cluster_settings
     from kafka_records_tables.report.rule_context import length, shown
 
@@ -283,9 +283,9 @@ def _knows_files(context: RuleContext, topic: str) -> bool:
 
 
 def _deleted_by_hand(context: RuleContext, topic: str, jumps: list[Jump]) -> tuple[Evidence, ...]:
-    """That logs begin inside of a segment file, which only DeleteRecords brings about: retention deletes whole files,
-    after which a log begins where the next one does (`UnifiedLog.deleteOldSegments`). Empty unless that is so of all
-    logs that the group has jumped in."""
+    """A sentence: logs begin inside a segment file, which only DeleteRecords causes. Retention deletes whole files,
+    after which a log begins where the next file does (`UnifiedLog.deleteOldSegments`). Empty unless this is so for all
+    logs in which the group has jumped."""
     from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
 
     shows = []

@@ -1,4 +1,4 @@
-"""Why a group rebalances without end: the behaviour of members shows which causes are possible."""
+"""Why a group keeps rebalancing: the behaviour of its members shows which causes are possible."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _SHORT_MS: Final = 10_000
-"""Members that left sooner than this have most likely not polled too late, where no member is left that tells its
-time-out: max.poll.interval.ms is five minutes unless somebody has lowered it."""
+"""If no member is left that shows its timeout, members that left sooner than this have most likely not polled too late:
+max.poll.interval.ms is five minutes unless lowered."""
 
 
 def of_joined(group: str, since_ms: int) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def of_joined(group: str, since_ms: int) -> tuple[str, ...]:
 
 
 def _moves(context: RuleContext, case: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Events of members of a group since its rebalances began, by their word."""
+    """Events of the members of a group since its rebalances began, by the kind of event."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
@@ -43,7 +43,7 @@ def _moves(context: RuleContext, case: dict[str, Any]) -> dict[str, list[dict[st
 
 
 def _as_evidence(events: list[dict[str, Any]], what: str) -> tuple[Evidence, ...]:
-    """A piece of evidence for the first and the last of some events; nothing for none."""
+    """Evidence from the first and the last of some events; empty for none."""
     from kafka_records_tables.report.rule_context import counted
 
     ends = events[:1] if len(events) < 2 else [events[0], events[-1]]
@@ -90,8 +90,8 @@ def _weigh_late_polls(context: RuleContext, case: dict[str, Any]) -> Verdict:
 def _left_early(
     context: RuleContext, case: dict[str, Any], moves: dict[str, list[dict[str, Any]]]
 ) -> tuple[Evidence | None, bool]:
-    """The fact that most members left sooner than they could have polled too late, and whether it is certain: their
-    rebalance time-out is max.poll.interval.ms, as far as a member is left that tells it."""
+    """The fact that most members left before they could have polled too late, and whether it is certain: the rebalance
+    timeout is max.poll.interval.ms, if a member is left that shows it."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept

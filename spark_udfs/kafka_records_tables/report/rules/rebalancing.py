@@ -1,4 +1,4 @@
-"""Groups that rebalance without end, and members that never settle."""
+"""Groups that keep rebalancing, and members that never settle."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def _runs(context: RuleContext) -> pa.Table:
-    """Changes of the epoch, those of the last run of each group: no pause is between two of them. Of jobs, which begin
-    and end without a member, only those with members before and after."""
+    """Changes of the epoch in the last run of each group, without a pause between two of them. A change with no members
+    before or after it, as in jobs, is left out."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -53,11 +53,11 @@ def _runs(context: RuleContext) -> pa.Table:
 
 
 def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
-    """Which rebalances of a row are not those of a start before it: a group that starts rebalances too, then it is
-    quiet, and trouble begins after that.
+    """Which rebalances of a run do not belong to a start before it: a group that starts rebalances too, then it is
+    quiet, and trouble begins later.
 
-    A start is at most a quarter of the row, and the time after it is twice as long as any between later rebalances.
-    It counts as one only where the others are enough for a finding.
+    A start is at most a quarter of the run, and the time after it is twice as long as any between later rebalances. It
+    counts as a start only if the other rebalances are enough for a finding.
     """
     import numpy as np
     import pyarrow.compute as pc
@@ -120,7 +120,8 @@ def _goes_on(context: RuleContext, cases: pa.Table) -> Any:
 
 
 def _standing_still(context: RuleContext, group: str, since_ms: int) -> tuple[tuple[str, ...], str]:
-    """The topics that a group has offsets for, and a sentence: how many partitions have no commit since a moment."""
+    """The topics for which a group has offsets, and a sentence: how many partitions have had no commit since a
+    moment."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
@@ -251,7 +252,7 @@ _WAITS_FOR: Final = {
     "Reconciling": "members have not given up, or not taken over, what they were assigned",
     "NotReady": "topics that it needs are not as its topology requires",
 }
-"""What a group that is under way waits for, by its state."""
+"""What a group in a rebalance waits for, by its state."""
 
 
 def _unsettled_cases(context: RuleContext) -> pa.Table:
@@ -289,8 +290,8 @@ def _unsettled_cases(context: RuleContext) -> pa.Table:
 
 
 def _first_since_stable(groups: pa.Table, events: pa.Table) -> Any:
-    """When the epoch of each group changed first since its last rebalance ended: members that came later changed it
-    again, and it was unsettled by then."""
+    """The time of the first change of each group's epoch since its last rebalance ended: members that came later
+    changed it again, and the group was unsettled by then."""
     import numpy as np
     import pyarrow.compute as pc
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _KIND: Final = "topic_made_anew"
 _RECREATED: Final = "topic_recreated"
-"""Of `regressions`, where a group has gone on, and of `lag`, where it has not."""
+"""The kind in `regressions` if a group has continued, and the problem in `lag` if it has not."""
 _MOST_WAITING: Final = 3
-"""Groups that are to be reset and get a sentence and a command each."""
+"""The most groups to reset that get a sentence and a command each."""
 
 _WENT_ON: Final = (
     "group_id",
@@ -134,7 +134,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 
 
 def _since(went: list[dict[str, Any]], waits: list[dict[str, Any]]) -> tuple[int | None, str | None]:
-    """When the topic was recreated, as far as commits show it."""
+    """The time when the topic was recreated, as far as commits show it."""
     from kafka_records_tables.report.rule_context import moment
 
     new = [each["commit_timestamp_ms"] for each in went if each["commit_timestamp_ms"] is not None]
@@ -145,7 +145,7 @@ def _since(went: list[dict[str, Any]], waits: list[dict[str, Any]]) -> tuple[int
 
 
 def _waiting(context: RuleContext, waits: list[dict[str, Any]]) -> str:
-    """Which groups have the offsets of the older topic, and whether somebody consumes for them."""
+    """Sentences: which groups have offsets of the older topic, and whether somebody consumes for them."""
     from kafka_records_tables.report.rule_context import counted, listed, shown
     from kafka_records_tables.report.rules.group_spans import life_words
 

@@ -178,7 +178,7 @@ def _records(context: RuleContext, group: str) -> list[NextStep]:
 
 
 def _now(context: RuleContext, group: str) -> str:
-    """Whether it goes on, as a sentence."""
+    """Whether it continues, as a sentence."""
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rule_context import counted
 

@@ -93,14 +93,15 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _shared_moments(context: RuleContext, apps: list[Application], lives: list[MemberLife]) -> list[int]:
-    """When members came and went while two of the applications were there."""
+    """The times at which members came and left while two of the applications were present."""
     moments = {each.joined_ms for each in lives} | {each.left_ms for each in lives}
     known = sorted(each for each in moments if each is not None)
     return [each for each in known if _both_there(apps, each)]
 
 
 def _changes(apps: list[Application], since_ms: int) -> list[int]:
-    """When members came or left while two of the applications were there, just before at least, from a moment on."""
+    """The times, from a moment on, at which members came or left while, at least just before, two of the applications
+    were present."""
     lives = [life for app in apps for life in app.lives]
     moments = {each.joined_ms for each in lives} | {each.left_ms for each in lives}
     known = sorted(each for each in moments if each is not None and each >= since_ms)
@@ -112,7 +113,7 @@ def _both_there(apps: list[Application], at_ms: int) -> bool:
 
 
 def _keeps_coming(context: RuleContext, apps: list[Application]) -> bool:
-    """Whether two of them are there at the end of the log, or one came back while another one stayed."""
+    """Whether two of the applications are present at the end of the log, or one came back while another one stayed."""
     if sum(any(each.left_at is None for each in app.lives) for app in apps) >= 2:
         return True
     for app in apps:
@@ -123,8 +124,8 @@ def _keeps_coming(context: RuleContext, apps: list[Application]) -> bool:
 
 
 def _proof(context: RuleContext, group: str, apps: list[Application]) -> Evidence | None:
-    """What shows that members of one application do not subscribe to the topics of the other: their subscriptions, or
-    an assignment that left out the topics of the other one while nobody else was there to have them."""
+    """The evidence that members of one application do not subscribe to the topics of the other: their subscriptions, or
+    an assignment that left out the topics of the other although nobody else was there to take them."""
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rule_context import listed
 

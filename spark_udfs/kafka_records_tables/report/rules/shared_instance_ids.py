@@ -42,7 +42,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _commits(context: RuleContext, group: str, first_ms: int) -> list[int]:
-    """When the group committed since a moment."""
+    """When the group committed, from a moment on."""
     from kafka_records_tables.report.facts.group_facts import commit_spans
 
     spans = commit_spans(context, (group,)).values()

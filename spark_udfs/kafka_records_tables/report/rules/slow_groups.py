@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 KIND: Final = "too_slow"
 _MOMENTS: Final = 60
-"""Moments at which the backlog is looked at."""
+"""The number of moments at which the backlog is measured."""
 _SMALL: Final = 10
-"""A tenth of the present backlog counts as having kept up."""
+"""A group counts as having kept up when its backlog was at most a tenth of the present one."""
 _CHANGED: Final = 5
-"""A speed that differs by a fifth has changed."""
+"""A speed counts as changed if it differs by a fifth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Growth:
 
 
 def _suspects(context: RuleContext) -> dict[tuple[str, str], list[int]]:
-    """Groups with members that have something to read which is older than `after`, with their topics and partitions."""
+    """Groups with members and with unread records older than `after`, with their topics and partitions."""
     from kafka_records_tables.report.case_columns import equal, kept, numbers
     from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
 

@@ -33,7 +33,7 @@ class _Log:
     cleaning: Cleanable
     all_bytes: int
     since_ms: int
-    """From when on more than half of it was dirty."""
+    """The time since which more than half of it was dirty."""
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ def _has_checkpoints(context: RuleContext, log: _Log) -> bool:
 
 
 def _uncleaned(context: RuleContext, row: dict[str, Any]) -> _Log | None:
-    """The log of a row of `log_sizes`, if a cleaner should have cleaned it a while ago."""
+    """The log of a row of `log_sizes`, if a cleaner should already have cleaned it."""
     from kafka_records_tables.tables.log_files import CLEANER, cleanable
 
     found = cleanable(row, _open_from(context, row["topic"], row["partition"]))
@@ -145,7 +145,7 @@ def _verdicts(context: RuleContext, log: _Log, sizes: list[dict[str, Any]], stuc
 
 
 def _setting(context: RuleContext, log: _Log) -> Verdict | None:
-    """A setting of the topic that has a cleaner wait."""
+    """A setting of the topic that makes a cleaner wait."""
     from kafka_records_tables.report.facts.cluster_settings import cluster_settings
     from kafka_records_tables.report.rule_context import length
 
@@ -172,7 +172,7 @@ def _share(text: str) -> float:
 
 
 def _damage(context: RuleContext, log: _Log) -> Evidence | None:
-    """Bytes of the part that is not cleaned that cannot be read: a cleaner stops there."""
+    """Unreadable bytes in the part that is not cleaned: a cleaner stops there."""
     for each in context.reading:
         offset = each.offset if each.offset is not None else each.base_offset
         is_here = each.severity == "damage" and (each.topic, each.partition) == (log.topic, log.partition)
