@@ -27,7 +27,7 @@ _BEFORE: Final = 0.5
 _LEAST_BEFORE_MS: Final = 60_000
 
 _STILL: Final = 0.1
-"""An offset that was committed only once is drawn if it has not moved for this part of the log's time."""
+"""An offset with a single known commit is drawn if it has not moved for this part of the log's time."""
 
 _EVENTS: Final = (
     ("member_joined", "members join"),
