@@ -141,7 +141,7 @@ def test_a_log_that_is_cut_back_and_written_on(tmp_path: Path) -> None:
     with following(tmp_path) as running:
         wait_for(running, 3)
         os.truncate(path, len(one(1)))
-        running.wait_for("stderr", "is shown")
+        running.wait_for("stderr", "are shown")
         append(path, batch(2, [commit("other", 1)]))
         running.wait_for("stdout", '"group":"other"')
         running.interrupt()

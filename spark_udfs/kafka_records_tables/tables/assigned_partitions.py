@@ -22,7 +22,7 @@ TABLE: Final = Table(
         Column(
             "partition",
             "int32",
-            "the partition; null if the log has only the id of the topic, and for a topic that the group " "has left",
+            "the partition; null if the log has only the id of the topic, and for a topic that the group has left",
         ),
         Column("member_id", "string", "the member that has it; null for a topic that the group has left"),
         Column("client_id", "string", "client.id of that member; null if no record has it"),

@@ -76,7 +76,7 @@ TABLE: Final = Table(
         Option(
             "session_timeout",
             "duration",
-            "group.consumer.session.timeout.ms of the brokers, and the same setting for share and streams " "groups",
+            "group.consumer.session.timeout.ms of the brokers, and the same setting for share and streams groups",
             default="45s",
         ),
     ),

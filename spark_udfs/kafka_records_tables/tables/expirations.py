@@ -51,7 +51,7 @@ TABLE: Final = Table(
         Column(
             "log_offset",
             "int64",
-            "offset of the commit; for a group, of its own record or else of the newest record that shows " "it",
+            "offset of the commit; for a group, of its own record or else of the newest record that shows it",
         ),
     ),
     sort=("group_id", "topic", "partition", "kind", "record_type", "log_offset"),

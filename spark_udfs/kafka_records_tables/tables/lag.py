@@ -83,12 +83,12 @@ TABLE: Final = Table(
         Column(
             "lag",
             "int64",
-            "offsets from the committed one to the end; null if unknown, or if problem says that there is " "no lag",
+            "offsets from the committed one to the end; null if unknown, or if problem says that there is no lag",
         ),
         Column(
             "stable_lag",
             "int64",
-            "offsets from the committed one to the last stable offset, at least 0; null if lag or that " "offset is",
+            "offsets from the committed one to the last stable offset, at least 0; null if lag or that offset is",
         ),
         Column("lost", "int64", "offsets from the committed one to the log start, deleted before they were consumed"),
         Column(
@@ -126,12 +126,12 @@ TABLE: Final = Table(
         Column(
             "commit_rate",
             "float64",
-            "offsets per second by which the group advanced, over window; null without window, or if " "unknown",
+            "offsets per second by which the group advanced, over window; null without window, or if unknown",
         ),
         Column(
             "produce_rate",
             "float64",
-            "offsets per second that were written to the log, over window; null without window, or if " "unknown",
+            "offsets per second that were written to the log, over window; null without window, or if unknown",
         ),
         Column(
             "caught_up_in_ms",

@@ -41,7 +41,7 @@ TABLE: Final = Table(
         Column(
             "records_to_load",
             "int64",
-            "records and transaction markers that a coordinator reads before it answers; null for users' " "topics",
+            "records and transaction markers that a coordinator reads before it answers; null for users' topics",
         ),
         Column(
             "superseded",
@@ -64,7 +64,7 @@ TABLE: Final = Table(
         Column(
             "cleanable_offset",
             "int64",
-            "offset up to which a cleaner may clean now; null for logs that are not compacted, and without " "files",
+            "offset up to which a cleaner may clean now; null for logs that are not compacted, and without files",
         ),
         Column(
             "dirty_bytes",
@@ -74,7 +74,7 @@ TABLE: Final = Table(
         Column(
             "dirty_percent",
             "int32",
-            "dirty bytes in percent of all bytes up to cleanable_offset, rounded down; null if " "cleanable_offset is",
+            "dirty bytes in percent of all bytes up to cleanable_offset, rounded down; null if cleanable_offset is",
         ),
         Column(
             "held_by",

@@ -46,7 +46,7 @@ TABLE: Final = Table(
         Column(
             "uses_classic_protocol",
             "bool",
-            "whether the member uses the classic protocol (JoinGroup, SyncGroup), as it may in a consumer " "group",
+            "whether the member uses the classic protocol (JoinGroup, SyncGroup), as it may in a consumer group",
         ),
         Column(
             "subscribed_topics",
@@ -90,7 +90,7 @@ TABLE: Final = Table(
         Column(
             "assignment",
             "struct<version: int16, opened: string, bytes: binary>",
-            "what the leader of a classic group assigned to the member, as bytes and, if it can be read, " "as JSON",
+            "what the leader of a classic group assigned to the member, as bytes and, if it can be read, as JSON",
         ),
         *timestamps("log", "when the member's record was written, or the group's record in a classic group"),
         Column("log_partition", "int32", "log partition that holds the group"),

@@ -20,7 +20,7 @@ TABLE: Final = Table(
         *committed("; null for a tombstone"),
         *timestamps(
             "expire",
-            "when the offset expires, if a client before Kafka 2.1 set that (value version 1); otherwise " "null",
+            "when the offset expires, if a client before Kafka 2.1 set that (value version 1); otherwise null",
         ),
         Column("is_tombstone", "bool", "whether the record deletes the offset"),
         Column(

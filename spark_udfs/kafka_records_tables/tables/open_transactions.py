@@ -89,7 +89,7 @@ TABLE: Final = Table(
         Column(
             "timeout_ms",
             "int32",
-            "milliseconds after which the coordinator aborts it; null without an entry in " "__transaction_state",
+            "milliseconds after which the coordinator aborts it; null without an entry in __transaction_state",
         ),
         Column(
             "is_hanging",

@@ -22,7 +22,7 @@ TABLE: Final = Table(
         Column("producer_id", "int64", "producer of the open transaction"),
         *timestamps(
             "since",
-            "log timestamp of the first commit for this partition in the transaction; null if the source " "has none",
+            "log timestamp of the first commit for this partition in the transaction; null if the source has none",
         ),
         *LOG_PLACE,
         Column("since_log_offset", "int64", "log offset of the first commit for this partition in the transaction"),

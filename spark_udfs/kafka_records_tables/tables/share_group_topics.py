@@ -25,7 +25,7 @@ TABLE: Final = Table(
         Column(
             "initialization",
             "string",
-            "initializing (the share coordinator was asked for state), initialized (it has state) or " "deleting",
+            "initializing (the share coordinator was asked for state), initialized (it has state) or deleting",
         ),
         *LOG_PLACE,
     ),

@@ -36,7 +36,7 @@ TABLE: Final = Table(
         Column(
             "lag",
             "int64",
-            "offsets from the start offset to the end that are not acknowledged or archived; null if " "unknown",
+            "offsets from the start offset to the end that are not acknowledged or archived; null if unknown",
         ),
         *timestamps(
             "unread",
