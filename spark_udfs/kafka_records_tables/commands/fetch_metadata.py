@@ -19,7 +19,7 @@ Brokers do not let clients read this log, but they report most of what is in it:
 asks them. Fetch the log for the rest: deleted topics, and when something was created or changed. If the controller has
 deleted the beginning of its log, its snapshot is fetched as well, with the state up to there.
 
-It needs the ACL operation CLUSTER_ACTION on the cluster, which usually only brokers and controllers have, and network
+It needs the right CLUSTER_ACTION on the cluster, which usually only brokers and controllers have, and network
 access to the listener of the controllers.
 
 The directory is a SOURCE like the data directory of a broker. It appears when it is complete, and only its owner may
