@@ -46,6 +46,7 @@ INCIDENTS = {
     "too_slow",
     "log_not_cleaned",
     "topic_unread",
+    "coordinator_loads_slowly",
 }
 """Kinds whose rules read other tables for the groups and logs that they suspect."""
 

@@ -31,6 +31,7 @@ from kafka_records_tables.report.rules import (
     shared_group_ids,
     shared_instance_ids,
     slow_groups,
+    slow_loads,
     still_groups,
     uncleaned_logs,
     uneven_assignments,
@@ -67,6 +68,7 @@ RULES: Final[tuple[ReportRule, ...]] = (
     *damaged_logs.RULES,
     *cut_logs.RULES,
     *uncleaned_logs.RULES,
+    *slow_loads.RULES,
     *unneeded_offsets.RULES,
     *unread_topics.RULES,
 )

@@ -1,0 +1,103 @@
+"""What a broker has logged about the loading of coordinators, if its log is near the data directory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.rule_context import RuleContext
+
+_MOST_BYTES: Final = 64 * 1024 * 1024
+"""The size of the end of a log that is read."""
+_MOST_FILES: Final = 20
+_NEAR: Final = ("..", "../logs")
+"""Folders with logs of a broker, from its data directory."""
+
+_LINES: Final = tuple(
+    re.compile(each)
+    for each in (
+        # CoordinatorRuntime, from 3.6 (group coordinator) and 4.0 (share coordinator) on.
+        r"Finished loading of metadata from (?P<topic>\S+)-(?P<partition>\d+) with epoch \d+ in (?P<ms>\d+) ?ms where "
+        r"(?P<waited>\d+) ?ms was spent in the scheduler\. Loaded (?P<records>\d+) records which total to "
+        r"(?P<bytes>\d+) bytes",
+        # TransactionStateManager
+        r"Finished loading (?P<records>\d+) transaction metadata from (?P<topic>\S+)-(?P<partition>\d+) in "
+        r"(?P<ms>\d+) milliseconds, of which (?P<waited>\d+) milliseconds was spent in the scheduler",
+        # GroupMetadataManager, up to 3.9
+        r"Finished loading offsets and group metadata from (?P<topic>\S+)-(?P<partition>\d+) for epoch \S+ in "
+        r"(?P<ms>\d+) milliseconds, of which (?P<waited>\d+) milliseconds was spent in the scheduler",
+        # CoordinatorRuntime
+        r"Failed to load metadata from (?P<topic>\S+)-(?P<partition>\d+) with epoch \d+ due to (?P<why>.*)",
+    )
+)
+_MOMENT: Final = re.compile(r"\[?(?P<moment>[\d: ,.\-T]+?)\]? +(?:TRACE|DEBUG|INFO|WARN|ERROR)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A coordinator that has loaded a log, or has failed to."""
+
+    topic: str
+    partition: int
+    moment: str
+    """As the line has it, in the time zone of the broker; empty if it has none."""
+    file: str
+    ms: int = 0
+    waited_ms: int = 0
+    """The part of it in which the load waited for others."""
+    records: int | None = None
+    bytes: int | None = None
+    failed: str | None = None
+    """Why it failed."""
+
+
+def coordinator_loads(context: RuleContext) -> list[Load]:
+    """The loads in the logs of brokers near the data directories of a report, in the order of the files."""
+    return context.once(_all_loads)
+
+
+def _all_loads(context: RuleContext) -> list[Load]:
+    if not context.is_stored:
+        return []
+    files: dict[Path, None] = {}
+    for argument in context.request.source_arguments:
+        directory = Path(argument)
+        # A local data directory has the file with the id of its broker.
+        if (directory / "meta.properties").is_file():
+            for near in _NEAR:
+                files.update(dict.fromkeys(sorted((directory / near).resolve().glob("*.log*"))))
+    return [load for file in list(files)[:_MOST_FILES] for load in _loads_in(file)]
+
+
+def _loads_in(file: Path) -> Iterator[Load]:
+    try:
+        with file.open("rb") as data:
+            data.seek(max(file.stat().st_size - _MOST_BYTES, 0))
+            for line in data:
+                if b" load" in line:
+                    yield from _load_of(line.decode("utf-8", "replace"), str(file))
+    except OSError:
+        return
+
+
+def _load_of(line: str, file: str) -> Iterator[Load]:
+    for pattern in _LINES:
+        if found := pattern.search(line):
+            told = found.groupdict()
+            moment = _MOMENT.match(line)
+            yield Load(
+                told["topic"],
+                int(told["partition"]),
+                moment["moment"].strip() if moment else "",
+                file,
+                int(told.get("ms") or 0),
+                int(told.get("waited") or 0),
+                None if told.get("records") is None else int(told["records"]),
+                None if told.get("bytes") is None else int(told["bytes"]),
+                None if told.get("why") is None else told["why"].strip(),
+            )
+            return
