@@ -45,7 +45,6 @@ def play(kind: Kind, seed: int, release: str, out: Path) -> Path:
                 _complete(truth, kind, seed, release)
                 scene.finish(truth)
                 folder.mkdir(parents=True, exist_ok=True)
-                truth.live_scale = dict(truth.scale)
                 keep_live_report(broker.bootstrap, folder, truth.report_arguments)
                 if "stuck" in truth.scale:
                     # Producers went on while the report was made.

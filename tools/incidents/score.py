@@ -270,8 +270,6 @@ def _is_healthy(case: str, scores: Sequence[Score]) -> bool:
 def score_folder(folder: Path, way: str = "files", *more: str) -> Score:
     """Run the report on a recording and score it; `more` are arguments of the report."""
     truth = load_truth(folder)
-    if way == "live":
-        truth.scale = truth.live_scale or truth.scale
     return score(truth, report_of(folder, truth, way, *more)["findings"])
 
 

@@ -38,8 +38,6 @@ class Truth:
     going_on: bool = True
     scale: dict[str, int] = field(default_factory=dict)
     """`lost`, `read_twice`, `stuck` and similar ones, in records, counted by the clients that read them."""
-    live_scale: dict[str, int] = field(default_factory=dict)
-    """The same at the moment of the report on the running broker."""
     scale_margin: float = 0.15
     is_note: bool = False
     """Whether a note is enough to name it."""
