@@ -393,7 +393,7 @@ CASES: Final = (
         Level.HIGH,
         END_MS - 3 * MINUTE,
         Evidence(OFFSETS, 0, 2),
-        (_TABLE, *_OF_FALLS, "-", "-"),
+        ("-", "-", _TABLE, *_OF_FALLS),
         topics=("orders",),
     ),
     RuleCase(

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import read_report
-from kafka_records_tables.report.report_parts import Level, Report, ReportFinding
+from kafka_records_tables.report.report_parts import Report, ReportFinding
 from tools.incidents.recording import unpack
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "incidents" / "retired_topic-1"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import read_report
-from kafka_records_tables.report.report_parts import Level, ReportFinding
+from kafka_records_tables.report.report_parts import ReportFinding
 from tools.incidents.recording import unpack
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "incidents" / "share_archived-1"

@@ -6,7 +6,7 @@ The partitions of a topic that was recreated are in `remade_topics`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.levels import Level
@@ -153,7 +153,11 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             evidence_count=len(places),
             rows=rows,
             next=(
-                *(context.see("List each fall, with the records that show it", each) for each in rows),
+                *map(NextStep, _FIRST.get(kind, ())),
+                *(
+                    context.see(f"List each fall, with the records that show it{_of_kind(rows, each)}", each)
+                    for each in rows
+                ),
                 context.see("List what else the group committed, and when", Rows("history", about)),
                 context.see(_LOOK[kind][0], Rows(_LOOK[kind][1], of_group(group))),
                 context.describe_group(group),
@@ -164,6 +168,11 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
         )
 
     return tell
+
+
+def _of_kind(rows: Sequence[Rows], one: Rows) -> str:
+    """Which kind of falls one of several commands lists."""
+    return f" ({one.where[-1].partition('=')[2]})" if len(rows) > 1 else ""
 
 
 def _distance(offsets: int, falls: int) -> str:
@@ -317,6 +326,10 @@ _DECIDE = {
     ),
     "offsets_rewound": (),
     "offsets_began_anew": (),
+    "two_committers": (),
+}
+
+_FIRST = {
     "two_committers": (
         "Find the second program: look for the group id (group.id, or the Kafka options of a Spark or Flink job) in all"
         " deployments and environments that reach these brokers",
@@ -324,6 +337,7 @@ _DECIDE = {
         "the other one",
     ),
 }
+"""Steps that do not depend on what the others show."""
 
 LATELY = Threshold(
     "lately", "duration", "24h", "incidents within this time are new", "since the last shift", "of_the_past"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.report.facts.broker_log_lines import Load, coordinator_loads
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
-from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.levels import Level
+from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
 
 if TYPE_CHECKING:
