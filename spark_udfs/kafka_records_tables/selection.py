@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table
 
 HELD: Final = 512 * 1024 * 1024
-"""How many bytes of rows are kept for sorting if no order was requested."""
+"""The number of bytes of rows that are kept for sorting if no order was requested."""
 
 _SPARE: Final = 65_536
-"""Rows beyond a limit that gather before they are sorted and cut off."""
+"""The number of rows beyond a limit that gather before they are sorted and cut off."""
 
 _COMPARED: Final = {
     "=": pc.equal,

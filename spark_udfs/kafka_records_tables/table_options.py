@@ -92,7 +92,7 @@ def _unknown(table: Table, name: str) -> str:
 
 
 _ARGUMENTS: Final = ("group", "columns", "as_of", "assume", "topic", "package", "processes")
-"""What every table can be asked (`read_table`)."""
+"""The arguments that every table accepts (`read_table`)."""
 
 
 def value_of(option: Option, value: Any, as_of_ms: int | None = None) -> Any:
@@ -259,7 +259,7 @@ def _whole(name: str, value: Any, wanted: str) -> int:
 
 
 _MOST: Final = 1 << 60
-"""Far enough from the end of int64 that sums stay inside."""
+"""A limit far enough from the end of int64 that sums stay inside."""
 
 
 def _now() -> int:

@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 _AFTER: Final = 0.5
-"""Seconds after which a bar is drawn. Loading the library that draws it takes time, which shorter runs save."""
+"""Seconds after which a bar is drawn: loading the library that draws it takes time, which shorter runs save."""
 
 _ROOMY: Final = 80
-"""A terminal with at least N cells has room for more than a bar."""
+"""The width in cells from which a terminal has room for more than a bar."""
 
 
 class ByteProgress:

@@ -62,7 +62,7 @@ def complain(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Redirect a stream that cannot be written to the null device, so that its buffered bytes do not fail once more at
+    """Redirect a stream that cannot be written to the null device, so that its buffered rest does not fail once more at
     exit."""
     try:
         descriptor = stream.fileno()

@@ -198,7 +198,8 @@ def joined_items(column: pa.Array, items: pa.LargeStringArray, between: str) -> 
 
 
 def _offsets(column: pa.Array) -> pa.Int64Array:
-    """Where each list of `column` starts in what `flatten` gives, which leaves out what null lists hide."""
+    """The index at which each list of `column` starts in the result of `flatten`, which leaves out the content of null
+    lists."""
     lengths = pc.list_value_length(column).fill_null(0).cast(pa.int64())
     offsets = np.zeros(len(column) + 1, np.int64)
     np.cumsum(lengths.to_numpy(zero_copy_only=False), out=offsets[1:])

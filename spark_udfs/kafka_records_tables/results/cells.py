@@ -32,14 +32,14 @@ CUT: Final = "…"
 _UNUSUAL: Final = r"[^\x20-\x7e]"
 
 _TO_QUOTE: Final = f'^$|^ | $|^{NULL}$|^"'
-"""Texts that nobody could see, or that could be taken for null or for a text in quotes."""
+"""Texts that are shown in quotes: invisible ones, and those that could be taken for null or for a text in quotes."""
 
 _PIECE: Final = re.compile(r"[^\s_./:,;=-]*(?:[\s_./:,;=-]+|$)")
-"""What stays on one line as long as possible: up to the next blank or mark."""
+"""A piece that stays on one line if possible: up to the next blank or mark."""
 
 
 _HUMP: Final = re.compile("(?<=[a-z])(?=[A-Z])")
-"""Where names such as `ShareGroupMemberMetadata` are broken."""
+"""The places where names such as `ShareGroupMemberMetadata` are broken."""
 
 
 def holds_numbers(kind: pa.DataType) -> bool:

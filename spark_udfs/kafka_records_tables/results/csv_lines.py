@@ -16,8 +16,8 @@ from kafka_records_tables.results.cells import can_be_cut
 _LINE_END: Final = "\r\n"
 _TO_QUOTE: Final = r'[",\r\n]|^[\s\pZ]|[\s\pZ]$|^$'
 _FORMULA: Final = r'(^|[;\t\r\n])([\s\pZ"]*)([=+\-@＝＋－＠])'
-"""Where a spreadsheet begins a formula: at the start of a cell, after blanks. It ends cells at semicolons or tabs too
-if its locale says so, or whoever opens the file, and then quotes do not help."""
+"""The places where a spreadsheet begins a formula: at the start of a cell, after blanks. Cells also end at semicolons
+or tabs if the locale of the spreadsheet, or the user who opens the file, says so; then quotes do not help."""
 
 
 def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: TextIO, *, is_safe: bool = False) -> None:

@@ -20,12 +20,12 @@ MOST: Final = 50
 """How many findings of one kind are printed on lines of their own."""
 
 _WITH_DIGITS: Final = re.compile(r"""(?<!\w)(?:'[^']*'|"[^"]*")(?!\w)|(?P<value>[\w.:+-]*\d[\w.:+-]*)""")
-"""What may differ in the words of several notes: numbers, moments. Names in quotes are words, regardless of what is in
-them."""
+"""The parts in which merged notes may differ: numbers and moments. A name in quotes is not such a part, regardless of
+its content."""
 _MOST_VALUES: Final = 4
-"""Values of several notes that are all named; of more, the least and the greatest."""
+"""The most values of merged notes that are all listed; of more, the line has the smallest and the largest."""
 _MOST_RUNS: Final = 8
-"""Runs of partitions of a topic that are named."""
+"""The most runs of partitions of a topic that are listed."""
 
 
 def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST) -> Iterator[str]:
@@ -50,7 +50,8 @@ def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST
 
 
 def _same_words(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
-    """Findings that make one line, together where the first of them is; others alone."""
+    """The findings for each line: those that share a line are together, at the place of the first one; others are
+    alone."""
     by_words: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):
         if finding.severity == "note":
@@ -63,7 +64,8 @@ def _same_words(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
 
 
 def _of_all(same: Sequence[Finding]) -> str:
-    """The line of several findings: their log partitions, what differs in their words, and where the first one is."""
+    """The line for several findings: their log partitions, the numbers and moments that differ, and the place of the
+    first one."""
     # List values in the order of the log partitions named before them.
     same = sorted(same, key=lambda each: (each.topic or "", -1 if each.partition is None else each.partition))
     first = same[0]
@@ -81,7 +83,7 @@ def _is_of_log(finding: Finding) -> bool:
 
 
 def _shown(logs: Iterable[tuple[str, int]]) -> str:
-    """Log partitions: `orders, partitions 0-2, 5; returns-1`."""
+    """Log partitions in words: `orders, partitions 0-2, 5; returns-1`."""
     texts = []
     for topic, of_topic in groupby(logs, lambda log: log[0]):
         numbers = [number for _, number in of_topic]
@@ -96,7 +98,7 @@ def _shown(logs: Iterable[tuple[str, int]]) -> str:
 
 
 def _words_and_values(text: str) -> tuple[list[str], list[str]]:
-    """A text taken apart: the words around its numbers and moments, and these, of which there is one less."""
+    """A text split into the words around its numbers and moments, and these; there is one more of the words."""
     words, values, start = [], [], 0
     for found in _WITH_DIGITS.finditer(text):
         if found["value"] is not None:
@@ -107,7 +109,7 @@ def _words_and_values(text: str) -> tuple[list[str], list[str]]:
 
 
 def _merged(texts: Sequence[str]) -> str:
-    """Texts that differ in numbers and moments alone, as one with all of these: `offset 54, 40, 187`."""
+    """Texts that differ only in numbers and moments, merged into one that lists them: `offset 54, 40, 187`."""
     apart = [_words_and_values(text) for text in texts]
     words = apart[0][0]
     values = zip(*(each for _, each in apart), strict=True)

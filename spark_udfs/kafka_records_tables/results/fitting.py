@@ -18,17 +18,18 @@ from kafka_records_tables.results.cells import can_be_cut, cell_texts, holds_num
 
 GAP: Final = "   "
 _NARROW_GAP: Final = "  "
-"""Between columns where some are left out or cut."""
+"""The gap between columns if some are left out or cut."""
 
 NARROWEST: Final = 12
 """No text column is made narrower than this, in cells."""
 _ROOMY: Final = 20
-"""Before a column of `essential` gets fewer cells than this, others are left out."""
+"""Other columns are left out before a column of `essential` gets fewer cells than this."""
 _WIDEST_WHOLE: Final = 64
-"""Names of groups, topics and clients are shorter nearly everywhere; they may have 249 letters."""
+"""The width of the widest text that makes its column wider: nearly all names of groups, topics and clients are shorter;
+they may have 249 letters."""
 _LONGEST_SAME: Final = 40
 _MOST_FOLDED: Final = 20_000
-"""In tables of more rows long texts are cut: folding takes the rows one by one."""
+"""In tables with more rows, long texts are cut instead of folded, because folding handles one row at a time."""
 _WORD: Final = re.compile(r"[\w.:/+-]+")
 
 
@@ -51,7 +52,7 @@ class ShownColumn:
 
 
 class ShownTable(NamedTuple):
-    """The columns that are printed, and what is left out."""
+    """The columns that are printed, and the gap between them."""
 
     columns: list[ShownColumn]
     gap: str
@@ -133,7 +134,8 @@ def telling_columns(table: pa.Table) -> Iterator[int]:
 
 
 def _same(table: pa.Table, columns: Iterable[ShownColumn]) -> dict[str, str | None]:
-    """What columns hold that hold one thing, by their names; one row says nothing of that, but for null."""
+    """The value of each column that has the same value in every row, by name. If there is only one row, only nulls
+    count."""
     found: dict[str, str | None] = {}
     for each in columns:
         column = table.column(each.at)
@@ -227,5 +229,5 @@ def missing(layout: ShownTable, cut: Collection[str]) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    """Texts that could be taken for something else are in quotes, as some do in their cells already."""
+    """The value, in quotes if it could be taken for something else; some texts are already in quotes in their cells."""
     return text if _WORD.fullmatch(text) or text.startswith('"') else dumps(text, ensure_ascii=False)

@@ -69,7 +69,7 @@ def _header(field: pa.Field) -> str:
 
 
 def _cells(column: pa.ChunkedArray, field: pa.Field, cut: list[str]) -> list[str]:
-    """The cells of one column; its name comes into `cut` where a text is too long."""
+    """The cells of one column; its name is added to `cut` if a text is too long."""
     values = column.combine_chunks()
     if pa.types.is_string(field.type):
         # A string may have a million characters, and the part that is cut off need not be made printable.

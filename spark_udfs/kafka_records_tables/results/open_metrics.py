@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 _ROWS: Final = 1024
-"""So many rows become Python objects at once: of a million, few have series."""
+"""The number of rows that become Python objects at once: of a million rows, few get series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class TableMetrics:
                     self.rows_taken += 1
 
     def _is_full(self) -> bool:
-        """Whether the series of another row may be too many."""
+        """Whether another row may have too many series."""
         return sum(len(each.values) for each in self._samples) + len(self._samples) > self._most
 
     def write(self, out: TextIO, *, is_complete: bool, now: float) -> None:
@@ -245,7 +245,7 @@ class TableMetrics:
 
 @dataclass(frozen=True, slots=True)
 class _Collected:
-    """What the library asks for its families, as it asks a registry."""
+    """Returns the families, as the library requests them from a registry."""
 
     families: Iterable[GaugeMetricFamily]
 

@@ -64,7 +64,7 @@ def _slices(table: pa.Table) -> Iterable[pa.RecordBatch]:
 
 
 def _in_words(text: str, width: int) -> list[str]:
-    """The text on lines of `width` cells, broken between words, and inside of those alone that are wider."""
+    """The text on lines of `width` cells, broken between words, and inside only those words that are wider."""
     return in_lines((part for word in re.findall(r"\S+\s*", text) for part in _word_parts(word, width)), width)
 
 
@@ -147,7 +147,7 @@ def _write_header(layout: ShownTable, out: TextIO, is_styled: bool) -> None:
 
 
 def _write_blocks(table: pa.Table, width: int, out: TextIO, is_styled: bool) -> None:
-    """A block of lines per row, with everything that is in it."""
+    """A block of lines per row, with all of its values."""
     names = [printable(name) for name in table.schema.names]
     indent = max(map(width_of, names))
     room = width - indent - len(_BLOCK_GAP)
