@@ -86,13 +86,13 @@ def _overview(tables: Collection[Table]) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     yield f"## {table.name}\n"
     yield table.rules
-    how = f"How: {_HELPERS[table.helper]}. Sorted by {', '.join(table.sort)}."
-    if table.inputs:
-        if table.join_keys:
-            how += f" Joins {' and '.join(table.inputs)} by {', '.join(table.join_keys)}."
-        else:
-            topics = dict.fromkeys(each.topic or "the ends of all logs" for each in inputs_of(table))
-            how += f" Made from {', '.join(topics)}."
+    how = f"How: {_HELPERS[table.helper]}."
+    if table.join_keys:
+        how = f"How: rows of {' and '.join(table.inputs)} are joined by {', '.join(table.join_keys)}."
+    elif table.inputs:
+        topics = dict.fromkeys(each.topic or "the ends of all logs" for each in inputs_of(table))
+        how = f"How: rows of other tables are joined, from {', '.join(topics)}."
+    how += f" Sorted by {', '.join(table.sort)}."
     if table.records and not table.needs_transactions:
         how += " Ignores how transactions ended."
     if table.records:

@@ -325,7 +325,7 @@ class _Reading:
         found.update(results)
         self.missing.update(results.missing)
         self.found += (each for each in results.findings if each not in self.found and each.reason != JUDGED_AS_OF)
-        # The second pass reads nothing that the first one did not read.
+        # The second pass reads only what the first one has read.
         self.counts.widen(results.counts)
 
     def _chosen(self, name: str, rows: pa.Table) -> pa.Table:

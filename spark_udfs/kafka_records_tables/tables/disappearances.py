@@ -131,8 +131,8 @@ Share state is in a topic of its own: `share_disappearances` has its tombstones.
 
 What the log does not show: heartbeats, so `member_left` and `session_timeout` are mostly given together. A classic
 group keeps its members in one record, so a member that leaves writes no tombstone. Two requests that a coordinator
-carried out within a millisecond and wrote into one batch look like one. If the log was cleaned or begins in the middle,
-less is ruled out and tombstones are gone; a finding says from which offset on the log is complete. A source without
+carried out within a millisecond and wrote into one batch look like one. In a log that was cleaned or begins in the
+middle, less is ruled out and tombstones are gone; a finding says from which offset on it is complete. A source without
 `timestamp_ms` shows no times, and without `base_offset` fewer writes can be told apart.
 """,
 )

@@ -241,11 +241,11 @@ whose consumers assign partitions to themselves.
   `auto.offset.reset` sends it, so there is no lag. Kafka's tool shows a negative one.
 - `below_log_start`: records that the group has not consumed are deleted: `lost` offsets, which `lag` includes.
 
-Log starts are asked for first, then commits are read up to where their logs end at that moment, and topics (ids,
-partitions) and log ends are asked for last. So records that are deleted or arrive meanwhile make lag larger, and never
-an offset `below_log_start` or `beyond_end`. The log start of a partition that was created meanwhile is null. For
-running brokers, `counts.moments` of a result and a note have the moments. A DataFrame in Spark over a directory that a
-broker is writing to reads in any order, so the newest offsets may seem `beyond_end`.
+Log starts are requested first, then commits are read up to the present ends of their logs, then topics (ids,
+partitions) and log ends are requested. So records that are deleted or arrive meanwhile make lag larger, but no offset
+`below_log_start` or `beyond_end`. The log start of a partition that was created meanwhile is null. For running brokers,
+`counts.moments` of a result and a note have the moments. A DataFrame in Spark over a directory that a broker is writing
+to reads in any order, so the newest offsets may seem `beyond_end`.
 
 With `window` the history of commits is read too, by the rules of `progress`, which gives `commit_rate`, `produce_rate`
 and `caught_up_in_ms`. If neither files nor batches have a time, `unread_timestamp` is then the time by which another

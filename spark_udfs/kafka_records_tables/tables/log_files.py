@@ -116,8 +116,8 @@ end of the log are counted, even those that a cleaner cannot reach yet.
 
 A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in `cleaner-offset-checkpoint`
 (`LogCleanerManager.cleanableOffsets`): from the offset in that file, or the log start, up to `cleanable_offset`, the
-start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not compacted:
-its coordinator deletes the beginning. `held_by` is the first that applies:
+start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not compacted: its
+coordinator deletes the beginning. `held_by` is the first that applies:
 
 - `open_transaction`: an open transaction begins in an older file, and nothing after its beginning is cleaned. If it
   does not end, the log grows without limit. `open_transactions` names its owner.
@@ -128,8 +128,8 @@ its coordinator deletes the beginning. `held_by` is the first that applies:
   slow, or dead: a cleaner that failed on a partition does not try it again before a restart
   (`uncleanable-partitions-count`). An offset in the checkpoint that does not move for days means that it is dead.
 
-The settings of single topics (`min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`) are
-ignored here. Open transactions are looked for only in the coordinators' topics.
+Settings of single topics (`min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`) are ignored.
+Open transactions are found only in the coordinators' topics.
 
 Running brokers, snapshots and saved rows have no files: columns about files and the cleaner are null, and a finding
 says so. Read the data directory of a broker for them. Counts of records are there for every source.

@@ -107,8 +107,8 @@ TABLE: Final = Table(
         ),
     ),
     rules="""\
-One row per committed offset. The log has the history of commits, and the files of a topic have the times of its
-records, so one reading is enough.
+One row per committed offset. One reading is enough: the log has the history of commits, and the files of a topic have
+the times of its records.
 
 A *wait* is how long a group has had a record to read without changing its offset, from the time of the first record
 left, or from the last change if that was later. A wait is too long if it is longer than the window and longer than

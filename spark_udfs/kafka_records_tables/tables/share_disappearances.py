@@ -78,9 +78,9 @@ The confidence, and the evidence for it:
   write that was under way when the topic was deleted looks the same.
 
 A coordinator deletes a topic's state in one write, but may put several requests into one batch
-(`share.coordinator.append.linger.ms`). So consecutive tombstones in one batch and millisecond are taken for one write,
-and a state counts as staying only if it stays after the last of them. Without `base_offset` or `timestamp_ms` more look
-like one write.
+(`share.coordinator.append.linger.ms`). So consecutive tombstones of one batch and millisecond count as one write, and
+only a state that stays after the last of them counts as staying. Without `base_offset` or `timestamp_ms` more look like
+one write.
 
 What the log does not show: whether an administrator deleted the group or its offsets of the topic, because the request
 is the same. `__consumer_offsets` shows it: the tombstone of the group (`disappearances`), and the lists of topics in

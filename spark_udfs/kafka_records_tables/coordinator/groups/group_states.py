@@ -182,7 +182,7 @@ class _Lot:
         groups = [self._groups.setdefault(each.group_id, len(self._groups)) for each in changes]
         numbers = [self._numbers.setdefault(each.state, len(self._numbers)) for each in changes]
         self._offsets = np.array([each.offset for each in changes], np.int64)
-        # Groups that do not exist get the place after all changes.
+        # Groups that do not exist get the position after the last change.
         self._number = np.array([*numbers, 0], np.int64)
         self._told_at = np.array([*(each.told_at for each in changes), _NOWHERE], np.int64)
         # The position of a change in the list is used instead of its offset. Group and position then fit into one

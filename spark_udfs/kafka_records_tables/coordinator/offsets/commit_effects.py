@@ -52,7 +52,7 @@ class Clock:
         self._latest = NO_TIME
 
     def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows with CLOCK. They must follow the rows of the last call."""
+        """The same rows with the column CLOCK. They must follow the rows of the last call."""
         times = batch.column("timestamp_ms").fill_null(NO_TIME).to_numpy()
         clock = np.maximum.accumulate(np.concatenate([[self._latest], times]))[1:]
         if len(clock):

@@ -28,10 +28,10 @@ COMMITS: Final = pa.schema(
         ("time", pa.int64()),
     ]
 )
-"""Commits, tombstones and control rows: raw rows as far as `TransactionResolver` needs them (`offset` is that in the
-log, `value` is null for a tombstone and for a control row, and true otherwise), and what they say. `key` is a number
-for the group, topic and partition (`KeyNumbers`), `committed` the offset, negative where it cannot be read; `time` is
-when the record was written."""
+"""Commits, tombstones and control rows, with the columns that `TransactionResolver` needs (`offset` is that in the log;
+`value` is null for a tombstone and for a control row, and otherwise true) and with their content. `key` is a number for
+the group, topic and partition (`KeyNumbers`), `committed` is the committed offset, negative if it cannot be read, and
+`time` is when the record was written."""
 
 _NOTHING: Final = pa.RecordBatch.from_pylist([], COMMITS)
 

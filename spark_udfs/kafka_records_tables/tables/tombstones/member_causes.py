@@ -59,7 +59,7 @@ def said(
 
 
 def of_member(event: Event, write: Write, groups: GroupsBefore, session_ms: int) -> Verdict | None:
-    """Why a record was deleted that is about a member, or a regular expression, of a group that still exists; None for
+    """Why a record about a member, or about a regular expression, of a group that still exists was deleted; None for
     other records. `session_ms` is the session timeout of members whose records do not have their own."""
     role = ROLES[event.record]
     if role in _UNUSED and write.is_whole:

@@ -75,7 +75,7 @@ class Boundaries:
         rows = joined(parts)
         starts, is_whole = self._writes(rows)
         if not is_end:
-            # A write is judged by its batch: whether the batch is long, and begins where it says.
+            # Keep the last batch in which a write begins whole: its length and its first record decide about the write.
             behind = int(starts[_begins_batch(rows, starts)][-1])
             self._held = [rows.slice(behind)]
             if not behind:
