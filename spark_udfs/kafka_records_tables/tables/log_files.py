@@ -116,8 +116,8 @@ end of the log are counted, even those that a cleaner cannot reach yet.
 
 A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in `cleaner-offset-checkpoint`
 (`LogCleanerManager.cleanableOffsets`): from the offset in that file, or the log start, up to `cleanable_offset`, the
-start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not compacted: its
-coordinator deletes the beginning. `held_by` is the first that applies:
+start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not compacted:
+its coordinator deletes the beginning. `held_by` is the first that applies:
 
 - `open_transaction`: an open transaction begins in an older file, and nothing after its beginning is cleaned. If it
   does not end, the log grows without limit. `open_transactions` names its owner.
