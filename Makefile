@@ -173,12 +173,14 @@ releases: $(INSTALLED) ## Round-trip every message of nine Kafka releases, and c
 	$(BIN)/python -m pytest tests/evolution/test_history.py
 
 .PHONY: follow
-follow: java-found $(INSTALLED) ## Bring specs, code, vectors and pages up to RELEASE=4.4.0, or to a folder of specs, and test them.
+follow: java-found $(INSTALLED) ## Bring specs, code, vectors and pages up to RELEASE=4.4.0, or to a folder of specs, and test them; NOTES=FILE lists its upgrade notes.
 	@test -n "$(RELEASE)" || { echo "Name a release of Kafka or a folder of specs: make follow RELEASE=4.4.0" >&2; exit 2; }
 	$(BIN)/python -m tools.follow specs $(RELEASE)
 	@$(MAKE) --no-print-directory generate
 	$(BIN)/python -m tools.follow vectors $(RELEASE) $(if $(SINCE),--since $(SINCE))
 	$(PYTEST) -m "not (spark or broker or matrix$(if $(wildcard $(RELEASE)), or maven))" $(FOLLOWED)
+	$(if $(wildcard $(RELEASE)),,KAFKA_RECORDS_KAFKA=$(RELEASE) $(BIN)/python -m tools.judge $(or $(SEEDS),1-40))
+	$(if $(NOTES),$(BIN)/python -m tools.follow.upgrade_notes $(RELEASE) $(NOTES))
 
 .PHONY: vectors
 vectors: java-found $(INSTALLED) ## Write the kept vectors into build/vectors, by Kafka's classes; RELEASE=4.3.1 names others than the newest.

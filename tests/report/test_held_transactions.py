@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kafka_records_tables.report.levels import Level
@@ -72,3 +74,23 @@ def test_what_is_just_open_is_one_note_for_a_group(findings: dict[tuple[str, ...
     new = findings["new",]
     assert (new.level, new.title, new.transactional_ids) == (Level.NOTE, "transactions are open", ("five", "six"))
     assert new.problem.endswith("These files do not show whether they have ended since.")
+
+
+def test_a_transaction_of_a_two_phase_commit_is_open_on_purpose(tmp_path: Path) -> None:
+    """For longer than any timeout, which it does not have."""
+    cluster = MadeCluster("prepared", END_MS, offsets_partitions=1)
+    cluster.cleaned_until_ms = None
+    cluster.logs.partitions = {OFFSETS: 1, TRANSACTIONS: 1}
+    cluster.topic("orders", 1)
+    cluster.topic("enriched", 1)
+    life = Transactional(cluster, "prepared", "g", "enriched", 200, timeout_ms=2**31 - 1)
+    since_ms = END_MS - 26 * 24 * HOUR
+    life.start(since_ms)
+    life.begin(since_ms, {("orders", 0): 7})
+    cluster.commit("other", END_MS, {("orders", 0): 9})
+    cluster.write(tmp_path / "data")
+
+    (found,) = (each for each in read_report(tmp_path / "data").findings if each.kind == "transaction_open")
+
+    assert (found.level, found.until_timestamp_ms) == (Level.NOTE, None)
+    assert "with no timeout because its producer takes part in a two-phase commit" in found.problem

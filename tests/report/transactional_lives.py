@@ -25,6 +25,7 @@ class Transactional:
     output: str
     producer_id: int
     epoch: int = 0
+    timeout_ms: int = _TIMEOUT_MS
     _started_ms: int = -1
 
     def start(self, at_ms: int) -> None:
@@ -64,7 +65,7 @@ class Transactional:
             producer_id=self.producer_id,
             previous_producer_id=self.producer_id,
             producer_epoch=self.epoch,
-            transaction_timeout_ms=_TIMEOUT_MS,
+            transaction_timeout_ms=self.timeout_ms,
             transaction_status=state,
             transaction_partitions=partitions,
             transaction_last_update_timestamp_ms=at_ms,

@@ -435,6 +435,19 @@ def test_a_static_member_that_comes_back_replaces_itself() -> None:
     assert (row["member_id"], shown(row)) == ("old", [("same_instance", 3)])
 
 
+def test_a_request_whose_steps_are_two_writes_rules_nothing_out() -> None:
+    """Where writes are chained, the new member may be in the write after the one that removes the old one."""
+    log = Log()
+    log.write(0, group("g"), member("g", "old", ["a"], "i"))
+    log.write(5, member("g", "old", None))
+    log.write(6, member("g", "new", ["a"], "i"))
+
+    (row,) = explained(log)
+
+    assert row["confidence"] == "low"
+    assert "member_replaced" in row["possible_causes"]
+
+
 @pytest.mark.parametrize("instance", [None, "i"])
 def test_a_member_that_left_when_another_one_joined_is_not_replaced(instance: str | None) -> None:
     """In one batch and millisecond: a dynamic member, or a static one before whose return the epoch has changed."""

@@ -32,13 +32,20 @@ ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT = 1, 2, 4
 class Cluster(Topic):
     """Made-up offsets and transactions topics of one partition each."""
 
-    def entry(self, name: str, producer: int, state: int = ONGOING, offsets_partition: int | None = 0) -> None:
+    def entry(
+        self,
+        name: str,
+        producer: int,
+        state: int = ONGOING,
+        offsets_partition: int | None = 0,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> None:
         """Write the entry of a transactional id."""
         topics = () if offsets_partition is None else (PartitionsSchema(OFFSETS_TOPIC, (offsets_partition,)),)
         value = TransactionLogValue(
             producer_id=producer,
             producer_epoch=0,
-            transaction_timeout_ms=TIMEOUT_MS,
+            transaction_timeout_ms=timeout_ms,
             transaction_status=state,
             transaction_partitions=topics,
             transaction_last_update_timestamp_ms=START_MS,
@@ -174,6 +181,16 @@ def test_open_transactions_are_those_the_broker_described(topics_dir: Path) -> N
         (row["producer_id"], row["holds_back"][0]["log_partition"], row["holds_back"][0]["log_offset"]) for row in rows
     } == begins
     assert not any(row["is_hanging"] for row in rows)
+
+
+@pytest.mark.parametrize(("timeout_ms", "hangs"), [(2**31 - 1, False), (2**31 - 2, True)])
+def test_a_transaction_of_a_two_phase_commit_is_open_on_purpose(timeout_ms: int, hangs: bool) -> None:
+    """However long: its entry has the timeout that Kafka writes for such a producer, after which nobody ends it."""
+    made = Cluster()
+    made.entry("prepared", 1, timeout_ms=timeout_ms)
+    made.commit("g", 5, transaction="pending", producer=1)
+    (row,) = read_table(NAME, made.table(), as_of=START_MS + 2**31 + 600_000).table.to_pylist()
+    assert (row["timeout_ms"], row["is_hanging"]) == (timeout_ms, hangs)
 
 
 def test_a_source_without_one_of_the_topics_is_refused(cluster: Cluster) -> None:

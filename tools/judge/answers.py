@@ -57,8 +57,7 @@ UNTOLD: Final = {
     "topology, and StreamsGroup.isSubscribedToTopic of 4.1 takes that for no subscription: its offsets expire and can "
     "be deleted",
     "a replay bug of the release": "later releases load the log; checks says so with loads_in",
-    "what 4.1 does not describe": "ConsumerGroupMember.asConsumerGroupDescribeMember leaves out what the member is to "
-    "give up, before 4.2",
+    "what is to be given up, before 4.3": "ConsumerGroupMember.asConsumerGroupDescribeMember leaves it out",
     "a topic that the cluster does not have": "a share coordinator looks topics up before it answers",
 }
 """What the log cannot tell, or tells otherwise, and why."""
@@ -83,7 +82,7 @@ SINCE_4_4: Final = frozenset({"a subscription that 4.4 passes over"})
 """Only histories of Kafka 4.4 and later need these."""
 
 BEFORE_4_3: Final = frozenset(
-    {"a streams group that 4.1 has just loaded", "what 4.1 does not describe", "a replay bug of the release"}
+    {"a streams group that 4.1 has just loaded", "what is to be given up, before 4.3", "a replay bug of the release"}
 )
 """Only histories of Kafka before 4.3 need these."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_tables.coordinator.rules.open_on_purpose import has_timeout
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
 from kafka_records_tables.tables.transactions import STATES
 from kafka_records_tables.topics import OFFSETS
@@ -156,7 +157,8 @@ above and lists the partition (`TransactionsCommand.FindHangingTransactionsComma
 transaction: it hangs by the rule `no_entry`, and `kafka-records abort-transaction` ends it. By the rule `timeout` a
 transaction hangs if it is open for longer than `timeout_ms` and a margin of five minutes, after which Kafka counts it
 as late (`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`). The coordinator aborts it after `timeout_ms`, so either no
-coordinator is at work or its markers do not arrive.
+coordinator is at work or its markers do not arrive. A transaction of a two-phase commit (KIP-939; `timeout_ms` is
+2147483647) has no timeout: it is open until its application ends it.
 
 Timeouts are judged as of the newest time in the source: now for running brokers and the directory that a broker writes
 to (`replication-offset-checkpoint`), and for a copy when it was made. A note says so if it makes a difference; `as_of`
@@ -293,7 +295,7 @@ class _Producer:
 
 def _answered_for(entry: _Row, now: int) -> _Row:
     since = entry["start_timestamp_ms"]
-    is_late = since is not None and now - since > entry["timeout_ms"] + MARGIN_MS
+    is_late = since is not None and has_timeout(entry["timeout_ms"]) and now - since > entry["timeout_ms"] + MARGIN_MS
     return {
         **entry,
         "since_timestamp_ms": since,

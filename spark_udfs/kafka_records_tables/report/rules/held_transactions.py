@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_tables.coordinator.rules.open_on_purpose import NO_TIMEOUT_MS, has_timeout
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 _MARGIN_MS: Final = 5 * 60 * 1000
 """The time after which Kafka counts a transaction as late, in addition to its timeout (`open_transactions`)."""
+
+
+_ON_PURPOSE: Final = ", with no timeout because its producer takes part in a two-phase commit"
 
 
 def _open(context: RuleContext) -> pa.Table:
@@ -42,7 +46,8 @@ def _open(context: RuleContext) -> pa.Table:
     # Without --as-of the table counts up to now, but a stored log is judged as of its last record.
     is_long = true_where(pc.is_null(rows["since_timestamp_ms"])) | (age >= context.limit("transaction_open.open_after"))
     rows, age = kept(rows, is_long), age[is_long]
-    is_late = age > numbers(rows, "timeout_ms", 2**62 - _MARGIN_MS) + _MARGIN_MS
+    timeout = numbers(rows, "timeout_ms", 2**62 - _MARGIN_MS)
+    is_late = (age > timeout + _MARGIN_MS) & (timeout != NO_TIMEOUT_MS)
     is_left = true_where(equal(rows, "hanging_rule", "no_entry")) & (
         age >= context.limit("transaction_open.settled_after")
     )
@@ -157,13 +162,14 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             else f"{len(cause)} transactions {who} (producer ids {producers}{' …' if len(cause) > 3 else ''}) have been"
             f" open, the oldest for {opened}"
         )
+        + ("" if oldest["timeout_ms"] != NO_TIMEOUT_MS else _ON_PURPOSE)
         + f"{effect}{past if context.is_stored and not hangs else ''}",
         group_ids=groups,
         topics=topics,
         partitions=tuple(sorted({each["partition"] for each in held})) if len(topics) == 1 else (),
         transactional_ids=ids,
         since_timestamp_ms=oldest["since_timestamp_ms"],
-        until_timestamp_ms=None if hangs or oldest["timeout_ms"] is None else _ends(oldest),
+        until_timestamp_ms=_ends(oldest) if not hangs and has_timeout(oldest["timeout_ms"]) else None,
         confidence="high" if is_sure or not hangs else "medium",
         why_not_sure=(
             None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_tables.coordinator.rules.open_on_purpose import has_timeout
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
@@ -160,9 +161,13 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
         ""
         if timeout is None
         else (
-            f" Its time-out of {length(timeout)} ends it at {moment(since + timeout)} at the latest."
-            if age < timeout
-            else f" Its time-out of {length(timeout)} is over, and no coordinator has ended it."
+            " It has no timeout because its producer takes part in a two-phase commit."
+            if not has_timeout(timeout)
+            else (
+                f" Its time-out of {length(timeout)} ends it at {moment(since + timeout)} at the latest."
+                if age < timeout
+                else f" Its time-out of {length(timeout)} is over, and no coordinator has ended it."
+            )
         )
     )
     own = [place for place in places if not place[0].startswith("__")]

@@ -79,6 +79,9 @@ def of_member(event: Event, write: Write, groups: GroupsBefore, session_ms: int)
     if not write.is_whole:
         every = (causes.MEMBER_LEFT, causes.SESSION_TIMEOUT, causes.REBALANCE_TIMEOUT)
         return said(every, causes.LOW, possible=(causes.MEMBER_REPLACED, causes.CONVERSION))
+    if _may_go_on(event, write, member):
+        removed = (causes.MEMBER_LEFT, causes.SESSION_TIMEOUT, causes.REBALANCE_TIMEOUT)
+        return said((*removed, causes.MEMBER_REPLACED), causes.LOW)
     if event.record.startswith(_SHARE):
         return _by_time(write, member, session_ms, (causes.MEMBER_LEFT, causes.SESSION_TIMEOUT))
     return _by_time(write, member, session_ms, (causes.MEMBER_LEFT, causes.SESSION_TIMEOUT, causes.REBALANCE_TIMEOUT))
@@ -109,6 +112,21 @@ def _replaced_by(event: Event, write: Write, member: Member | None) -> Event | N
         ):
             return other
     return None
+
+
+def _may_go_on(event: Event, write: Write, member: Member | None) -> bool:
+    """Whether the request that removed a static member may have gone on in another write, as requests may whose steps
+    are chained. A member that leaves, or is removed, raises the epoch of its group in the same write."""
+    metadata = None if member is None else member.metadata
+    if metadata is None or _told(metadata, "instance_id") is None:
+        return False
+    return not any(
+        other.offset > event.offset
+        and other.group_id == event.group_id
+        and ROLES.get(other.record) == GROUP
+        and other.value is not None
+        for other in write.records
+    )
 
 
 def _by_time(write: Write, member: Member | None, session_ms: int, possible: tuple[str, ...]) -> Verdict:
