@@ -122,6 +122,13 @@ def test_the_table_goes_between_the_marks(tmp_path: Path) -> None:
         write_page(page, "new")
 
 
+def test_every_recorded_truth_can_be_read() -> None:
+    folders = [each.parent for each in (Path(__file__).resolve().parents[1] / "data").glob("*/*/truth.json")]
+    truths = [load_truth(folder) for folder in folders]
+    assert len(truths) >= 33
+    assert {each.case for each in truths} <= set(EVERY_KIND)
+
+
 def test_no_name_contains_another() -> None:
     names = Names(Random(3))
     drawn = [name for _ in range(15) for name in (names.topic(), names.group())]
