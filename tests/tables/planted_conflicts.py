@@ -174,6 +174,18 @@ def _taken(epoch: int, *, after: int) -> Callable[[Cluster], None]:
     return plant
 
 
+def _taken_at_first(*, has_commits: bool) -> Callable[[Cluster], None]:
+    """The current assignments of two members are the first records of their group."""
+
+    def plant(cluster: Cluster) -> None:
+        if has_commits:
+            cluster.commit("g", 1)
+        cluster.current("m", 0, epoch=2)
+        cluster.current("n", 0, epoch=2)
+
+    return plant
+
+
 def _taken_and_touched(cluster: Cluster) -> None:
     """The first is updated after it, with the epoch that it had."""
     _taken(3, after=2)(cluster)
@@ -208,7 +220,9 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
     "tombstones of nothing": (_tombstones_of_nothing, None),
     "two members with one instance id": (_two_instances, "have the group.instance.id 'i'"),
     "a subscription": (_subscribed(1, b"\0\1t", -1), None),
-    "a subscription that ends in a number": (_subscribed(1, b"\0\1t", b"\0\0"), None),
+    "a subscription that ends in a number": (_subscribed(1, b"\0\1t", b"\0\0\0"), None),
+    "a subscription that ends in the number of topics": (_subscribed(b"\0\0\0"), None),
+    "a subscription that ends in the length of a topic": (_subscribed(1, b"\0"), None),
     "a subscription without its user data": (_subscribed(1, b"\0\1t"), None),
     "a subscription that lacks a topic": (_subscribed(2, b"\0\1t"), None),
     "a subscription of fewer than no topics": (
@@ -266,6 +280,13 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
     "a streams group with a target": (_group_of("Streams"), "no tombstone of its epoch"),
     "a partition taken at the same epoch": (_taken(2, after=2), "at epoch 2, but another member has it at epoch 2"),
     "a partition taken at an earlier epoch": (_taken(1, after=2), "at epoch 1, but another member has it at epoch 2"),
+    **{
+        f"a partition taken by the first records{after}": (
+            _taken_at_first(has_commits=has_commits),
+            "at epoch 2, but another member has it at epoch 2",
+        )
+        for after, has_commits in (("", False), (" after commits", True))
+    },
     "a partition taken at a later epoch": (_taken(3, after=2), None),
     "an update of who had it": (_taken_and_touched, "at epoch 2, but another member has it at epoch 3"),
     "a partition that comes back": (_given_up, None),

@@ -17,8 +17,10 @@ from kafka_records_tables.coordinator.offsets import commit_order
 from kafka_records_tables.coordinator.offsets.commit_effects import CLOCK, NO_TIME, Clock
 from kafka_records_tables.coordinator.offsets.commit_order import running_maximum
 from kafka_records_tables.coordinator.offsets.commit_steps import CommitSteps
+from kafka_records_tables.coordinator.offsets.falls import follow
 from kafka_records_tables.coordinator.records import latest
 from kafka_records_tables.coordinator.transactions import UnknownOutcome, UnknownTransactions, next_markers
+from kafka_records_tables.tables.removal.expiry_rows import _later
 from tests.tables.topic import Topic
 
 MEMBERS = [
@@ -64,24 +66,49 @@ def test_the_largest_offset_so_far_is_that_of_a_key_alone(far: int, monkeypatch:
     assert running_maximum(codes[:0], values[:0]).tolist() == []
 
 
-@pytest.mark.parametrize("has_old_key", [False, True])
-def test_a_tombstone_names_no_topic_id(has_old_key: bool) -> None:
-    """The lot has ids that other commits name. With a key of the old type, rows are decoded one by one."""
+@pytest.mark.parametrize("also", ["nothing", "an old key", "a cut key", "a cut value", "a long key"])
+def test_a_tombstone_names_no_topic_id(also: str) -> None:
+    """The lot has ids that other commits name. With anything but plain commits, rows are decoded one by one."""
     topic = Topic()
     key = {"group": "g", "topic": "orders", "partition": 0}
     for topic_id in (Uuid(b"a" * 16), None, Uuid(b"b" * 16)):
         value = None if topic_id is None else {"offset": 1, "metadata": "", "commit_timestamp": 5, "topic_id": topic_id}
         topic.add("OffsetCommit", key, value, version=4)
-    if has_old_key:
-        topic.commit("g", 2, record="LegacyOffsetCommit")
-    found = CommitSteps(RECORDS, Context("__consumer_offsets"))
+    whole_key, whole_value = topic.rows[-1][5:7]
+    match also:
+        case "an old key":
+            topic.commit("g", 2, record="LegacyOffsetCommit")
+        case "a cut key":
+            topic.add_bytes(whole_key[:-1], whole_value)
+        case "a cut value":
+            topic.add_bytes(whole_key, whole_value[:-1])
+        case "a long key":
+            topic.add_bytes(whole_key + b"\0", None)
+    context = Context("__consumer_offsets")
+    found = CommitSteps(RECORDS, context)
     (batch,) = topic.table().combine_chunks().to_batches()
     (lot,) = [*found.take(batch), *found.rest()]
     steps = lot.steps
     assert steps is not None
     named = [None if at < 0 else steps.ids[int(at)].as_py() for at in steps.topic_id]
-    assert named == [str(Uuid(b"a" * 16)), None, str(Uuid(b"b" * 16)), *[None] * has_old_key]
-    assert steps.is_value.tolist() == [True, False, True, *[True] * has_old_key]
+    more = {"an old key": [True], "a long key": [False]}.get(also, [])
+    assert named == [str(Uuid(b"a" * 16)), None, str(Uuid(b"b" * 16)), *[None] * len(more)]
+    assert steps.is_value.tolist() == [True, False, True, *more]
+    assert len(context.findings) == (also in ("a cut key", "a cut value"))
+
+
+def test_a_later_fall_may_name_the_commit_that_named_the_topic_id() -> None:
+    topic = Topic()
+    key, value = {"group": "g", "topic": "orders", "partition": 0}, {"metadata": "", "commit_timestamp": 5}
+    topic.add("OffsetCommit", key, value | {"offset": 1, "topic_id": Uuid(b"a" * 16)}, version=4)
+    topic.commit("g", 2)
+    held = None
+    for batch in topic.table().to_batches(max_chunksize=1):
+        found = CommitSteps(RECORDS, Context("__consumer_offsets"))
+        for lot in (*found.take(batch), *found.rest()):
+            held = follow(held, lot.steps).held
+    assert held is not None
+    assert (held.places(), held.count) == ({0, 1}, 1)
 
 
 def test_a_source_without_producer_ids_has_one_producer() -> None:
@@ -116,3 +143,10 @@ def test_an_error_says_the_same_in_another_process(kind: type[Exception], args: 
     error = kind(*args)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
     assert [str(each) in str(error) for each in args] == [True] * len(args)
+
+
+def test_what_expires_later_than_any_clock_never_does() -> None:
+    """Kafka subtracts the time of the commit from that of the clock; the sum may leave the range of an int64."""
+    retention, most = 86_400_000, 2**63 - 1
+    base = np.array([5, most - retention - 1, most - retention, most - retention + 1, most])
+    assert _later(base, retention).tolist() == [5 + retention, most - 1, most, most, most]

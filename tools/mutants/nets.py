@@ -56,7 +56,7 @@ NETS: Final[Mapping[str, Net]] = {
     "groups/group_model": _net("groups checks group_events", "groups members timeline checks assignments"),
     "groups/group_states": _STATES,
     "groups/groups_before": _net("activity disappearances", "disappearances activity"),
-    "groups/last_group_records": _net("groups members", "groups members assignments expirations"),
+    "groups/last_group_records": _net("groups members current_offsets", "groups members assignments expirations"),
     "groups/loading_groups": _net("coordinator_parts checks check_releases", "checks"),
     "groups/record_names": _net("groups", "groups"),
     "groups/replay_bugs": _net("checks check_releases released_replay_bugs", "checks"),
@@ -69,7 +69,7 @@ NETS: Final[Mapping[str, Net]] = {
     "offsets/commits": _net("current_offsets", "current_offsets offset_commits"),
     "offsets/committed_topics": _net("assignments"),
     "offsets/decoded_commits": _net("coordinator_parts history", "history regressions"),
-    "offsets/falls": _net("regressions", "regressions"),
+    "offsets/falls": _net("coordinator_parts regressions", "regressions"),
     "offsets/key_numbers": _net("live_offsets activity", "activity disappearances"),
     "offsets/last_commits": _net("current_offsets expirations", "current_offsets pending_offsets expirations"),
     "offsets/live_offsets": _net("live_offsets disappearances", "disappearances"),
@@ -89,7 +89,7 @@ NETS: Final[Mapping[str, Net]] = {
     "shares/share_batches": _SHARES,
     "shares/share_replay": _SHARES,
     "removal/deletable_rows": _KEPT,
-    "removal/expiry_rows": _net("expirations", "expirations"),
+    "removal/expiry_rows": _net("coordinator_parts expirations", "expirations"),
     "removal/held_offsets": _KEPT,
 }
 """By the last two parts of the path of a module."""

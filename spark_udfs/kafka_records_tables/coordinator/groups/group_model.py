@@ -140,10 +140,12 @@ class Group:
     made_at: int
     """Offset of the record that creates the group."""
     has_record: bool = False
+    """Whether its own record was there; not noted of a classic group."""
     epoch: int | None = None
     target_epoch: int = _FIRST_EPOCH
     topology_epoch: int | None = None
-    validated_topology: int = -1
+    validated_topology: int = 0
+    """As a `StreamsGroup` begins; its own record gives -1 if no topology is valid."""
     protocol_type: str | None = None
     protocol: str | None = None
     classic_members: int | None = 0
@@ -329,7 +331,7 @@ class Groups:
 
 def _classic(event: Event) -> Group:
     """A group made from its record of the classic protocol, which holds the whole group."""
-    group = Group(event.group_id, CLASSIC, event.offset, has_record=True)
+    group = Group(event.group_id, CLASSIC, event.offset)
     group.records[GROUP, event.group_id] = event
     if event.value is None:
         group.broken.add((GROUP, event.group_id))

@@ -137,9 +137,7 @@ class CommitLot:
 
     @cached_property
     def is_tombstone(self) -> FLAGS:
-        """Whether the value is null; False if rows have no column `value`."""
-        if "value" not in self.rows.schema.names:
-            return np.zeros(self.rows.num_rows, np.bool_)
+        """Whether the value is null."""
         flags: FLAGS = self.rows.column("value").is_null().to_numpy(zero_copy_only=False)
         return flags
 
