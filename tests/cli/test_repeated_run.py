@@ -53,7 +53,7 @@ def test_the_same_output_and_lines(broker: FakeBroker, tmp_path: Path) -> None:
     assert (
         second.err.splitlines()[-1]
         == first.err.splitlines()[-1]
-        == "2 rows from 2 records and 0 transaction markers in 2 partitions"
+        == "2 rows from 2 records and 0 transaction markers in 1 partition"
     )
     assert "asked for at" in first.err
     assert "asked for at" not in second.err
