@@ -120,11 +120,16 @@ class Served:
     def _create_again(self) -> None:
         number = self.again.time + 1
         with closing(self._admin()) as admin:
-            with suppress(KafkaError):
-                admin.delete_topics([AGAIN])
             shape = {AGAIN: {"num_partitions": 1, "replication_factor": 3}}
             self.again = Written(number, 0)
-            _until(lambda: _works(lambda: admin.create_topics(shape, wait_for_metadata=True)), f"no topic {AGAIN}")
+
+            def create() -> None:
+                # Again and again: a request whose answer is lost may have been carried out.
+                with suppress(KafkaError):
+                    admin.delete_topics([AGAIN])
+                admin.create_topics(shape, wait_for_metadata=True)
+
+            _until(lambda: _works(create), f"topic {AGAIN} cannot be created")
         with closing(self._producer()) as producer:
             for each in range(RECORDS):
                 sent = producer.send(AGAIN, b"%d:%d" % (number, each))

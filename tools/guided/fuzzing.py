@@ -15,7 +15,6 @@ from random import Random
 from typing import Any, Final
 
 from tools.guided.target import PACKAGES, ROOT, target
-from tools.hostile import mutated
 
 _FOUND: Final = "found"
 _SENT: Final = "sent"
@@ -54,6 +53,8 @@ def run(name: str, seconds: float, corpus: Path, *, seed: int = 1) -> Ran:
 
 def blind(name: str, seconds: float) -> Ran:
     """Send random changes of the seeds, the same in every run."""
+    from tools.hostile import mutated  # what it imports, _guide imports with an eye on its branches
+
     made, random, sent, data = target(name), Random(name), 0, b""
     seeds = list(made.seeds())
     started = time.process_time()
@@ -87,6 +88,7 @@ def _guide(name: str, seconds: float, corpus: Path, seed: int) -> None:
         old.unlink()
     with atheris.instrument_imports(include=list(PACKAGES[name])):
         made = target(name)
+        seeds = list(made.seeds())  # imports the messages that are imported when they are needed
     sent = 0
 
     def one(data: bytes) -> None:
@@ -101,7 +103,7 @@ def _guide(name: str, seconds: float, corpus: Path, seed: int) -> None:
             (folder / _FOUND).write_text(_told(name, data, error))
             os._exit(1)
 
-    for number, data in enumerate(made.seeds()):
+    for number, data in enumerate(seeds):
         (corpus / f"seed-{number:04}").write_bytes(data)
     options = [
         f"-max_total_time={max(1, round(seconds))}",
