@@ -343,6 +343,16 @@ def test_a_converted_group_may_begin_with_the_generation_it_had() -> None:
     assert [event for _, event in _told(topic)][-3:] == ["converted", "member_joined", "rebalance_started"]
 
 
+def test_a_group_may_begin_and_end_in_one_batch() -> None:
+    topic = Topic()
+    topic.commit("g", 1)
+    topic.commit("g", None)
+    topic.add("GroupMetadata", {"group": "g"}, None)
+    topic.rows = [(*row[:8], 0, *row[9:]) for row in topic.rows]
+
+    assert _told(topic) == [(0, "created"), (0, "first_commit"), (1, "offsets_deleted"), (2, "deleted")]
+
+
 def test_a_group_may_end_and_begin_in_one_batch() -> None:
     topic = Topic()
     topic.commit("g", 1)

@@ -27,14 +27,14 @@ _TAG: Final = re.compile(r"<[^>]+>")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 _EPILOG: Final = """\
-The notes are Kafka's page on upgrading, docs/upgrade.html in its sources or docs/getting-started/upgrade.md in newer
-ones: a file or an address. Each paragraph under a heading that names the release and has a word of a subject is
-printed once, with its subjects.
+The notes are the page on upgrading in the documentation that is part of the sources of Kafka, HTML or, in newer
+releases, Markdown: a file or an address. Each paragraph under a heading that names the release and has a word of a
+subject is printed once, with its subjects.
 
 exit status: 0 printed, 1 no heading names the release, 2 the notes cannot be read
 
 example:
-  python -m tools.follow.upgrade_notes 4.4.0 ../kafka/docs/getting-started/upgrade.md
+  python -m tools.follow.upgrade_notes 4.4.0 ../kafka/upgrade.md
 """
 
 

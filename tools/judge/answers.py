@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from kafka_records.consumer_offsets import decode_record
 from tools.judge.histories import History, Question
 
 UNTOLD: Final = {
@@ -22,7 +23,7 @@ UNTOLD: Final = {
     "the generation of a classic group": "describe has no field for it",
     "the protocol of a group that is not classic": "their members agree on none, the broker assigns",
     "a share group's first epoch": "a share group known by its share offsets alone has no record with an epoch; the "
-    "coordinator starts to count at 1",
+    "coordinator starts to count at 1, before 4.3 at 0",
     "no expression is an empty one": "a member that subscribes by name has the expression '' in its record and in the "
     "answer; the table has null",
     "the offsets of tasks": "a member of a streams group reports them with heartbeats",
@@ -90,6 +91,9 @@ OF_SHARED_BATCHES: Final = frozenset({"writes of one moment in one batch"})
 """Only histories in which writes share batches need these."""
 
 
+_STREAMS_GROUP: Final = "0011"
+"""How the key of a record of type 17 begins."""
+
 COMPARISONS_MADE: Final[Counter[str]] = Counter()
 """How often something that a table says was compared since this process started, by table (`differing`)."""
 
@@ -128,11 +132,14 @@ class Loaded:
 
     @cached_property
     def unsubscribed(self) -> frozenset[str]:
-        """The groups whose offsets a coordinator of 4.1 takes for those of topics that nobody subscribes to."""
-        described = (each for each in self.questions if each["question"] == "describe")
-        found = frozenset(each["group"] for each in described if each["group_type"] == "streams")
-        if not found or not self.history.is_before("4.2.0"):
+        """The streams groups, if a coordinator of 4.1 may not know what they subscribe to."""
+        if not self.history.is_before("4.2.0"):
             return frozenset()
+        keys = {record["key"] for record in self.history.records if record.get("key", "").startswith(_STREAMS_GROUP)}
+        decoded: list[Any] = [decode_record(bytes.fromhex(key), None).key for key in keys]
+        found = frozenset(key.group_id for key in decoded)
+        if not found:
+            return found
         self.untold("a streams group that 4.1 has just loaded", None)
         return found
 
@@ -154,6 +161,11 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.table}, {self.about}\n  expected {self.expected!r}\n  got      {self.got!r}"
+
+
+def first_share_epoch(loaded: Loaded) -> int:
+    """What a share group has as its epoch before it has a record with one (`ShareGroup`)."""
+    return 0 if loaded.history.is_before("4.3.0") else 1
 
 
 def is_described(loaded: Loaded, question: Question) -> bool:

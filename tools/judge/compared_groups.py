@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tools.judge.answers import Difference, Loaded, asked, columns_of, differing, is_described
+from tools.judge.answers import (
+    Difference,
+    Loaded,
+    asked,
+    columns_of,
+    differing,
+    first_share_epoch,
+    is_described,
+)
 from tools.judge.histories import Question
 
 
@@ -53,6 +61,6 @@ def _described(loaded: Loaded, question: Question, row: _Group) -> dict[str, Any
         return described | {"protocol_type": answer["protocolType"], "protocol": answer["protocolData"] or None}
     loaded.untold("the protocol of a group that is not classic", None)
     epoch = answer["groupEpoch"]
-    if row.epoch is None and epoch == 1:
+    if row.epoch is None and epoch == first_share_epoch(loaded):
         epoch = loaded.untold("a share group's first epoch", None)
     return described | {"protocol": None, "epoch": epoch}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tools.judge.answers import Difference, Loaded, asked, differing, is_described
+from tools.judge.answers import Difference, Loaded, asked, differing, first_share_epoch, is_described
 
 _NAME = "timeline"
 
@@ -48,7 +48,7 @@ def timeline(loaded: Loaded) -> Iterator[Difference]:
             expected = {"members": {each["memberId"] for each in answer["members"]}, "epoch": life.epoch}
             if question["group_type"] == "classic":
                 loaded.untold("the generation of a classic group", None)
-            elif life.epoch is None and answer["groupEpoch"] == 1:
+            elif life.epoch is None and answer["groupEpoch"] == first_share_epoch(loaded):
                 loaded.untold("a share group's first epoch", None)
             else:
                 expected["epoch"] = answer["groupEpoch"]

@@ -183,11 +183,13 @@ class GroupHistory:
 
     def _beginning(self, told: _Telling) -> None:
         before, after = told.before, told.after
-        if after is None:
-            return
         if before is None:
-            made = next(each for each in told.unit if each.after is not None)
-            told.tell(words.CREATED, made.event.offset, detail={"record": made.event.record})
+            # A batch may hold several writes, and so all of a life.
+            made = next((each for each in told.unit if each.after is not None), None)
+            if made is not None:
+                told.tell(words.CREATED, made.event.offset, detail={"record": made.event.record})
+        elif after is None:
+            return
         elif before.kind != after.kind and not _is_first_generation(before, after):
             made = next(each for each in told.unit if each.after is not None and each.after.kind == after.kind)
             told.tell(words.CONVERTED, made.event.offset, detail={"from": before.kind, "to": after.kind})
