@@ -159,7 +159,7 @@ class HasTopicId(Protocol):
 
     @property
     def topic_id(self) -> bytes:
-        """16 bytes, all zero where there is no id."""
+        """The id: 16 bytes, all zero if the topic has no id."""
 
 
 class HasHistory(Protocol):
@@ -168,14 +168,14 @@ class HasHistory(Protocol):
 
     @property
     def has_history(self) -> bool:
-        """Whether it has."""
+        """Whether it returns different rows."""
 
 
 class MayHaveLostRows(Protocol):
     """A log partition that knows rows which its log has lost since."""
 
     def has_lost_rows(self) -> bool:
-        """Whether there are any."""
+        """Whether the log has lost rows that this copy still has."""
 
 
 class WasRead(Protocol):
@@ -190,7 +190,7 @@ class HasIdentity(Protocol):
 
     @property
     def identity(self) -> str:
-        """The name."""
+        """The identity of the rows, as a string."""
 
     @property
     def found_ms(self) -> int | None:

@@ -53,7 +53,7 @@ class ArrowRows:
 
     @property
     def name(self) -> str:
-        """The rows have no name of their own."""
+        """The name in messages. (The rows have no name of their own.)"""
         return "the rows"
 
     def topics(self) -> list[str]:
@@ -122,7 +122,7 @@ class RowsPartition:
 
     @property
     def in_memory(self) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
     @property

@@ -87,7 +87,7 @@ class BrokerPartition:
 
     @property
     def in_memory(self) -> bool:
-        """Never."""
+        """Always False."""
         return False
 
     @property
@@ -97,7 +97,7 @@ class BrokerPartition:
         return self.end if self.trouble is None else None
 
     def cuts(self, size: int) -> list[int]:
-        """Offsets that cut it into parts of about `size` bytes; the sizes are estimates."""
+        """Offsets that cut it into parts of about `size` bytes. The sizes are estimates."""
         count = max(-(-self.size // size), 1)
         return [self.start + (self.end - self.start) * number // count for number in range(1, count)]
 
@@ -229,7 +229,7 @@ class _Reading:
             fetcher.ask(self._position + self._ahead)
 
     def _cut_off(self, fetcher: Fetcher, came: Fetched) -> None:
-        """The broker sends only a part of a batch, even if more bytes are requested."""
+        """Handle a broker that sends only a part of a batch, even if more bytes are requested."""
         what = _CUT_OFF.format(len(came.data))
         self._cuts += 1
         if self._cuts < _TRIES_TO_CUT:
@@ -242,7 +242,7 @@ class _Reading:
         self._look_ahead()
 
     def _look_ahead(self) -> None:
-        """Nothing in the answer was usable, and a finding reports it. The log may be intact further on."""
+        """Continue after an answer without usable data, which a finding reports. The log may be intact further on."""
         self._ahead = 2 * self._ahead or 1
         if self._position + self._ahead >= self._log.end:
             self._position = self._log.end
@@ -257,10 +257,11 @@ class _Reading:
     # -- what is not there ---------------------------------------------------------------------------------------------
 
     def _nothing(self, fetcher: Fetcher, came: Fetched) -> None:
-        """The leader sends no record from here, and its high watermark is further on.
+        """Handle a leader that sends no record from here although its high watermark is further on.
 
-        This happens if a cleaner removed all records. The leader is also asked for records by timestamp (ListOffsets):
-        while it names a record that it does not send, the request is repeated; in the end this is reported as damage.
+        This happens if a cleaner removed all records. The leader is also asked for records by timestamp (ListOffsets).
+        As long as it names a record that it does not send, the request is repeated; in the end this is reported as
+        damage.
         """
         log = self._log
         if came.high_watermark < log.end:

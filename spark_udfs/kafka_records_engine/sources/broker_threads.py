@@ -19,10 +19,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _QUEUED: Final = 16
-"""At most N items are queued. A slow caller slows the readers down."""
+"""The largest number of queued items. If the caller is slow, the readers wait."""
 _MOST_AHEAD: Final = 1024
 _MOST_BYTES_AHEAD: Final = 16 * 1024 * 1024
-"""A broker is read ahead of the caller by at most N actions and N bytes, or one larger action."""
+"""A broker's thread is ahead of the caller by at most 16 actions and 16 MiB, or by one larger action."""
 _SECONDS: Final = 1.0
 """How long the caller waits for a stopped thread: it may be connecting."""
 
@@ -158,8 +158,11 @@ class _Readers:
 
 
 class _OrderedReaders:
-    """One thread per lane; a lane has the tasks of one or several brokers. The caller takes the actions from the lanes
-    task by task; a thread can be ahead of the caller by what fits into its lane."""
+    """One thread per lane; a lane has the tasks of one or several brokers.
+
+    The caller takes the actions from the lanes task by task. A thread can be ahead of the caller by as much as its lane
+    can hold.
+    """
 
     def __init__(self, tasks: Sequence[Any], numbers: Sequence[int], read: Callable[[Any, Act], object]) -> None:
         """`numbers` has the lane of each task."""

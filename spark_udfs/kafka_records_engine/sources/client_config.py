@@ -173,7 +173,7 @@ class ClientConfig:
                 )
 
     def _check_kinds(self) -> None:
-        """Raise TypeError for a value of the wrong kind, which is not repeated: it may be a secret."""
+        """Raise TypeError for a value of the wrong type. The text does not repeat the value, which may be a secret."""
         for each in fields(self):
             value = getattr(self, each.name)
             if each.name in ("tls_versions", "token", "sasl_extensions") or (value is None and each.default is None):
@@ -184,7 +184,7 @@ class ClientConfig:
 
     @property
     def uses_sasl(self) -> bool:
-        """Whether the client identifies itself to brokers."""
+        """Whether the client authenticates to brokers with SASL."""
         return self.security_protocol.startswith("SASL_")
 
     @property

@@ -59,7 +59,7 @@ class ClusterAnswers:
     partition: int = 0
     size: int = 0
     in_memory: bool = True
-    """One process asks."""
+    """Always True, because only one process sends the requests."""
 
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None

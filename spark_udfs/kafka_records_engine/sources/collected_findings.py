@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Severity
 
 MOST_OF_A_KIND: Final = 1000
-"""At most N findings of one severity and reason are kept for one log partition; the others are counted."""
+"""The largest number of findings of one severity and reason that are kept for a log partition; the others are
+counted."""
 
 
 @dataclass(slots=True)
@@ -77,7 +78,7 @@ class Findings(Sequence[Finding]):
 
 
 class RepeatedFindings:
-    """Repeats the findings of others in `findings`."""
+    """Copies the findings of others into `findings`."""
 
     def __init__(self, others: Findings, findings: Findings) -> None:
         self._others = others

@@ -101,7 +101,8 @@ def _as_one(stored: StoredLog, rows: int) -> Stretch:
 
 
 _COMPACTED: Final = -1
-"""Replaces the offset from which rows were requested; no run requests rows from this one."""
+"""Stored instead of the offset from which rows were requested, to mark compacted rows; no run requests rows
+from -1 on."""
 
 
 def _is_compacted(stretch: Stretch) -> bool:

@@ -144,7 +144,7 @@ class _SnapshotId(NamedTuple):
 
 
 class _Fetching:
-    """The requests to the controller that is active at the moment."""
+    """The requests to the controller that is currently active."""
 
     def __init__(self, addresses: Sequence[tuple[str, int]], config: Any, session: Session, on_bytes: OnBytes) -> None:
         self._given = list(addresses)
@@ -199,8 +199,11 @@ class _Fetching:
         return _Found(start, offset, None if snapshot is None else snapshot.file_name)
 
     def _committed(self, data: bytes, offset: int, epoch: int, end: int) -> tuple[bytes, int, int]:
-        """The whole batches from `offset` up to `end`, and where to continue: offset, and epoch of the last record. A
-        controller also sends uncommitted batches, and may cut off the last one."""
+        """The complete batches from `offset` up to `end`, and where to continue: the offset, and the epoch of the last
+        record.
+
+        A controller also sends uncommitted batches, and may cut off the last one.
+        """
         first = at = 0
         while at + RECORDS_AT <= len(data):
             size = ENTRY_HEAD + int.from_bytes(data[at + 8 : at + ENTRY_HEAD], "big", signed=True)

@@ -18,7 +18,7 @@ UNSTABLE: Final = ErrorCode.UNSTABLE_OFFSET_COMMIT.name
 
 
 WITH_NAMES: Final = 9
-"""The newest version of OffsetFetch and OffsetCommit that names topics; later ones have their ids."""
+"""The newest version of OffsetFetch and OffsetCommit that contains topic names; later ones contain topic ids."""
 _WITH_GROUPS: Final = 8
 """The oldest version of OffsetFetch that asks about several groups (Kafka 3.0)."""
 
@@ -28,7 +28,7 @@ class CommittedOffset(NamedTuple):
 
     offset: int
     leader_epoch: int
-    """-1 if the commit had none."""
+    """The leader epoch in the commit; -1 if it had none."""
     metadata: str
 
 
@@ -46,10 +46,10 @@ class ShareOffset(NamedTuple):
     """The progress of a share group in a partition."""
 
     topic_id: str
-    """22 characters."""
+    """The topic id in Kafka's text form, 22 characters."""
     partition: int
     start_offset: int
-    """-1 until it is decided."""
+    """The start offset of the share partition; -1 until it is decided."""
     leader_epoch: int
     lag: int
     """Number of unfinished offsets up to the end, as the coordinator counts them; -1 if it does not report it (before

@@ -1,8 +1,8 @@
-"""Makes a `Source` from what a caller gives as a source.
+"""Creates a `Source` from the object that a caller passes as a source.
 
 This is the only module that knows all kinds of sources. A new kind is one entry of `KINDS`: a description, a function
-that recognizes the kind, and a function that makes the source. Both functions import their module when they are called,
-so that a command loads only the kind it reads.
+that recognizes the kind, and a function that creates the source. Both functions import their module when they are
+called, so that a command loads only the kind it reads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SourceKind(NamedTuple):
     """A kind of source."""
 
     what: str
-    """What a caller may give, for the message about something that is of no kind."""
+    """What a caller may pass, for the message about an object that is of no kind."""
     is_mine: Callable[[Any], bool]
     """Whether something is of this kind. Strings and paths are passed as `GivenPaths`, everything else unchanged. Must
     be cheap (it may look at names, attributes and a few bytes), and must not raise for something of another kind."""

@@ -27,7 +27,7 @@ class GroupDescription(NamedTuple):
     fields: Mapping[str, Any]
     """The fields of DescribedGroup in the response for its kind (`message_specs/rpc`); empty if there is an error."""
     error: str | None = None
-    """Its name."""
+    """The name of the error; None if there is none."""
 
 
 def request_of(kind: str) -> str:

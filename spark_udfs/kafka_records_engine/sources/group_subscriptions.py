@@ -16,10 +16,10 @@ _EMPTY: Final = ("Empty", "Dead")
 
 
 class GroupSubscriptions(NamedTuple):
-    """What the members of a group subscribe to at this moment."""
+    """The current subscriptions of the members of a group."""
 
     topics: frozenset[str] = frozenset()
-    """Topics that they name."""
+    """Topics that the members name."""
     regexes: tuple[str, ...] = ()
     """Regular expressions (RE2), which only the coordinator resolves."""
     messages: tuple[bytes, ...] = ()

@@ -58,14 +58,17 @@ _log: Final = logging.getLogger(__name__)
 _BEGIN_AGAIN: Final = "delete the directory, and the next run begins again"
 
 OLDEST_MS: Final = 24 * 60 * 60 * 1000
-"""A log partition is read from its start again before what is kept of it is so old. So what a cleaner has removed goes
-here too, and no tombstone that was removed can be missed: a log has them for longer (`delete.retention.ms`)."""
+"""The largest age of the stored rows, in milliseconds. A log partition is read from its start again before they reach
+it.
+
+So rows that a cleaner has removed disappear here too, and no tombstone can be missed: a log keeps tombstones for longer
+(`delete.retention.ms`)."""
 
 
 _OF_NOW: Final = ("unread", "first_unread", "retentions")
-"""What a view may ask a source while it is made, whose answer is not kept."""
+"""What a view may request from a source while it is built, and what is not cached."""
 _SEEN: Final = ("known_topics", "log_starts", "log_ends")
-"""What `SeenLogs` knows how to ask again."""
+"""The requests that `SeenLogs` can repeat."""
 
 
 class StateBusy(LogSourceError):
@@ -73,11 +76,12 @@ class StateBusy(LogSourceError):
 
 
 class OtherCluster(LogSourceError):
-    """What is kept in the directory is of another cluster, or of topics that were deleted since."""
+    """The stored rows are those of another cluster, or of topics that were deleted since."""
 
 
 class StateDirectory:
-    """A directory that keeps what a run has read for the next one. Made where there is none; used by one run at a time.
+    """A directory that stores the rows of a run for the next one. It is created if needed, and used by one run at a
+    time.
 
     Parameters
     ----------
@@ -89,7 +93,7 @@ class StateDirectory:
     Raises
     ------
     LogSourceError
-        For a path that is no directory, or one that holds something else.
+        For a path that is not a directory, or a directory that contains something else.
     StateBusy
         While another run uses it.
     """
@@ -103,7 +107,7 @@ class StateDirectory:
 
     @contextmanager
     def opened(self) -> Iterator[StateDirectory]:
-        """Use it, as the only run."""
+        """Lock the directory for this run."""
         busy = StateBusy(self.root, "another run uses this state: wait until it has ended, or give each its own")
         with locked_directory(self.root, "state", busy, _check_is_ours):
             with told_as_errors(self.root):
@@ -126,7 +130,7 @@ class StateDirectory:
     def logs(
         self, source: Source, *, with_history: bool, on_progress: Callable[[int, int], None] | None = None
     ) -> KeptLogs:
-        """A source with the same logs, whose records are kept here; `with_history` says whether all of them are."""
+        """A source with the same logs, whose rows are stored here. `with_history` says whether all rows are stored."""
         root = os.path.join(self.root, _KEPT_IN[with_history])
         with told_as_errors(root):
             make_folder(root)
@@ -165,7 +169,7 @@ class StateDirectory:
 
 @contextmanager
 def told_as_errors(root: str) -> Iterator[None]:
-    """Raise a LogSourceError for what keeps a run from writing."""
+    """Turn errors that keep a run from writing into LogSourceErrors."""
     try:
         yield
     except OSError as error:
@@ -174,7 +178,7 @@ def told_as_errors(root: str) -> Iterator[None]:
 
 
 def write_whole(path: str, parts: Iterable[Any]) -> None:
-    """Write a file that is complete, and on the disk, when it has its name. Raises OSError."""
+    """Write a file that is complete, and flushed to disk, before it gets its name. Raises OSError."""
     part = part_name(os.path.dirname(path))
     try:
         with open(part, "wb") as out:
@@ -198,17 +202,17 @@ def _check_is_ours(root: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KeptPartition:
-    """A log partition of coordinators, up to where it ended when this run asked: its rows are stored."""
+    """A log partition of a coordinators' topic, up to where it ended when this run asked; its rows are stored."""
 
     stored: SnapshotPartition
     found_ms: int | None
-    """When brokers were asked where it ends, in milliseconds since 1970."""
+    """When brokers were asked where the log ends, in milliseconds since 1970."""
     identity: str
-    """The same for the same rows."""
+    """A string that is equal for equal rows."""
     is_compacted: bool
-    """Whether only those rows are stored that tables of state need."""
+    """Whether only the rows that tables of state need are stored."""
     until_ms: int
-    """When the log partition has to be read from its start again, in milliseconds since 1970."""
+    """When the log partition must be read from its start again, in milliseconds since 1970."""
 
     @property
     def topic(self) -> str:
@@ -222,17 +226,17 @@ class KeptPartition:
 
     @property
     def size(self) -> int:
-        """Bytes that are stored of it."""
+        """The number of stored bytes."""
         return self.stored.size
 
     @property
     def in_memory(self) -> bool:
-        """Never."""
+        """Always False."""
         return False
 
     @property
     def has_history(self) -> bool:
-        """Always: it may have rows that the log has lost."""
+        """Always True: there may be rows that the log has lost."""
         return True
 
     def batches(
@@ -249,8 +253,8 @@ class KeptPartition:
 
 
 class KeptLogs:
-    """A source whose logs of coordinators' topics are kept in a StateDirectory. For everything else it is asked again
-    each time."""
+    """A source whose logs of coordinators' topics are stored in a StateDirectory. Everything else is requested each
+    time."""
 
     def __init__(
         self,
@@ -267,7 +271,7 @@ class KeptLogs:
         self._on_progress = on_progress
         self._asked = AskedMeanwhile()
         self.seen = SeenLogs()
-        """What the source was asked so far, and answered."""
+        """The requests to the source so far, and its answers."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "_source":
@@ -321,7 +325,7 @@ class KeptLogs:
         return topics
 
     def asked_meanwhile(self) -> AskedMeanwhile:
-        """What was asked since this was called last."""
+        """What was requested since the last call."""
         asked, self._asked = self._asked, AskedMeanwhile()
         return asked
 
@@ -398,16 +402,16 @@ class KeptLogs:
 
 
 def _is_old(stored: StoredLog) -> bool:
-    """Whether what is kept of a log partition is too old."""
+    """Whether the stored rows of a log partition are too old."""
     if not stored.files or not stored.stretches:
         return False
-    is_put_back = now_ms() < stored.stretches[0].read_at_ms  # a clock was: the age is unknown
+    is_put_back = now_ms() < stored.stretches[0].read_at_ms  # if a clock was moved backwards, the age is unknown
     return now_ms() > _until_ms(stored) or is_put_back
 
 
 def _until_ms(stored: StoredLog) -> int:
-    """When it is too old: by the number of the partition some time between half of the longest time and all of it, so
-    that they are not all read from their starts by one run."""
+    """When the stored rows become too old. The time depends on the number of the partition and is between half of the
+    largest age and all of it, so that one run does not read all partitions from their starts."""
     half = OLDEST_MS // 2
     spread = crc32(f"{stored.topic}-{stored.partition}".encode()) % max(half, 1)
     begun_ms = stored.stretches[0].read_at_ms if stored.stretches else now_ms()
@@ -415,8 +419,8 @@ def _until_ms(stored: StoredLog) -> int:
 
 
 def _identity(stored: StoredLog) -> str:
-    """A text for the rows: who began to store them, and up to where, of a log with this start; and who has looked since
-    which of them are gone."""
+    """A string that identifies the rows: which run began to store them, up to which offset of a log with this start,
+    and which run last checked which of them are gone."""
     first = stored.stretches[0].run if stored.stretches else ""
     looked = [(survey.run, survey.end) for survey in stored.surveys]
     place = (stored.topic, stored.partition, stored.topic_id)

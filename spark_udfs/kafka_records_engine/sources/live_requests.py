@@ -39,7 +39,7 @@ _SHARE: Final = "share"
 
 
 class AskedGroup(NamedTuple):
-    """A group by the answers of its coordinator."""
+    """A group as its coordinator describes it."""
 
     listed: ListedGroup
     described: GroupDescription
@@ -63,7 +63,7 @@ class TwoPolls(NamedTuple):
 
 
 class CoordinatorAnswers:
-    """The answers of coordinators to one question: each request is sent once, however many tables need it.
+    """The answers of coordinators for one result. Each request is sent once, for any number of tables that need it.
 
     Methods raise LogSourceError if there is no answer at all; if only some are missing, they report a finding.
     """
@@ -75,11 +75,11 @@ class CoordinatorAnswers:
         self._kept: dict[object, tuple[Any, list[Finding], int]] = {}
 
     def groups(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, AskedGroup]:
-        """Some groups, or all, by id: only groups that are listed and did not end meanwhile."""
+        """Some groups, or all, by id: only groups that are listed and did not end in the meantime."""
         return self._once(("groups", wanted), lambda found: self._groups(wanted, found), context)
 
     def offsets(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, FetchedOffsets]:
-        """The committed offsets of some groups, or of all. Pending ones of transactions are not among them."""
+        """The committed offsets of some groups, or of all, without those pending in transactions."""
 
         def ask(found: list[Finding]) -> Mapping[str, FetchedOffsets]:
             return self._offsets(self._committing(wanted, found), found)
@@ -226,6 +226,6 @@ class LiveRequests(LiveBrokers):
         raise LogSourceError(self.name, f"requests return no records of {topic}: read its log, with LiveBrokers")
 
     def coordinator_answers(self) -> CoordinatorAnswers:
-        """What coordinators answer from now on: to be used for one answer."""
+        """The coordinators' answers from now on, to be used for one result."""
         requests = GroupRequests(self.name, self._config, timeout=self._session.limit, goes_on=True)
         return CoordinatorAnswers(self, requests, Cluster(self._bootstrap, self._config, self._session))

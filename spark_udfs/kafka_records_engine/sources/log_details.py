@@ -20,9 +20,11 @@ FILES: Final = pa.schema(
         ("cleaner_offset", pa.int64()),
     ]
 )
-"""Files with records and their bytes; the same by file, with the offset in its name and the latest time of a record (by
-its time index; null if that has none, and for the newest file); the offset up to which the log is cleaned, by
-`cleaner-offset-checkpoint`."""
+"""Columns about the files of a log.
+
+These are the number of files with records and their bytes; for each file its size, the offset in its name and the
+latest time of a record (from its time index; null if that is empty, and for the newest file); and the offset up to
+which the log is cleaned, from `cleaner-offset-checkpoint`."""
 
 _PARTITIONS: Final = pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))]))
 
@@ -49,24 +51,30 @@ OPEN: Final = pa.schema(
         )
     ]
 )
-"""The transactions that are open in a log: those of `log.open_producers`, or of the leader of the partition. If the
-coordinators are asked (`is_asked`), their answers about the producer id are added; null if no coordinator knows it."""
+"""Columns about the transactions that are open in a log, from `log.open_producers` or from the leader of the partition.
+
+If the coordinators are asked (`is_asked`), their answers about the producer id are added; null if no coordinator knows
+it."""
 
 _SCHEMAS: Final = (FILES, OPEN)
 
 Details = Mapping[tuple[str, int], Mapping[str, Any]]
-"""By topic and partition, values of columns by their names."""
+"""The values of columns by name, for each topic and partition."""
 
 
 class TellsLogDetails(Protocol):
-    """A source that has the files of its logs."""
+    """A source that can read the files of its logs."""
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
-        """Columns of FILES and OPEN, those that it knows, for the logs of some topics. Raises LogSourceError."""
+        """The values of the columns of FILES and OPEN that it knows, for the logs of some topics. Raises
+        LogSourceError.
+        """
 
 
 def asked_details(columns: Collection[str]) -> list[str]:
-    """The columns that need files or open transactions: all columns of a kind if one of them is asked for."""
+    """The columns that need files or open transactions. If one column of a kind is requested, all columns of the kind
+    are returned.
+    """
     return [name for schema in _SCHEMAS if not set(schema.names).isdisjoint(columns) for name in schema.names]
 
 

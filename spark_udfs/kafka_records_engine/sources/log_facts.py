@@ -1,5 +1,5 @@
-"""Facts about a log other than its rows: written by its source and by observers of its rows, available to all
-readers."""
+"""Facts about a log that its rows do not contain. Its source and observers of its rows set them; all readers can use
+them."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ class KnownTopics:
     """What a source knows about the topics of its cluster. Empty if unknown."""
 
     names: Mapping[str, str] = field(default_factory=dict)
-    """By the ids of the topics, as Kafka writes them (22 characters)."""
+    """The names of topics by topic id, in Kafka's text form (22 characters)."""
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     """The number of partitions of each topic in its cluster; keys are topic names."""
     retentions: Mapping[str, int] = field(default_factory=dict)
     """The `retention.ms`, where it is known, of each topic that deletes by time only; keys are topic names."""
     asked_ms: int | None = field(default=None, compare=False)
-    """When brokers were asked, in milliseconds since 1970; None for what is stored."""
+    """When brokers were asked, in milliseconds since 1970; None for stored data."""
     deletions: TopicDeletions = field(default_factory=TopicDeletions)
 
 
 def _nothing_unread(asked: Sequence[Any]) -> Iterator[Any]:
-    """For sources that cannot tell what is left to read."""
+    """The answer of a source that does not know what is left to read."""
     return iter(())
 
 
 def _no_retentions(topics: Collection[str]) -> Mapping[str, int]:
-    """For sources that are not asked how long topics are kept."""
+    """The answer of a source that does not know how long topics are retained."""
     return {}
 
 
 def _no_rights(topics: Collection[str]) -> Sequence[Any]:
-    """For sources that hide nothing."""
+    """The answer of a source that hides nothing."""
     return ()
 
 
@@ -60,28 +60,30 @@ class LogFacts:
     all readers and never copied."""
 
     start: int | None = None
-    """The offset at which the log starts; None when the source does not know."""
+    """The offset at which the log starts; None if the source does not know it."""
     cleaned_up_to: int | None = None
-    """The offset below which a cleaner may have removed records; None when the source does not know."""
+    """The offset below which a cleaner may have removed records; None if the source does not know it."""
     whole_from: int | None = None
     """The offset after the last gap in the offsets that were read so far; None if there is none."""
     holes: list[int] = field(default_factory=list)
     """Offsets after which something could not be read, ascending: a marker may have been there."""
     checkpoint: Checkpoint | None = None
-    """Of a metadata log that does not begin at its first record: the state below `Checkpoint.end_offset`, which is
-    above the log start. A source that has it sets it before it gives the first rows."""
+    """For a metadata log that does not begin at its first record: the state below `Checkpoint.end_offset`, which is
+    above the log start. The source sets it before it returns the first rows."""
     topics: KnownTopics = field(default_factory=KnownTopics)
     """The topics of the cluster, if the source knows them and a table uses them."""
     missing_rights: Callable[[Collection[str]], Sequence[Any]] = _no_rights
-    """Of a view: a `missing_rights.MissingRight` for each of some topics that the source may not describe. It is asked
-    when the inputs are read."""
+    """For a view: returns a `missing_rights.MissingRight` for each of some topics that the source may not describe. It
+    is called when the inputs are read."""
     unread: Callable[[Sequence[Any]], Iterator[Any]] = _nothing_unread
-    """Of a view: the unread records of some logs (`unread.UnreadAsked`), as far as the source knows."""
+    """For a view: returns the unread records of some logs (`unread.UnreadAsked`), as far as the source knows."""
 
     retentions: Callable[[Collection[str]], Mapping[str, int]] = _no_retentions
-    """Of a view: the `retention.ms` of some topics, which needs another request to the source; `topics` has those known
-    without it."""
+    """For a view: returns the `retention.ms` of some topics, which needs another request. `topics` contains those that
+    are known without it."""
 
     def add_hole(self, after: int) -> None:
-        """Report that something unreadable comes after the record at offset `after`, before the rows after it come."""
+        """Note that something unreadable follows the record at offset `after`, before the rows after it are
+        returned.
+        """
         self.holes.append(after)

@@ -20,14 +20,14 @@ HIDDEN: Final = "nothing of it is in the answer"
 
 
 class MissingRight(LogSourceError):
-    """A topic that may not be read or described. Of one that may not be described brokers do not say whether it
+    """A topic that this user may not read or describe. If it may not be described, brokers do not say whether it
     exists."""
 
     def __init__(self, place: str, who: str, operation: str, topic: str) -> None:
         super().__init__(place, lacks_right(who, operation, f"topic {topic}"))
         self.who = who
         self.operation = operation
-        """Of the ACL: READ or DESCRIBE."""
+        """The required ACL operation: READ or DESCRIBE."""
         self.resource_type = "TOPIC"
         self.resource_name = topic
 
@@ -35,12 +35,12 @@ class MissingRight(LogSourceError):
         return MissingRight, (str(self.path), self.who, self.operation, self.resource_name)
 
     def finding(self, consequence: str = HIDDEN) -> Finding:
-        """The finding for an answer that lacks the topic."""
+        """The finding about a result that lacks the topic."""
         return Finding("damage", MISSING_RIGHT, self.detail, consequence, self.resource_name, file=str(self.path))
 
 
 class AbsentTopic(LogSourceError):
-    """A topic of a coordinator that its cluster does not have yet: nothing was ever written to it."""
+    """A coordinator's topic does not exist yet in its cluster: nothing was ever written to it."""
 
     def __init__(self, place: str, topic: str) -> None:
         super().__init__(place, f"there is no topic {topic}")
@@ -50,26 +50,28 @@ class AbsentTopic(LogSourceError):
         return AbsentTopic, (str(self.path), self.topic)
 
     def finding(self) -> Finding:
-        """A note: an empty answer is a complete one."""
+        """A note, because an empty result is complete."""
         consequence = "brokers create it when a client first needs it, so there is nothing to report"
         return Finding("note", ABSENT_TOPIC, self.detail, consequence, self.topic, file=str(self.path))
 
 
 class TellsMissingRights(Protocol):
-    """A source that hides topics from users without a right."""
+    """A source that hides topics from users who lack a right."""
 
     def missing_rights(self, topics: Collection[str]) -> Sequence[MissingRight]:
-        """A right for each of some topics that exists but may not be described."""
+        """The missing right for each of some topics that exist but may not be described."""
 
 
 def missing_rights(source: Source, topics: Collection[str]) -> Sequence[MissingRight]:
-    """A right for each of the topics that may not be described; none where the source has no rights."""
+    """The missing right for each of the topics that may not be described; empty if the source has no rights."""
     return source.missing_rights(topics) if topics and has(source, TellsMissingRights) else ()
 
 
 def lacking_coordinator_topics(source: Source, there: Iterable[str]) -> list[MissingRight | AbsentTopic]:
-    """Why a running cluster does not list some topics of coordinators; nothing for what is stored. Brokers silently
-    leave topics that may not be described out of a list, so each of these is requested by name."""
+    """Why a running cluster does not list some of the coordinators' topics; empty for stored data.
+
+    Brokers silently leave topics that may not be described out of a list, so each of these is requested by name.
+    """
     names = sorted({*COORDINATOR_TOPICS}.difference(there))
     may_hide = has(source, TellsMissingRights)
     if not may_hide:
@@ -81,9 +83,12 @@ def lacking_coordinator_topics(source: Source, there: Iterable[str]) -> list[Mis
 def logs_of_topics(
     source: Source, topics: Iterable[str], lacking: Iterable[MissingRight | AbsentTopic], tell: OnFinding
 ) -> list[LogPartition]:
-    """The log partitions of several topics, without topics for which a right is missing or that are not made yet; the
-    former, and `lacking`, are passed to `tell`. If no topic is left, the latter are passed too. Raises MissingRight if
-    only rights are missing, and other LogSourceErrors."""
+    """The log partitions of several topics, without topics for which a right is missing and topics that do not exist
+    yet.
+
+    Missing rights, and `lacking`, are passed to `tell`. If no topic is left, so are the topics that do not exist yet.
+    Raises MissingRight if only rights are missing, and other LogSourceErrors.
+    """
     logs: list[LogPartition] = []
     errors: list[MissingRight | AbsentTopic] = [*lacking]
     for topic in topics:

@@ -1,4 +1,4 @@
-"""Arrow arrays without the types that few functions of Arrow know: dictionaries and views."""
+"""Converts Arrow arrays with types that few Arrow functions support: dictionaries and views."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pyarrow as pa
 
 
 def plain_array(array: Any) -> Any:
-    """The same values, of an array or a chunked array, with no dictionary and no views. Polars gives views, Parquet
-    and pandas dictionaries."""
+    """The same values without dictionaries and views, for an array or a chunked array. Polars uses views; Parquet and
+    pandas use dictionaries."""
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     if pa.types.is_string_view(array.type):

@@ -1,4 +1,4 @@
-"""What is asked, as one value: the same object in Python, in Spark, for the command and for the report."""
+"""A question to some tables, as one value: the same object in Python, in Spark, in the command and in the report."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of some tables. Small and picklable: workers of any engine get this very value.
+    """A question to some tables. It is small and can be pickled; workers of any engine get the same value.
 
-    Raw rows alone are asked for by `Question()`.
+    `Question()` only requests raw rows.
     """
 
     tables: tuple[str, ...] = ()
-    """The modules in which the tables are declared, each once."""
+    """The modules in which the tables are declared, without duplicates."""
     values: tuple[tuple[tuple[str, Any], ...], ...] = ()
-    """For each of `tables` the values of all its options, by their names."""
+    """For each of `tables`, the values of all its options by name."""
     as_of_ms: int | None = None
-    """Answer as at this moment (milliseconds since 1970): the log up to the first record with a later timestamp."""
+    """The moment that the answer is about (milliseconds since 1970): the log up to the first record with a later
+    timestamp."""
     assume: Literal["committed"] | None = None
     """How to treat records if the source does not show transactions: `committed`, or None to refuse the source."""
     groups: tuple[str, ...] | None = None
@@ -31,7 +32,7 @@ class Question:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """What a single table is asked, by the names of its options."""
+        """The options of the only table, by name."""
         return dict(self.values[0]) if self.values else {}
 
     @property
@@ -40,18 +41,20 @@ class Question:
         return {name: value for values in self.values for name, value in values}
 
     def each(self) -> tuple[Question, ...]:
-        """The same question to each of the tables alone."""
+        """The same question, separately for each of the tables."""
         return tuple(
             replace(self, tables=(table,), values=(values,))
             for table, values in zip(self.tables, self.values, strict=True)
         )
 
     def of_rows(self) -> Question:
-        """The same without what only tables are asked: which raw rows are meant, and how they are read."""
+        """The same question without the parts that concern only tables: which raw rows are wanted, and how they are
+        read.
+        """
         return replace(self, tables=(), values=())
 
 
 def together(questions: Sequence[Question]) -> Question:
-    """Questions that differ in their tables alone, as one."""
+    """Questions that differ only in their tables, combined into one."""
     tables = tuple(table for each in questions for table in each.tables)
     return replace(questions[0], tables=tables, values=tuple(values for each in questions for values in each.values))

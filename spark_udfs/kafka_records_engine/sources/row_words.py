@@ -1,8 +1,8 @@
-"""What rows that somebody saved may say in `control` and `transaction`: the words of a log, or yes and no.
+"""The allowed values of `control` and `transaction` in saved rows: the values of a log, or booleans.
 
-Every row with a word in `control` is a marker, which ends a transaction and is not a record. Every word in
-`transaction` but `none` says that a record is part of one. So nothing may be there that is not known: a `false` that
-counts as a word makes markers of all records, and a `committed!` leaves a record out.
+Every row with a value in `control` is a marker, which ends a transaction and is not a record. Every value in
+`transaction` except `none` means that a record is part of one. So unknown values are rejected: if a `false` counted as
+a value, all records would be markers, and a `committed!` would leave a record out.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _TRANSACTIONS: Final = pa.array(TRANSACTIONS)
 
 
 class UnknownWord(ValueError):
-    """A row without any known content."""
+    """A row has an unknown value."""
 
     def __init__(self, row: int, text: str) -> None:
         super().__init__(text)
         self.row = row
-        """Its number, from 0."""
+        """The number of the row, from 0."""
 
 
 def as_controls(texts: Any, keys: Callable[[], Any]) -> Any:
-    """`commit`, `abort`, and null for what is not a marker. Raises UnknownWord.
+    """The values `commit` and `abort`, and null for rows that are not markers. Raises UnknownWord.
 
-    `texts` are booleans or texts; `keys` gives the keys of the same rows as bytes, or None. A yes does not
-    say which way a transaction ended; the key of a marker does.
+    `texts` are booleans or strings; `keys` returns the keys of the same rows as bytes, or None. A true value does not
+    say how a transaction ended, but the key of a marker does.
     """
     if pa.types.is_boolean(texts.type):
         texts = pc.if_else(texts, "true", pa.scalar(None, pa.string()))
@@ -67,10 +67,9 @@ def _ending(key: bytes | None) -> str | None:
 
 
 def as_transactions(texts: Any) -> Any:
-    """The words of `transaction`, null if nothing is told. Raises UnknownWord.
+    """The values of `transaction`; null if unknown. Raises UnknownWord.
 
-    `texts` are booleans or texts. A yes means that the record is part of a transaction, regardless of what became of
-    it.
+    `texts` are booleans or strings. A true value means that the record is part of a transaction, with any outcome.
     """
     if pa.types.is_boolean(texts.type):
         return pc.if_else(texts, "pending", "none")
@@ -87,7 +86,7 @@ def as_transactions(texts: Any) -> Any:
 
 
 def _others(texts: Any, words: Any) -> Sequence[int]:
-    """The rows that hold something, and none of these words."""
+    """Flags for rows whose value is not null and not one of these words."""
     known = pc.or_(texts.is_null(), pc.is_in(texts, words))
     found: list[int] = [] if pc.all(known).as_py() else pc.indices_nonzero(pc.invert(known)).to_pylist()
     return found

@@ -99,7 +99,7 @@ class SavedRows:
 
     @property
     def name(self) -> str:
-        """The paths, as they were given, without secrets."""
+        """The paths as the caller gave them, without secrets."""
         return ", ".join(without_secrets(str(path)) for path in self._paths)
 
     def topics(self) -> list[str]:
@@ -117,13 +117,13 @@ class SavedRows:
         return found
 
     def parts(self) -> list[FilePart]:
-        """The files in parts that can be read side by side. Raises LogSourceError."""
+        """The files in parts that can be read in parallel. Raises LogSourceError."""
         described = self._described()
         files = zip(described.files, described.readers, strict=True)
         return [part for file, reader in files for part in parts_of(file, reader)]
 
     def _places(self) -> Collection[tuple[str, int]]:
-        """The log partitions that have a row: at least one."""
+        """The log partitions that have a row. Raises LogSourceError if there is none."""
         places = self._plan().places
         if not places:
             raise LogSourceError(self.name, "there are no rows here")

@@ -1,6 +1,6 @@
-"""What brokers answered during a run about the logs it read: equal answers later mean that nothing has changed.
+"""The brokers' answers about the logs that a run read. If brokers give equal answers later, nothing has changed.
 
-It is small and loads neither numpy nor pyarrow, so that a program can ask before it loads them.
+The module is small and loads neither numpy nor pyarrow, so that a program can ask before it loads them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _Place = tuple[str, int]
 
 @dataclass(slots=True)
 class SeenLogs:
-    """The answers that a run got, so far."""
+    """The answers in a run so far."""
 
     is_whole: bool = True
-    """Whether everything that the run was told is here."""
+    """Whether it contains everything that the run was told."""
     has_answer: bool = False
-    """Whether its answer depends on nothing else."""
+    """Whether the result of the run depends on nothing else."""
     until_ms: int | None = None
-    """When a log partition has to be read from its start again, in milliseconds since 1970."""
+    """When a log partition must be read from its start again, in milliseconds since 1970."""
     _read: dict[_Place, tuple[Any, ...]] = field(default_factory=dict)
     _ends: dict[_Place, tuple[Any, ...]] = field(default_factory=dict)
     _starts: LogStarts = field(default_factory=lambda: LogStarts({}))
@@ -44,36 +44,36 @@ class SeenLogs:
     _rights: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
 
     def note_read(self, topic: str, partition: int, topic_id: bytes, start: int, end: int) -> None:
-        """The records of a log partition were read up to its end."""
+        """Note that the records of a log partition were read up to its end."""
         self._read[topic, partition] = (topic_id.hex(), start, end)
 
     def note_ends(self, ends: LogEnds) -> None:
-        """Where a log ends."""
+        """Note where a log ends."""
         offsets = (ends.log_start_offset, ends.last_stable_offset, ends.high_watermark, ends.log_end_offset)
         self._ends[ends.topic, ends.partition] = (ends.topic_id, *offsets, ends.place)
 
     def note_starts(self, starts: LogStarts) -> None:
-        """Where logs started before their records were read."""
+        """Note where logs started before their records were read."""
         self._starts = starts
         self.is_whole &= not starts.trouble
 
     def note_topics(self, known: KnownTopics) -> None:
-        """All topics of the cluster."""
+        """Note all topics of the cluster."""
         self._topics = sorted(known.names.items()), sorted(known.partition_counts.items())
 
     def note_names(self, names: Iterable[str]) -> None:
-        """The names of all topics of the cluster."""
+        """Note the names of all topics of the cluster."""
         self._names = sorted(names)
 
     def note_rights(self, topics: Iterable[str], hidden: Iterable[str]) -> None:
-        """Which of some topics may not be described."""
+        """Note which of some topics may not be described."""
         self._rights[tuple(sorted(topics))] = sorted(hidden)
 
     # -- to keep -------------------------------------------------------------------------------------------------------
 
     @property
     def questions(self) -> dict[str, Any]:
-        """What has to be asked for answers that can be compared with these, for JSON."""
+        """The requests whose answers can be compared with these, in a form for JSON."""
         return {
             "read": sorted({topic for topic, _ in self._read}),
             "ends": sorted({topic for topic, _ in self._ends}),
@@ -84,12 +84,12 @@ class SeenLogs:
 
     @property
     def records(self) -> str:
-        """The same for the same records."""
+        """A digest that is equal for equal records."""
         return _digest(sorted(self._read.items()))
 
     @property
     def everything(self) -> str:
-        """The same for the same answers."""
+        """A digest that is equal for equal answers."""
         ends = sorted(self._ends.items())
         starts = [self._starts.offsets.get(place, (known[0], known[1])) for place, known in ends]
         return _digest(
@@ -106,10 +106,10 @@ def unchanged_state(
     questions: Mapping[str, Any],
     seen: tuple[str, str],
 ) -> Iterator[bool]:
-    """Whether brokers answer the questions of a SeenLogs as they did then; False too if that cannot be determined.
+    """Whether brokers answer the questions of a SeenLogs as they did then; False also if that is unknown.
 
-    `config` is a properties file, `seen` are the digests of the SeenLogs. Nobody else uses the directory `state` in the
-    context, so that no output of a later run is overwritten there.
+    `config` is a properties file, `seen` are the digests of the SeenLogs. Inside the context no other run uses the
+    directory `state`, so that no output of a later run is overwritten.
     """
     with ExitStack() as stack:
         try:
@@ -123,7 +123,7 @@ def unchanged_state(
 
 
 def _is_unchanged(cluster: Cluster, questions: Mapping[str, Any], records: str, everything: str) -> bool:
-    """The logs whose records were read come first: on a busy cluster the rest is not asked."""
+    """Compare the logs whose records were read first, so that on a busy cluster nothing else is requested."""
     seen = SeenLogs()
     for name in questions["read"]:
         topic = cluster.topic(name)

@@ -65,15 +65,15 @@ class Segments:
         self._topic = topic
         self._filesystem = filesystem
         self._ended: dict[tuple[str, int], reader.FoundLog] = {}
-        """The logs of which ends were asked for last."""
+        """The logs whose ends were requested last."""
 
     @property
     def name(self) -> str:
-        """The paths, as they were given, without secrets."""
+        """The paths as the caller gave them, without secrets."""
         return ", ".join(without_secrets(str(path)) for path in self._paths)
 
     def topics(self) -> list[str]:
-        """The topics of the logs. Raises LogSourceError when there is none."""
+        """The topics of the logs. Raises LogSourceError if there is none."""
         return sorted({log.topic for log in self._found()})
 
     def known_topics(self) -> KnownTopics:
@@ -81,7 +81,7 @@ class Segments:
         return KnownTopics(topic_names(log.place.resolved().parent for log in self._found()))
 
     def partitions(self, topic: str) -> list[SegmentPartition]:
-        """The log partitions of `topic`. Raises LogSourceError when there is none."""
+        """The log partitions of `topic`. Raises LogSourceError if there is none."""
         return [SegmentPartition(log) for log in self._found(topic)]
 
     def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
@@ -144,7 +144,7 @@ class Segments:
     def _missing_logs(
         self, found: Sequence[reader.FoundLog], topics: Collection[str], noted: Callable[[Place], Noted]
     ) -> Iterator[MissingEnd]:
-        """Of topics that are there, the logs without a segment file."""
+        """The logs without a segment file, of topics that exist."""
         named = {place.resolved() for path in self._paths for place in expanded(path, self._filesystem)[0]}
         there = {(log.topic, log.partition) for log in found}
         for directory in dict.fromkeys(log.place.resolved().parent for log in found if log.files is None):
@@ -190,7 +190,7 @@ def _folders_in(directory: Place) -> list[Place]:
 
 
 class _HighWatermarks:
-    """The high watermarks that a broker stores for its next start, some seconds old (`ReplicaManager`)."""
+    """The high watermarks that a broker stores for its next start, which are some seconds old (`ReplicaManager`)."""
 
     def __init__(self, directory: Place, context: Context) -> None:
         self._offsets: dict[tuple[str, int], int] = {}
@@ -217,7 +217,7 @@ class _HighWatermarks:
 def _ends_of(
     log: reader.FoundLog, marks: _HighWatermarks, context: Context, reported: set[tuple[str | None, str]]
 ) -> LogEnds:
-    """The start and end of a log. `reported` has the findings about whole files, which several logs may share, by file
+    """The start and end of a log. `reported` contains findings about whole files, which several logs may share, by file
     and text."""
     context.counts.partitions += 1
     end, is_cut = None, None
@@ -273,7 +273,7 @@ def _open_in(log: reader.FoundLog, opened: reader.OpenLog, context: Context) -> 
 
 
 def _files_of(opened: reader.OpenLog, folder: Place) -> dict[str, Any]:
-    """The columns FILES of a log, without what a checkpoint says."""
+    """The columns FILES of a log, without those from a checkpoint."""
     if not opened.segments or opened.is_part:
         return {}
     closed = [latest_time(folder, each) for each in opened.segments[:-1]]
@@ -285,7 +285,7 @@ def _files_of(opened: reader.OpenLog, folder: Place) -> dict[str, Any]:
 
 
 def _cleaned(directory: Place, context: Context) -> dict[tuple[str, int], int]:
-    """Up to where the logs of a data directory are cleaned (`LogCleanerManager`)."""
+    """The offsets up to which the logs of a data directory are cleaned (`LogCleanerManager`)."""
     place = directory.child(CLEANED)
     try:
         return read_checkpoint(place)
@@ -301,7 +301,7 @@ def _start_of(opened: reader.OpenLog) -> int | None:
 
 
 def _end_of(log: reader.FoundLog, last: reader.SegmentFile, context: Context) -> tuple[int | None, bool | None]:
-    """The offset at which a log ends, and whether its last file goes on after it."""
+    """The offset at which a log ends, and whether its last file continues after it."""
     context.counts.files += 1
     end, trouble = None, last.trouble
     try:
@@ -321,7 +321,7 @@ def _end_of(log: reader.FoundLog, last: reader.SegmentFile, context: Context) ->
 
 
 def _rest(last: reader.SegmentFile, end: LogEnd) -> Finding:
-    """About bytes after the last batch that are no batch."""
+    """Report bytes after the last batch that are not a batch."""
     left = max(last.size - (end.rest_at or 0), 0)
     consequence = f"{plural(left, 'byte')} not read: the log ends at offset {end.offset}, or later"
     what, severity = _CUT if end.is_cut else _DAMAGED
@@ -346,7 +346,7 @@ class SegmentPartition:
 
     @property
     def size(self) -> int:
-        """Bytes of its files when they were found."""
+        """The size of its files in bytes when they were found."""
         return self.log.size
 
     @property
@@ -398,8 +398,10 @@ class SegmentPartition:
                     context.log.add_hole(end - 1)
 
     def _find_checkpoint(self, opened: reader.OpenLog, context: Context, names: list[str] | None) -> None:
-        """Say where a metadata log starts: with its first file, for no other file of a broker tells it. Where the rows
-        are read from there, give the context the state before it, with the columns `names`."""
+        """Find where a metadata log starts, which only its first file shows.
+
+        If the rows are read from there, the context gets the state before it, with the columns `names`.
+        """
         context.log.start = start = _start_of(opened)
         if start and names is not None:
             columns = tuple(dict.fromkeys(("offset", *names)))
@@ -421,8 +423,11 @@ def _tell_about(opened: reader.OpenLog, context: Context, from_start: bool) -> N
 
 
 def _tell_of_start(opened: reader.OpenLog, context: Context) -> None:
-    """Report offsets missing at the start. A cleaner merges files into the first of them, so the name of the first file
-    of a complete log is not above the log start."""
+    """Report offsets that are missing at the start.
+
+    A cleaner merges files into the first of them, so the name of the first file of a complete log is never above the
+    log start.
+    """
     first = opened.segments[0]
     if first.base_offset is None or first.base_offset <= opened.log_start:
         return
@@ -434,7 +439,7 @@ def _tell_of_start(opened: reader.OpenLog, context: Context) -> None:
 
 
 class _Wanted:
-    """Leaves out rows before the first offset that is wanted and from `end` on, and counts them."""
+    """Leaves out rows before the first requested offset and from `end` on, and counts them."""
 
     def __init__(self, opened: reader.OpenLog, start: int | None, end: int | None, context: Context) -> None:
         self._first = opened.log_start if start is None else start
@@ -445,7 +450,7 @@ class _Wanted:
         """Whether rows were left out at the end."""
 
     def of(self, batch: Any) -> Any:
-        """The rows that are wanted."""
+        """The requested rows of a batch."""
         offsets = batch.column("offset").to_numpy()
         is_before, is_behind = offsets < self._first, offsets >= self._end
         before, behind = int(is_before.sum()), int(is_behind.sum())

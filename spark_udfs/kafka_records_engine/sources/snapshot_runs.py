@@ -1,7 +1,9 @@
-"""Taking a snapshot: raw rows of any source into a directory, before a cleaner or retention removes them from the log.
+"""Takes snapshots: stores the raw rows of any source in a directory, before a cleaner or retention removes them from
+the log.
 
-A run continues after the last stored offset, so running it again and again keeps everything that was in the log for
-longer than the time between two runs. It may be killed at any moment: a file has its name when it is complete.
+A run continues after the last stored offset. If it is repeated regularly, the snapshot has everything that was in the
+log for longer than the time between two runs. A run may be killed at any moment, because a file gets its name only when
+it is complete.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from kafka_records_engine.sources.shared_progress import SharedProgress
 __all__ = ["FILE_BYTES", "Added", "OtherLog", "SnapshotBusy", "SnapshotReport", "take_snapshot"]
 
 FILE_BYTES: Final = 256 * 1024 * 1024
-"""A file is closed when it has N bytes."""
+"""A file is closed when it has this many bytes."""
 
 OnBytesRead = Callable[[int, int], None]
 
@@ -57,34 +59,34 @@ def take_snapshot(
     on_progress: OnBytesRead | None = None,
     on_finding: OnFinding | None = None,
 ) -> SnapshotReport:
-    """Store what `source` has and the snapshot in the directory `path` has not.
+    """Store everything that `source` has and the snapshot in the directory `path` does not have.
 
     Parameters
     ----------
     source
         Any source, or what names one: a path or several, raw rows in Arrow (`given.source_of`). It is only read.
     path
-        The directory; it is made if it is not there. One that is there has to be a snapshot or empty.
+        The directory. It is created if it does not exist; otherwise it must be empty or a snapshot.
     topics
-        The topics to store; by default all of the source.
+        The topics to store; by default all topics of the source.
     file_bytes
-        The size at which a file is closed and another one begun.
+        The size at which a file is closed and a new one is begun.
     on_progress
-        Called with the bytes that were read so far, and with those there are.
+        Called with the number of bytes read so far, and with the total.
     on_finding
-        Called with each finding, as soon as it is made. Several brokers are read at the same time, in threads: one of
-        these calls each function, one at a time.
+        Called with each finding, as soon as it is made. Several brokers are read at the same time, in threads, but only
+        one thread at a time calls these functions.
 
     Raises
     ------
     LogSourceError
-        For a source that cannot be read, and a directory that is something else. A log partition that whoever runs
-        this may not read (NotReadable), and a topic that brokers hide (MissingRight), keep nobody from the others, and
-        are findings.
+        For a source that cannot be read, and a directory that contains something else. A log partition that the user
+        may not read (NotReadable), and a topic that brokers hide (MissingRight), are only findings; the others are
+        stored.
     SnapshotBusy
-        When another process is writing to the snapshot.
+        If another process is writing to the snapshot.
     TypeError, ValueError
-        For arguments that are not what they should be, before anything is written.
+        For invalid arguments, before anything is written.
     """
     named = on_this_machine(arguments.path("path", path))
     arguments.count("file_bytes", file_bytes, "bytes")
@@ -137,7 +139,7 @@ def take_snapshot(
 
 
 def _is_utf_8(path: str) -> bool:
-    """Whether a path is UTF-8; bytes that are not are surrogates in it."""
+    """Whether a path is UTF-8. (Bytes that are not are surrogates in it.)"""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -153,8 +155,8 @@ def _logs(source: Source, topics: Sequence[str] | None, tell: OnFinding) -> list
 
 
 def _log_starts(source: Source, topics: Sequence[str]) -> dict[str, int]:
-    """Where the logs of topics start in files, by topic and partition: of a log without its first files, the rows show
-    only where its first record is."""
+    """Where the logs of topics start in files, by topic and partition. If the first files of a log are missing, its
+    rows show only where the first record is."""
     if not topics or not has(source, TellsLogStarts):
         return {}
     found = source.log_starts(topics).offsets
@@ -162,7 +164,7 @@ def _log_starts(source: Source, topics: Sequence[str]) -> dict[str, int]:
 
 
 def _forget(finding: Finding) -> None:
-    """It is told by the reading that stores."""
+    """Ignore a finding, which is reported when the log is read to be stored."""
 
 
 # -- the directory -----------------------------------------------------------------------------------------------------
@@ -179,7 +181,9 @@ def _check_is_ours(root: str) -> None:
 
 
 def begin_snapshot(root: str) -> None:
-    """Make a directory a snapshot, and remove what a run left that was killed. Only for the holder of the lock."""
+    """Turn a directory into a snapshot, and remove incomplete files of a killed run. Only for the holder of the
+    lock.
+    """
     for folder in (root, os.path.join(root, GONE)):
         remove_incomplete(folder)
         for topic in topics_in(folder):
@@ -190,7 +194,7 @@ def begin_snapshot(root: str) -> None:
 
 
 def _end(root: str, names: dict[str, str], read: dict[str, Any]) -> None:
-    """Note up to where each log was read, and when: the files with records tell that only where something was new."""
+    """Note up to where each log was read, and when. (Files with records show it only if there were new records.)"""
     told = read_mark(root)
     known = {**told["topic_names"], **names}
     write_mark(

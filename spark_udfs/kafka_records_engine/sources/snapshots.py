@@ -1,7 +1,7 @@
-"""Snapshots as a source: the copies of logs that `take_snapshot` keeps for as long as they are wanted.
+"""Snapshots as a source: copies of logs from `take_snapshot`, which are kept as long as the user wants.
 
-A snapshot has the records that a log has lost since they were read, so that it can answer as of moments that the log
-itself has forgotten.
+A snapshot has records that the log has lost since they were read. So it can show moments that the log itself no longer
+contains.
 """
 
 from __future__ import annotations
@@ -79,18 +79,18 @@ class Snapshot:
         return self._path
 
     def topics(self) -> list[str]:
-        """The names of the topics that it holds. Raises LogSourceError if there is none yet."""
+        """The names of its topics. Raises LogSourceError if there is none yet."""
         found = [topic for topic in topics_in(self._path) if self._partitions(topic)]
         if not found:
             raise LogSourceError(self._path, "this snapshot contains no records yet")
         return found
 
     def known_topics(self) -> KnownTopics:
-        """The names of topics by their ids, as the sources knew them."""
+        """The names of topics by topic id, as reported by the sources."""
         return KnownTopics(read_mark(self._path)["topic_names"])
 
     def partitions(self, topic: str) -> list[SnapshotPartition]:
-        """The log partitions of `topic`. Raises LogSourceError when there is none."""
+        """The log partitions of `topic`. Raises LogSourceError if there is none."""
         found = self._partitions(topic)
         if not found:
             there = some_names(self.topics())
@@ -152,24 +152,24 @@ class SnapshotPartition:
     topic: str
     partition: int
     size: int
-    """Bytes of its files when they were found."""
+    """The size of its files in bytes when they were found."""
 
     @property
     def in_memory(self) -> bool:
-        """Never."""
+        """Always False."""
         return False
 
     @property
     def has_history(self) -> bool:
-        """Always: it may have rows that the log has lost."""
+        """Always True: it may have rows that the log has lost."""
         return True
 
     def has_lost_rows(self) -> bool:
-        """Whether there are rows that the log had lost when the snapshot was taken last."""
+        """Whether it has rows that the log had already lost when the snapshot was last taken."""
         return bool(stored_log(self.root, self.topic, self.partition).surveys)
 
     def read_at_ms(self) -> int | None:
-        """When the log was last read from where it is written; None if unknown."""
+        """When the original log was last read; None if unknown."""
         return _read_at_ms(self.root, stored_log(self.root, self.topic, self.partition))
 
     def batches(
@@ -187,7 +187,7 @@ def _read_at_ms(root: str, stored: StoredLog) -> int | None:
     if told is not None and told["end"] >= stored.end:
         at_ms: int = told["at_ms"]
         return at_ms
-    # A run that was killed has stored more. The latest time may be of a clock that was put back.
+    # A killed run may have stored more. The latest time may come from a clock that was moved backwards later.
     return stored.stretches[-1].read_at_ms if stored.stretches else None
 
 
@@ -207,7 +207,7 @@ class _Reading:
 
     def batches(self) -> Iterator[Any]:
         context, log = self._context, self._log
-        told = read_mark(log.root)["read"].get(f"{log.topic}-{log.partition}")  # first: a run may be adding
+        told = read_mark(log.root)["read"].get(f"{log.topic}-{log.partition}")  # first: a run may add rows
         stored = stored_log(log.root, log.topic, log.partition)
         if told is not None and told["end"] > stored.end:
             self._find(
@@ -238,7 +238,7 @@ class _Reading:
             context.log.add_hole(self._asked_end - 1)
 
     def _viewed(self, stored: StoredLog) -> Lost:
-        """Tell the context what is known, and return what is to be left out."""
+        """Set the known facts in the context. Returns what must be left out."""
         context = self._context
         if context.history:
             view = everything(stored)
@@ -268,7 +268,7 @@ class _Reading:
         return Lost(lost)
 
     def _tell_age(self, stored: StoredLog) -> None:
-        """Say that a moment is later than what was read."""
+        """Report that the requested moment is later than the data."""
         if self._context.question.as_of_ms is None:
             return
         at = _read_at_ms(self._log.root, stored)
@@ -277,7 +277,7 @@ class _Reading:
             self._find("note", what, "what happened between that and the moment asked about is not in it")
 
     def _tell_foreign(self) -> None:
-        """Report the files that lie among the files of the snapshot and do not belong to it."""
+        """Report files in the folders of the snapshot that do not belong to it."""
         folder = folder_of(self._log.root, self._log.topic, self._log.partition)
         names = foreign_files(folder)
         if names:
@@ -334,7 +334,9 @@ class _Reading:
                 self._position = last + 1
 
     def _tell_of(self, file: StoredFile) -> None:
-        """Findings and holes of the runs that wrote the file, before its rows, as far as they concern the range."""
+        """Report the findings and holes of the runs that wrote the file, before its rows, as far as they concern the
+        range.
+        """
         for stretch in file.stretches:
             if stretch.last < self._position or stretch.first >= self._told_before:
                 continue
@@ -389,17 +391,18 @@ def _offsets(row_group: Any) -> tuple[int, int]:
 
 
 def _cut(stored: StoredLog, as_of_ms: int | None) -> tuple[int, bool]:
-    """The offset at which the log ended at a moment, and whether that is known better than rows tell.
+    """The offset at which the log ended at a moment, and whether it is known more exactly than from the rows.
 
-    Rows show it by the first one with a later timestamp. If records before that one were already gone when they should
-    have been read, it is unknown when they were written, unless a broker has said that the log ended before them then.
+    The rows show it by the first one with a later timestamp. If records before that one were already gone before they
+    could be read, it is unknown when they were written, unless a broker reported at that time that the log ended before
+    them.
     """
     later = BEHIND_ALL if as_of_ms is None else _first_later(stored, as_of_ms)
     if as_of_ms is not None and later < BEHIND_ALL:
         for before, each in pairwise(stored.stretches):
             if each.first == later and before.last + 1 < later:
                 ended = (before.ended_at_ms, each.quiet_until_ms)
-                # A time after that of the next reading is of a clock that was put back meanwhile.
+                # A time after that of the next reading comes from a clock that was moved backwards in between.
                 if any(at is not None and as_of_ms <= at <= each.read_at_ms for at in ended):
                     return before.last + 1, True
     return later, False

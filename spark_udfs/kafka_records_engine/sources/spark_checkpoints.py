@@ -23,7 +23,7 @@ from kafka_records_runtime.printable import printable
 _BATCH: Final = re.compile("[0-9]{1,18}")
 _VERSIONS: Final = ("v1", "v2")
 _NO_OFFSET: Final = "-"
-"""`OffsetSeqLog.SERIALIZED_VOID_OFFSET`."""
+"""The text for a missing offset (`OffsetSeqLog.SERIALIZED_VOID_OFFSET`)."""
 _MOST_BYTES: Final = 256 * 1024 * 1024
 
 _SUMS: Final = struct.Struct(">4si")
@@ -37,7 +37,7 @@ _COPY: Final = "Copy the checkpoint again, with its hidden files, or leave it ou
 
 
 class CheckpointError(KafkaRecordsError, ValueError):
-    """A checkpoint that cannot be used: what is wrong, where, and what to do."""
+    """A checkpoint cannot be used: what is wrong, where, and what to do."""
 
     def __init__(self, problem: str, place: Path | str, what_to_do: str) -> None:
         super().__init__(f"{problem}: {printable(str(place))}. {what_to_do}.")
@@ -50,10 +50,10 @@ class CheckpointError(KafkaRecordsError, ValueError):
 
 
 class GivenCheckpoint(NamedTuple):
-    """A checkpoint as it was asked for."""
+    """A checkpoint as the user named it."""
 
     name: str
-    """What the query is called; empty for the id that Spark gave it."""
+    """The name of the query; empty to use the id that Spark gave it."""
     path: str
 
 
@@ -68,14 +68,14 @@ class QueryOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueryProgress:
-    """What a checkpoint says about a query."""
+    """The progress of a query according to its checkpoint."""
 
     query: str
     place: str
     batch: int | None
-    """The last batch that is committed; None if there is none."""
+    """The last committed batch; None if there is none."""
     planned: int | None
-    """The last batch that is planned, if it is not committed."""
+    """The last planned batch, if it is not committed."""
     timestamp_ms: int | None
     """When the committed batch was planned, in milliseconds since 1970; None if there is none."""
     offsets: tuple[QueryOffset, ...]
@@ -90,7 +90,7 @@ class _Batch(NamedTuple):
 
 
 def read_checkpoints(given: Sequence[GivenCheckpoint]) -> tuple[QueryProgress, ...]:
-    """What some checkpoints say now. Raises CheckpointError."""
+    """The current content of some checkpoints. Raises CheckpointError."""
     found = tuple(map(read_checkpoint, given))
     places: dict[str, str] = {}
     for each in found:
@@ -105,7 +105,7 @@ def read_checkpoints(given: Sequence[GivenCheckpoint]) -> tuple[QueryProgress, .
 
 
 def read_checkpoint(given: GivenCheckpoint) -> QueryProgress:
-    """What a checkpoint says now. Raises CheckpointError."""
+    """The current content of a checkpoint. Raises CheckpointError."""
     folder = Path(given.path)
     planned_in = folder / "offsets"
     if not folder.exists():
@@ -158,7 +158,7 @@ def _batches(folder: Path) -> Iterator[int]:
 
 
 def _lines(file: Path) -> list[str]:
-    """The lines of a file whose checksums are right, the first of them a version that is known."""
+    """The lines of a file with right checksums, the first of which is a known version."""
     content = _content(file)
     _check_sums(file, content)
     try:
@@ -193,7 +193,7 @@ def _unreadable(path: Path, error: OSError) -> CheckpointError:
 
 
 def _check_sums(file: Path, content: bytes) -> None:
-    """Check a file by the checksums beside it, where there are some: Hadoop writes them on local disks
+    """Check a file with the checksums next to it, if there are any: Hadoop writes them on local disks
     (`ChecksumFileSystem`: a header, then the CRC-32 of each chunk)."""
     sums_file = file.with_name(f".{file.name}.crc")
     try:
@@ -240,8 +240,8 @@ def _check_commit(file: Path) -> None:
 
 
 def _read_offsets(file: Path) -> _Batch:
-    """The offsets that a batch ends at. For a partition that two sources of the query read, the lower offset: all
-    records before it are processed."""
+    """The offsets at which a batch ends. If two sources of the query read a partition, the lower offset counts, because
+    all records before it are processed."""
     lines = _lines(file)
     if len(lines) < 3:
         raise CheckpointError("cut short, since it has no line for any source", file, _COPY)
@@ -268,7 +268,7 @@ def _read_offsets(file: Path) -> _Batch:
 
 
 def _offsets_of_kafka(found: Any) -> dict[tuple[str, int], int] | None:
-    """The offsets of a source that is Kafka, `{"topic": {"0": 123}}` (`KafkaSourceOffset`); None for another one."""
+    """The offsets of a Kafka source, `{"topic": {"0": 123}}` (`KafkaSourceOffset`); None for another kind of source."""
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
         return None
     offsets = {}

@@ -1,4 +1,4 @@
-"""A time limit: how long brokers are waited for, all in all."""
+"""A time limit: how long brokers are waited for in total."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class TimeLimit:
     """
 
     def __init__(self, seconds: float) -> None:
-        """`seconds` from now on. Raises ValueError unless that is more than 0."""
+        """The limit is `seconds` from now on. Raises ValueError unless that is more than 0."""
         if not 0 < seconds < inf:
             raise ValueError(f"invalid timeout: {seconds:g} s; give more than 0 seconds")
         self.seconds = seconds
         self.end = time.monotonic() + seconds
-        """As `time.monotonic` counts."""
+        """The end as a value of `time.monotonic`."""
 
     @property
     def is_over(self) -> bool:
-        """Whether the moment has passed."""
+        """Whether the limit has passed."""
         return time.monotonic() >= self.end
 
     def __str__(self) -> str:
@@ -41,11 +41,11 @@ def _limit_until(seconds: float, end: float) -> TimeLimit:
 
 
 Timeout = TimeLimit | timedelta | float
-"""What a time limit is made of: seconds or a timedelta from now on, or one that has begun."""
+"""The forms of a time limit: seconds or a timedelta from now on, or a limit that has already begun."""
 
 
 def limit_of(timeout: Timeout | None) -> TimeLimit | None:
-    """The time limit that somebody gave. Raises ValueError, TypeError."""
+    """The time limit that the caller gave. Raises ValueError and TypeError."""
     if timeout is None or isinstance(timeout, TimeLimit):
         return timeout
     if isinstance(timeout, timedelta):

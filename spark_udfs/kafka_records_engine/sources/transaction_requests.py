@@ -1,6 +1,6 @@
 """Requests to brokers about the transactions of one partition, and the request to write the marker that aborts one.
 
-That request is sent once: if no answer comes, it is unknown whether it was carried out.
+The latter is sent only once: if no answer comes, it is unknown whether it was carried out.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ T = TypeVar("T")
 
 
 class MarkerAnswerLost(Exception):
-    """The marker was asked for, and no answer arrived; the text says why."""
+    """A marker was requested, but no answer arrived; the text says why."""
 
 
 class PartitionEnds(NamedTuple):
-    """Where readers of a partition end; None if its leader does not report it."""
+    """The offsets up to which readers of a partition can read; None if its leader does not report them."""
 
     last_stable_offset: int | None
     high_watermark: int | None
@@ -61,7 +61,7 @@ class TransactionRequests:
 
     @property
     def who(self) -> str:
-        """The client that asks, in words."""
+        """The name of this client for messages."""
         return self._cluster.who
 
     def open_producers(self, place: TopicPartition) -> Sequence[ActiveProducer]:
@@ -81,7 +81,7 @@ class TransactionRequests:
         return self._asked(partial(known_transactions, self._cluster, producers))
 
     def ends(self, place: TopicPartition) -> PartitionEnds:
-        """Where readers of a partition end."""
+        """The offsets up to which readers of a partition can read."""
         topic, _ = self._leader(place)
 
         def end(isolation: int) -> int | None:
@@ -92,7 +92,7 @@ class TransactionRequests:
         return PartitionEnds(end(READ_COMMITTED), end(READ_UNCOMMITTED))
 
     def abort(self, place: TopicPartition, producer: ActiveProducer) -> str | None:
-        """Write the marker that aborts a transaction; the name of the error, None if it is written. Raises
+        """Write the marker that aborts a transaction. Returns the name of the error, or None if it was written. Raises
         MarkerAnswerLost."""
         _, leader = self._leader(place)
         address = self._cluster.address_of(leader)

@@ -7,8 +7,8 @@ from kafka_records_engine.log.files.discovery import LogSourceError
 
 
 class UnreachableBrokers(LogSourceError):
-    """No broker answers, or none did in time."""
+    """No broker answers, or none answered in time."""
 
     def finding(self) -> Finding:
-        """The damage to an answer that is made without these brokers."""
+        """The damage to a result that lacks the answers of these brokers."""
         return Finding("damage", UNREACHABLE_LOG, self.detail, "the answer of that broker is missing", file=self.path)

@@ -1,4 +1,4 @@
-"""What is left to read in the logs of a source, asked for many logs at once."""
+"""Requests what is left to read in many logs of a source at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def unread_records(
     source: Source, context: Context, asked: Sequence[UnreadAsked], *, may_read: bool = False
 ) -> Iterator[tuple[UnreadAsked, Unread]]:
-    """The answers of a source, none if it cannot answer, or only by reading batches that it may not read. Findings go
+    """The answers of a source; empty if it cannot answer, or only by reading batches that it may not read. Findings go
     to the context."""
     if has(source, TellsUnread):
         yield from source.unread(asked, context)

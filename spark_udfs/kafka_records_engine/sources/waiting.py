@@ -1,4 +1,4 @@
-"""Waiting in threads that can be stopped."""
+"""Waits in threads that can be stopped."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 MOST_THREADS: Final = 16
-"""At most N brokers are asked at the same time."""
+"""The largest number of brokers that are asked at the same time."""
 
 THREAD_NAME: Final = "kafka-records-broker"
-"""What the names of all threads begin with."""
+"""The prefix of the names of all threads."""
 
 _SLICE: Final = 0.1
-"""Seconds after which a thread that waits looks whether it has been stopped."""
+"""Seconds after which a waiting thread checks whether it has been stopped."""
 
 _stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
 
 
 class Stopped(Exception):
-    """The thread was stopped: its answer is not needed any more."""
+    """The thread was stopped, because its answer is no longer needed."""
 
 
 @contextmanager
 def stop_on(event: threading.Event) -> Iterator[None]:
-    """What waits in this thread raises Stopped once `event` is set."""
+    """Make waits in this thread raise Stopped after `event` is set."""
     token = _stop.set(event)
     try:
         yield
@@ -39,8 +39,8 @@ def stop_on(event: threading.Event) -> Iterator[None]:
 
 
 def next_wait(until: float) -> float:
-    """The seconds that may be waited now, in the end up to `until` (`time.monotonic`): a thread that can be stopped
-    waits in slices. Raises TimeoutError if that moment has passed, and Stopped."""
+    """The number of seconds to wait now, at most up to `until` (`time.monotonic`): a thread that can be stopped waits
+    in slices. Raises TimeoutError if that moment has passed, and Stopped."""
     event = _stop.get()
     if event is not None and event.is_set():
         raise Stopped
@@ -60,7 +60,7 @@ def pause(seconds: float) -> None:
 
 
 def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
-    """The answers to some questions, which are asked at the same time, in threads. Raises what one of them raises."""
+    """The answers to some questions, which are asked at the same time, in threads. Raises the error of one of them."""
     if len(questions) < 2:
         return [question() for question in questions]
     stop = threading.Event()
@@ -75,7 +75,7 @@ def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
                     number, question = left.popleft()
                     answers[number] = question()
         except (IndexError, Stopped):
-            return  # another thread took the last one, or this one was stopped
+            return  # another thread took the last question, or this thread was stopped
         except BaseException as error:
             errors.append(error)
             stop.set()
@@ -92,7 +92,7 @@ def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def start_threads(target: Callable[..., Any], count: int) -> list[threading.Thread]:
-    """Threads that run `target`, with the context of this thread, such as numpy's handling of errors."""
+    """Start threads that run `target` with the context of this thread, such as numpy's error handling."""
     threads = [
         threading.Thread(target=copy_context().run, args=(target,), name=f"{THREAD_NAME}-{number}", daemon=True)
         for number in range(count)

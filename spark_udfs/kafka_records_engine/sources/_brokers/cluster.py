@@ -29,7 +29,7 @@ Address = tuple[str, int]
 
 EARLIEST: Final = -2
 LATEST: Final = -1
-"""Timestamps of ListOffsets: the start of the log, and its high watermark (if uncommitted records are read too)."""
+"""A timestamp in ListOffsets that asks for the high watermark, so that uncommitted records are read too."""
 MAX_TIMESTAMP: Final = -3
 """The record with the largest timestamp (KIP-734); for brokers before Kafka 3.0 the first record of the log."""
 
@@ -90,7 +90,7 @@ class NotAllowed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UnknownOffset:
-    """The reason why the begin or end of a log is unknown."""
+    """The reason why the start or end of a log is unknown."""
 
     why: str
     broker_failed: bool = False
@@ -104,7 +104,7 @@ class UnknownOffset:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as Metadata describes it."""
+    """A topic as described by Metadata."""
 
     name: str
     topic_id: bytes
@@ -123,18 +123,20 @@ class Topic:
 
 
 class _DescribedTopic(NamedTuple):
-    """The answer of a broker about a topic."""
+    """A broker's answer about a topic."""
 
     fields: dict[str, Any]
-    """Of Metadata."""
+    """The fields of the topic in the answer to Metadata."""
     fault: str | None
-    """What is wrong with the answer."""
+    """The problem with the answer; None if there is none."""
     address: str
 
 
 @dataclass(slots=True)
 class Cluster:
-    """A cluster by the addresses of some of its brokers. Raises ConnectionLost and Refused, as connections do."""
+    """A cluster, known by the addresses of some of its brokers. Methods raise ConnectionLost and Refused, like
+    connections.
+    """
 
     bootstrap: Sequence[Address]
     config: ClientConfig
@@ -237,7 +239,7 @@ class Cluster:
         return [_topic_of(each) for each in topics if each.fields["error_code"] in passing]
 
     def offsets(self, topic: Topic, partitions: Collection[int], timestamp: int) -> dict[int, int | UnknownOffset]:
-        """Where the logs of some partitions begin or end: EARLIEST or LATEST. Raises NotAllowed too."""
+        """The offsets at which the logs of some partitions begin or end: EARLIEST or LATEST. Raises NotAllowed too."""
         found = self.offsets_of([topic], {topic.name: partitions}, timestamp)
         for offset in found.values():
             if isinstance(offset, UnknownOffset) and offset.not_allowed is not None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 SOFTWARE: Final = "kafka-records"
 NOTE_AFTER: Final = 5.0
-"""Seconds of waiting after which a note says what the program waits for."""
+"""After this many seconds of waiting, a note says what the program waits for."""
 
 _TELLING_MS: Final = 100
 """A broker that says nothing for a shorter time is slow, and no reason to suspect another protocol."""
@@ -76,7 +76,7 @@ class Connection:
     ) -> None:
         self.address = shown_address(host, port, config)
         self.session = session or Session()
-        """The time limit of the present user of the connection."""
+        """The time limit of the current user of the connection."""
         self.until = until
         self._config = config
         self._sent: deque[_Sent] = deque()
@@ -84,7 +84,7 @@ class Connection:
         self._spoken: dict[int, range] = {}
         self._answers = 0
         self.expires: float = inf
-        """When the broker requires a new authentication (`time.monotonic`)."""
+        """When the broker will require a new authentication (`time.monotonic`)."""
         self.was_idle = False
         """Whether the connection was idle before it was borrowed: the broker may have closed it in the meantime."""
         with self._note_if_slow():
@@ -159,7 +159,7 @@ class Connection:
         return not self._sent
 
     def _keep_pause(self) -> None:
-        """Wait until the pause that the broker requested is over (KIP-219); the broker answers nothing before that."""
+        """Wait until the pause that the broker requested is over (KIP-219). The broker answers nothing before that."""
         seconds = self.session.pause(self.address)
         if seconds <= 0:
             return
@@ -231,7 +231,7 @@ class Connection:
 
     @contextmanager
     def _note_if_slow(self) -> Iterator[None]:
-        """Logs a note after some seconds without an answer: a time-out may be half a minute."""
+        """Log a note after some seconds without an answer, because a time-out may take half a minute."""
 
         def note() -> None:
             _log.warning("%s: no answer for %g s; it is waited for", self.address, NOTE_AFTER)

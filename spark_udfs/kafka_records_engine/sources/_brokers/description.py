@@ -1,4 +1,4 @@
-"""A cluster as its brokers describe it: brokers, topics with their partitions, configs, levels of features."""
+"""A cluster as described by its brokers: brokers, topics with their partitions, configs, feature levels."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ TOPIC: Final = 2
 BROKER: Final = 4
 CLIENT_METRICS: Final = 16
 GROUP: Final = 32
-"""Kinds of resources that have configs (`ConfigResource.Type`), as metadata records and requests number them."""
+"""Kinds of resources that have configs, with their numbers in metadata records and requests (`ConfigResource.Type`)."""
 
 ALL_BROKERS: Final = ""
-"""The resource name for configs that are the default of all brokers."""
+"""The resource name of configs that are the default of all brokers."""
 
 _SET_FOR: Final = {TOPIC: 1, BROKER: 2, CLIENT_METRICS: 7, GROUP: 8}
 _SET_FOR_ALL_BROKERS: Final = 3
@@ -63,7 +63,7 @@ class Config(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Resources of a kind whose configs are unknown."""
+    """Resources of a kind whose configs are unknown, and the reason."""
 
     kind: int
     resources: Sequence[str]
@@ -96,8 +96,8 @@ def brokers(cluster: Cluster) -> list[Mapping[str, Any]]:
 
 
 def eligible_leaders(cluster: Cluster) -> dict[tuple[str, int], Sequence[int]]:
-    """The replicas that may be elected although they are not in sync, where there are some, by topic and partition.
-    Raises ConnectionLost, Refused."""
+    """The replicas that may be elected although they are not in sync, by topic and partition; only partitions that have
+    some. Raises ConnectionLost and Refused."""
     found: dict[tuple[str, int], Sequence[int]] = {}
     cursor: Mapping[str, Any] | None = None
     while True:
@@ -113,8 +113,10 @@ def eligible_leaders(cluster: Cluster) -> dict[tuple[str, int], Sequence[int]]:
 
 
 def listed_resources(cluster: Cluster) -> tuple[list[Resource], Refusal | None]:
-    """The groups and the subscriptions to client metrics that have configs; brokers before 4.1 do not list groups, and
-    those before 3.7 neither. Raises ConnectionLost, Refused."""
+    """The groups and client metrics subscriptions that have configs. Raises ConnectionLost and Refused.
+
+    Brokers before 4.1 do not list groups, and brokers before 3.7 list neither.
+    """
 
     def ask(connection: Connection) -> dict[str, Any]:
         try:
@@ -138,10 +140,10 @@ def configs(
     cluster: Cluster, resources: Sequence[Resource], names: Sequence[str] | None = None, *, inherited: bool = False
 ) -> Iterator[Config | Refusal]:
     """The configs that were set for some resources while the cluster ran; with `inherited`, all configs that apply to
-    them. `names` are the configs to ask for (None: all). A resource that no longer exists has no configs.
+    them.
 
-    A broker itself is asked about its own configs, any broker about all others. Raises ConnectionLost if none answers,
-    Refused.
+    `names` are the configs to request (None: all). A resource that no longer exists has no configs. A broker is asked
+    about its own configs, any broker about all others. Raises ConnectionLost if none answers, and Refused.
     """
     own = [each for each in resources if each[0] == BROKER and each[1] != ALL_BROKERS]
     others = [each for each in resources if each not in {*own}]
@@ -174,9 +176,11 @@ def configs(
 
 
 def retentions(cluster: Cluster, topics: Iterable[str]) -> dict[str, int]:
-    """The `retention.ms` in effect for some topics, which may be the brokers' value or Kafka's default; only for topics
-    that delete by time alone. A topic whose configs may not be described is left out. Raises ConnectionLost,
-    Refused."""
+    """The `retention.ms` in effect for some topics, which may be the brokers' value or Kafka's default.
+
+    Only for topics that delete by time alone. A topic whose configs may not be described is left out. Raises
+    ConnectionLost and Refused.
+    """
     resources = [(TOPIC, name) for name in topics]
     told: dict[str, dict[str, str | None]] = {}
     for each in configs(cluster, resources, (RETENTION_MS, RETENTION_BYTES, CLEANUP_POLICY), inherited=True):

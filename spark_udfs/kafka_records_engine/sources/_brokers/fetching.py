@@ -39,7 +39,8 @@ _BY_ID: Final = 13
 """From this version on Fetch names topics by their ids (KIP-516)."""
 _NEWEST: Final = 0x7FFF
 _LARGEST_FETCH: Final = 128 << 20
-"""Bytes: no batch is larger than a segment; segments of the coordinators' topics have 100 MiB by default."""
+"""The largest number of bytes to request: no batch is larger than a segment, and segments of the coordinators' topics
+have 100 MiB by default."""
 _SMALLEST_FETCH: Final = 1 << 16
 _TRIES_TO_READ: Final = 3
 """How often a request is repeated for data that the broker itself cannot read."""
@@ -53,7 +54,7 @@ class Fetched:
     """The part of the log, from `position` on, that one Fetch returned."""
 
     address: str
-    """The broker that sent it."""
+    """The address of the broker that sent it."""
     position: int
     data: bytes
     high_watermark: int
@@ -87,10 +88,10 @@ class Unreadable:
 
 
 class Fetcher:
-    """Fetches one log partition. A request is on its way while the caller looks at the answer to the last one.
+    """Fetches one log partition. The next request is already on its way while the caller processes an answer.
 
-    `ask` sends a request; `answer` waits for its answer. It repeats the request if the leader has changed, the leader
-    is gone, the broker requests a pause, or a follower (KIP-392) lags behind.
+    `ask` sends a request; `answer` waits for its answer. It repeats the request if the leader has changed or is gone,
+    if the broker requests a pause, or if a follower (KIP-392) lags behind.
     """
 
     def __init__(self, cluster: Cluster, topic: Topic, partition: int) -> None:
@@ -111,7 +112,7 @@ class Fetcher:
         self._usual = self._bytes = self._config.fetch_bytes
         self._most = max(_LARGEST_FETCH, self._usual)
         self._sent_bytes = 0
-        """Bytes of the last answer."""
+        """The number of bytes in the last answer."""
         self._is_asked = False
         self._unreadable = 0
 
@@ -265,7 +266,7 @@ class Fetcher:
         self._leave_follower()
 
     def _leave_follower(self) -> None:
-        """From now on the leader is read: it has everything."""
+        """Read from the leader from now on, because it has all records."""
         if self._follower is not None:
             self._follower, self._rack = None, ""
 
@@ -288,7 +289,7 @@ class Fetcher:
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def _received(self) -> Fetched | StartMoved | EndMoved | Unreadable | None:
-        """The result of the answer; None if another request has to be sent first."""
+        """The content of the answer; None if another request has to be sent first."""
         assert self._connection is not None
         connection = self._connection
         answer = connection.receive()
@@ -315,7 +316,7 @@ class Fetcher:
         return Fetched(connection.address, self._position, records, data["high_watermark"], throttled)
 
     def _own(self, answer: dict[str, Any], address: str) -> dict[str, Any]:
-        """The part of an answer that is about the log partition. Raises ConnectionLost if the answer is about another
+        """The part of an answer that is about this log partition. Raises ConnectionLost if the answer is about another
         one."""
         for topic in answer["responses"]:
             # Depending on the version, topics have names or ids.
@@ -329,7 +330,7 @@ class Fetcher:
         raise PartitionUnavailable(address, what)
 
     def _redirected(self, preferred: int, address: str) -> None:
-        """The broker names a replica to read from. That replica is asked once; if the leader names one again, the
+        """The broker names another replica to read from. That replica is asked once; if the leader names one again, the
         leader is read."""
         is_leader = self._follower is None
         if is_leader and not self._is_redirected and self._cluster.address_of(preferred) is not None:

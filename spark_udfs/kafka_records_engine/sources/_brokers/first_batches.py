@@ -26,10 +26,11 @@ from kafka_records_runtime.error_codes import ErrorCode
 _FIRST_BYTES: Final = 1 << 15
 """Bytes requested of each partition at first: producers fill batches up to 16 KiB by default."""
 _MOST_BYTES: Final = 1 << 24
-"""Of one answer."""
+"""The largest size of one answer in bytes."""
 _MORE: Final = 8
 _FETCHES: Final = 8
-"""For one offset. If the batches hold only markers and aborted records, the time is unknown."""
+"""The number of requests for one offset. If their batches contain only markers and aborted records, the time is
+unknown."""
 _TRIES: Final = 3
 _PAUSE: Final = 0.3
 _BY_ID: Final = 13
@@ -43,7 +44,8 @@ _APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 _HAS_HORIZON: Final = 0x40
-"""The first timestamp field holds the time at which a cleaner may remove the batch's tombstones."""
+"""If this attribute bit is set, the first timestamp field contains the time from which a cleaner may remove the batch's
+tombstones."""
 
 _Place = tuple[str, int]
 
@@ -72,7 +74,7 @@ class Seek:
 
     @property
     def place(self) -> _Place:
-        """The log."""
+        """The topic and partition of the log."""
         return self.topic, self.partition
 
     def take(self, answer: Mapping[str, Any]) -> None:
@@ -118,7 +120,7 @@ class Seek:
 
 
 def _heads(records: bytes) -> Iterator[BatchHead]:
-    """The heads of the whole batches, up to one in an older format."""
+    """The headers of the complete batches, up to the first one in an older format."""
     at = 0
     while at + _HEAD <= len(records):
         size = 12 + _SIZE.unpack_from(records, at + 8)[0]

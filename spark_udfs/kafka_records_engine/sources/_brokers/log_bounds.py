@@ -26,7 +26,7 @@ from kafka_records_runtime.uuids import Uuid
 
 _TRIES: Final = 4
 _PAUSE: Final = 0.5
-"""How often leaders are asked where logs end, and the seconds in between. "No leader" is an answer too."""
+"""The seconds between two requests for log ends. "No leader" also counts as an answer."""
 
 
 class Bounds:
@@ -146,7 +146,7 @@ class AskingEnds:
         """The given topics that may not be described."""
 
     def ask(self) -> None:
-        """Send the requests, and repeat them for missing answers. Raises BrokerFailure if no broker answers."""
+        """Send the requests, and repeat those that were not answered. Raises BrokerFailure if no broker answers."""
         for tries_left in range(_TRIES - 1, -1, -1):
             try:
                 topics = self._cluster.described(self._names)
@@ -165,7 +165,7 @@ class AskingEnds:
             pause(_PAUSE)
 
     def _may_change(self) -> bool:
-        """Whether asking again can help: a missing right is no reason to."""
+        """Whether repeating requests can help. It cannot if a right is missing."""
         return any(each.not_allowed is None for each in self._trouble.values())
 
     @property

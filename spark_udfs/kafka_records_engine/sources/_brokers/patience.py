@@ -27,7 +27,7 @@ _SHORTEST_WAIT: Final = 0.1
 
 
 def short_wait(patience: float) -> float:
-    """The seconds for a broker or partition that has timed out before: 1 s with the defaults."""
+    """The time limit, in seconds, for a broker or partition that has timed out before: 1 s with the defaults."""
     return max(patience / _SHORT_PART, min(patience, _SHORTEST_WAIT))
 
 
@@ -71,7 +71,7 @@ class Patience:
 
     @property
     def limit(self) -> float:
-        """Seconds."""
+        """The longest wait without progress, in seconds."""
         is_leader_silent = self.leader is not None and self._session.has_timed_out(self.leader, self._whole)
         return short_wait(self._whole) if is_leader_silent or self.has_timed_out else self._whole
 
@@ -84,7 +84,7 @@ class Patience:
         return min(max(since + self.limit, now + short_wait(self._whole)), self._session.end)
 
     def moved(self) -> None:
-        """Something was read: the next wait begins."""
+        """Note that something was read: the next wait begins."""
         self._since = None
         self._is_noted = False
         self._pause = _FIRST_PAUSE

@@ -139,7 +139,7 @@ def _schema(name: str) -> MessageSchema:
 
 @cache
 def metadata_records() -> Mapping[str, RecordSchema]:
-    """The records of a metadata log by their names, as the generated package has them."""
+    """The records of a metadata log by name, with the schemas from the generated package."""
     records = import_module(f"{PACKAGE}.schemas.cluster_metadata").RECORDS
     return {each.name: each for each in records.values()}
 

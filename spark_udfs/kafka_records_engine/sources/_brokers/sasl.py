@@ -29,17 +29,17 @@ _MOST_ITERATIONS: Final = 10_000_000
 
 
 class Mechanism(Protocol):
-    """One exchange."""
+    """The messages of one authentication."""
 
     def first(self) -> bytes:
-        """What is sent first."""
+        """The first message to send."""
 
     def next(self, answer: bytes) -> bytes | None:
         """The next message to send; None when the broker has proved its identity. Raises ValueError if it has not."""
 
 
 def mechanism_of(config: ClientConfig) -> Mechanism:
-    """The exchange for the configured mechanism."""
+    """The implementation of the configured mechanism."""
     if config.sasl_mechanism == PLAIN:
         return Plain(config.username, config.password)
     if config.sasl_mechanism == OAUTHBEARER:
@@ -49,7 +49,7 @@ def mechanism_of(config: ClientConfig) -> Mechanism:
 
 
 class Plain:
-    """User and password as they are."""
+    """Sends user and password unchanged."""
 
     def __init__(self, username: str, password: str) -> None:
         self._token = f"\0{username}\0{password}".encode()
@@ -62,7 +62,7 @@ class Plain:
 
 
 class OAuthBearer:
-    """A token signed by a third party, sent as it is (KIP-255), with SASL extensions of Kafka (KIP-342)."""
+    """Sends a token signed by a third party (KIP-255), with Kafka's SASL extensions (KIP-342)."""
 
     def __init__(self, token: Callable[[], str], extensions: Mapping[str, str]) -> None:
         self._token = token

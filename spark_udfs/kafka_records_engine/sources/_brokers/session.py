@@ -15,7 +15,7 @@ from kafka_records_engine.sources.time_limit import TimeLimit
 _log: Final = logging.getLogger(__name__)
 
 _KEPT: Final = 16
-"""At most N sessions of other processes are remembered."""
+"""The largest number of sessions of other processes that are remembered."""
 
 
 class Session:
@@ -45,19 +45,21 @@ class Session:
     # -- brokers and partitions that do not answer ---------------------------------------------------------------------
 
     def note_lost(self, address: str, why: str) -> None:
-        """A connection could not be made, or was lost."""
+        """Note that a connection could not be made, or was lost."""
         self._lost[address] = why
 
     def last_failure(self, address: str) -> str | None:
-        """Why the last question to a broker was not answered; None if it was, or was never asked."""
+        """Why the last request to a broker was not answered; None if it was answered, or if the broker was
+        never asked.
+        """
         return self._lost.get(address)
 
     def note_silence(self, address: str) -> None:
-        """A question was not answered in time."""
+        """Note that a request was not answered in time."""
         self._silent[address] = time.monotonic()
 
     def note_answer(self, address: str) -> None:
-        """A question was answered."""
+        """Note that a request was answered."""
         self._silent.pop(address, None)
         self._lost.pop(address, None)
 
@@ -66,15 +68,19 @@ class Session:
         return time.monotonic() - self._silent.get(address, -inf) < seconds
 
     def note_timeout(self, place: Hashable) -> None:
-        """A leader, or a partition, has timed out: nothing moved for as long as the configuration allows."""
+        """Note that a leader, or a partition, has timed out: there was no progress for as long as the configuration
+        allows.
+        """
         self._timed_out[place] = time.monotonic()
 
     def has_timed_out(self, place: Hashable, seconds: float) -> bool:
-        """Whether that happened in the last `seconds`."""
+        """Whether it has timed out in the last `seconds`."""
         return time.monotonic() - self._timed_out.get(place, -inf) < seconds
 
     def note_place(self, leader: int, place: Hashable, seconds: float) -> int:
-        """A partition of the leader has timed out. Returns how many of its partitions have in the last `seconds`."""
+        """Note that a partition of the leader has timed out. Returns how many of its partitions have in the last
+        `seconds`.
+        """
         now = time.monotonic()
         places = {each: then for each, then in self._places.get(leader, {}).items() if now - then < seconds}
         self._places[leader] = {**places, place: now}
@@ -83,7 +89,7 @@ class Session:
     # -- quotas --------------------------------------------------------------------------------------------------------
 
     def throttle(self, address: str, milliseconds: int) -> None:
-        """The broker asks for a pause (KIP-219): this client has used up a quota."""
+        """Note that the broker requests a pause (KIP-219), because this client has used up a quota."""
         if address not in self._pauses:
             _log.warning(
                 "%s: the broker slows this client down, as a quota demands: it asks for a pause of %g s",

@@ -1,4 +1,4 @@
-"""TLS as a Kafka client's configuration describes it: trust stores, key stores, checks of the host name."""
+"""TLS as described by a Kafka client's configuration: trust stores, key stores, checks of the host name."""
 
 from __future__ import annotations
 

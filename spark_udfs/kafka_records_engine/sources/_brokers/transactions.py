@@ -22,7 +22,7 @@ from kafka_records_runtime.error_codes import ErrorCode
 TopicPartition = tuple[str, int]
 
 NOT_AUTHORIZED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED.name
-"""The error of a partition whose topic may not be read."""
+"""The error of a partition whose topic this user may not read."""
 
 _TRIES: Final = 4
 _PAUSE: Final = 0.5
@@ -39,7 +39,7 @@ class ActiveProducer(NamedTuple):
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
-    """-1 if no marker has been written yet."""
+    """The epoch of the coordinator that wrote the last marker; -1 if no marker has been written yet."""
     first_offset: int
     """The offset at which its open transaction begins; -1 if none is open."""
     last_timestamp_ms: int
@@ -52,15 +52,15 @@ class KnownTransaction(NamedTuple):
     producer_id: int
     producer_epoch: int
     state: str
-    """As the brokers spell it, such as Ongoing."""
+    """The state in the brokers' spelling, such as Ongoing."""
     timeout_ms: int
     start_timestamp_ms: int
-    """-1 if none is open."""
+    """When the transaction started, in milliseconds since 1970; -1 if none is open."""
     partitions: frozenset[TopicPartition]
     """The partitions that wait for a marker."""
 
     def columns(self) -> dict[str, Any]:
-        """The values for tables: all fields except the producer, null for no start, partitions by topic."""
+        """The values for tables: all fields except the producer, null if there is no start, partitions by topic."""
         numbers: dict[str, list[int]] = {}
         for topic, partition in sorted(self.partitions):
             numbers.setdefault(topic, []).append(partition)
@@ -205,11 +205,11 @@ def _check(address: Address, code: int) -> None:
 
 
 def write_abort(cluster: Cluster, leader: Address, place: TopicPartition, producer: ActiveProducer) -> str | None:
-    """Make the leader of a partition write the marker that aborts a transaction. Returns the name of the error, None if
-    the marker was written. Raises ConnectionLost: it is then unknown whether it was written.
+    """Make the leader of a partition write the marker that aborts a transaction.
 
-    The epochs are those of the open transaction, 0 for a coordinator that never wrote a marker there, as Kafka's
-    `TransactionsCommand.AbortTransactionCommand` has them.
+    Returns the name of the error, or None if the marker was written. Raises ConnectionLost, and then it is unknown
+    whether it was written. The epochs are those of the open transaction, or 0 for a coordinator that never wrote a
+    marker there, as in Kafka's `TransactionsCommand.AbortTransactionCommand`.
     """
     topic, partition = place
     marker = {

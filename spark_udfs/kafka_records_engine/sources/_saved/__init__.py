@@ -1,1 +1,1 @@
-"""What `kafka_records_engine.sources.saved_rows` consists of: files, formats, columns, order."""
+"""The implementation of `kafka_records_engine.sources.saved_rows`: files, formats, columns, order."""

@@ -60,7 +60,7 @@ class SavedFile:
         return [name for name in RAW_SCHEMA.names if name in there]
 
     def open(self) -> FileReader:
-        """Raises LogSourceError."""
+        """Open the file for reading. Raises LogSourceError."""
         return open_reader(self.place, self.format, known=None if self.fields is None else dict(self.fields))
 
     def columns(self, raws: Collection[str]) -> list[str]:

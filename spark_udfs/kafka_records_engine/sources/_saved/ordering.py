@@ -78,7 +78,7 @@ def _compare(rows: Any, order: Any, is_first: Any, on_differing: OnDiffering) ->
 
 
 def _large(batch: Any) -> Any:
-    """Converted to column types that can hold more than 2 GiB in all."""
+    """The rows with column types that can hold more than 2 GiB in total."""
     return batch.cast(
         pa.schema(
             [
@@ -90,7 +90,7 @@ def _large(batch: Any) -> Any:
 
 
 def _small(rows: Any) -> Iterator[Any]:
-    """Converted to column types that hold at most 2 GiB in all: the rows are halved until they fit."""
+    """The rows with column types that can hold at most 2 GiB in total; they are halved until they fit."""
     if rows.num_rows > 1 and rows.nbytes > _BYTES:
         half = rows.num_rows // 2
         for part in (rows.slice(0, half), rows.slice(half)):

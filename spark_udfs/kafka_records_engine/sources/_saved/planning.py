@@ -18,8 +18,8 @@ from kafka_records_engine.sources._saved.spooling import Spool
 from kafka_records_engine.sources._saved.tabular import FileReader
 
 _MIXED: Final = 3
-"""Rows are sorted into a temporary file beforehand if all log partitions together would otherwise read all bytes N
-times."""
+"""Rows are first sorted into a temporary file if, without it, the log partitions together would read all bytes more
+than this many times."""
 
 
 class SavedPlan:

@@ -59,7 +59,7 @@ class SavedPartition:
 
     @property
     def in_memory(self) -> bool:
-        """Never."""
+        """Always False."""
         return False
 
     @property

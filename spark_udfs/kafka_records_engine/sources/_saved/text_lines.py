@@ -12,7 +12,7 @@ from kafka_records_engine.sources._saved.saved_formats import open_stream
 
 BLOCK: Final = 8 * 1024 * 1024
 SAMPLED_LINES: Final = 1000
-"""The first N lines show the columns and the separator."""
+"""The number of lines at the start of a file that determine the columns and the separator."""
 
 _PIECE: Final = 1024 * 1024
 _UTF8: Final = b"\xef\xbb\xbf"

@@ -21,7 +21,8 @@ _HEX_PREFIXES: Final = ("\\x", "0x", "0X")
 _LOST: Final = "\ufffd".encode()
 """U+FFFD, which decoders insert for bytes that are not UTF-8."""
 _ENOUGH: Final = 48
-"""N characters of base64 practically always include some that are not hex digits: only 22 of the 64 characters are."""
+"""This many characters of base64 practically always include some that are not hex digits: only 22 of the 64 characters
+are."""
 _MOST: Final = 0.9
 """The fraction of strings that has to fit an encoding to decide for it. Plain text does not fit base64 or hex that
 often."""

@@ -15,7 +15,8 @@ TimeUnit = Literal["s", "ms", "us", "ns"]
 TIME_UNITS: Final[tuple[TimeUnit, ...]] = get_args(TimeUnit)
 
 _FROM_2001_TO_5138: Final = (1_000_000_000, 100_000_000_000)
-"""In seconds. Kafka is younger than the lower bound, and no number lies between the bounds in two units."""
+"""The range of times that are recognized, in seconds. Kafka is younger than the lower bound, and no number is in the
+range in two units."""
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _NUMBER: Final = r"^[A-Za-z ]*:?\s*(-?[0-9]+(?:\.[0-9]*)?)$"
 """A number, optionally after a word, as `kafka-console-consumer` prints `CreateTime:1700000000000`."""

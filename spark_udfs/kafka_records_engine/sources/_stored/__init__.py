@@ -1,1 +1,1 @@
-"""How a snapshot lies in a directory. `sources.snapshots` reads it, `sources.snapshot_runs` adds to it."""
+"""The files of a snapshot directory. `sources.snapshots` reads them, `sources.snapshot_runs` adds to them."""

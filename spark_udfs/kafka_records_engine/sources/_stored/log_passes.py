@@ -60,7 +60,7 @@ class Added:
 
 
 def high_watermark(log: LogPartition) -> int | None:
-    """Where the log ended when it was found, if a broker said so. None for files: their age is unknown."""
+    """Where the log ended when it was found, if a broker reported it. None for files, because their age is unknown."""
     return log.high_watermark if has(log, HasHighWatermark) else None
 
 
@@ -214,8 +214,10 @@ class Pass:
                 )
 
     def _check_end(self) -> None:
-        """A cleaner never removes the last record of a log. If that record is missing, the log has less than is
-        stored."""
+        """Check that the log still has its last stored record.
+
+        A cleaner never removes the last record of a log. If that record is missing, the log has less than is stored.
+        """
         stored = self._stored
         if not stored.files or self._has_reached_end or self._context.log.holes:
             return

@@ -21,12 +21,12 @@ class TransactionEnds:
         self._open: dict[int, int] = {}
         """The first record of each producer's open transaction."""
         self._said: dict[int, int] = {}
-        """The last record of each producer whose transaction has ended, according to the source."""
+        """For each producer, the last record of which the source says that its transaction has ended."""
         self._markers: dict[int, int] = {}
         """The last marker of each producer."""
 
     def note(self, rows: Any) -> None:
-        """Rows with the columns `offset`, `producer_id`, `transaction` and `control`."""
+        """Process rows with the columns `offset`, `producer_id`, `transaction` and `control`."""
         words, is_marker = rows.column("transaction"), rows.column("control").is_valid()
         is_part = pc.and_(pc.is_in(words, pa.array(PARTS)), pc.invert(is_marker))
         if not pc.any(is_part).as_py() and not (self._open and pc.any(is_marker).as_py()):

@@ -1,4 +1,4 @@
-"""The records that are left to read in a log of which the rows are stored: counts and times, from the rows."""
+"""Counts the records that are left to read in a stored log, and finds their times, from its rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from kafka_records_engine.log.reading.tails import LogTail
 from kafka_records_engine.log.reading.unread import UNKNOWN, Unread, UnreadAsked, records_to_read, unread_in
 
 MOST_ROWS: Final = 1_000_000
-"""How many offsets at the end of a log are read. The answer about an offset before them is unknown."""
+"""The number of offsets at the end of a log that are read. The answer about an offset before them is unknown."""
 
 COLUMNS: Final = ("offset", "timestamp_ms", "timestamp_type", "producer_id", "transaction", "control")
 
 
 def unread_rows(asked: UnreadAsked, batches: Iterable[Any], first: int) -> Unread:
-    """What is left to read from each offset that is asked for, of rows with `COLUMNS` from the offset `first` on."""
+    """The records left to read from each requested offset on, counted in rows with `COLUMNS` from the offset `first`
+    on.
+    """
     rows = pa.Table.from_batches(batches) if (batches := list(batches)) else None
     if rows is None or rows["transaction"].null_count:
         unknown = np.full(len(asked.offsets), UNKNOWN, np.int64)

@@ -1,8 +1,8 @@
-"""Which of the stored rows were in the log at some time, and since when this is known.
+"""Decides which of the stored rows were in the log at some time, and since when this is known.
 
-A snapshot has rows that the log has lost since. A table about the state at a moment needs exactly the rows that the log
-had at that moment: an additional row may be a value whose tombstone was cleaned away before it was read. A table of
-events needs all rows.
+A snapshot contains rows that the log has lost since. A table about the state at a moment needs exactly the rows that
+the log had at that moment: an additional row may be a value whose tombstone was cleaned away before it was read. A
+table of events needs all rows.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ SCHEMA: Final = pa.schema([RAW_SCHEMA.field(name) for name in COLUMNS])
 
 _RISING: Final = ("offset", "timestamp_ms", "base_offset")
 TAIL: Final = 64
-"""The last N rows of a file are a row group of their own: every run compares the last stored rows with the log."""
+"""The number of rows at the end of a file that form a separate row group, because every run compares the last stored
+rows with the log."""
 
 _ROWS_PER_GROUP: Final = 131_072
 _BYTES_PER_GROUP: Final = 32 * 1024 * 1024
