@@ -86,6 +86,7 @@ NETS: Final[Mapping[str, Net]] = {
     ),
     "rules/deletion_rules": _KEPT,
     "rules/expiry_rules": _KEPT,
+    "rules/open_on_purpose": _net("open_transactions"),
     "shares/share_batches": _SHARES,
     "shares/share_replay": _SHARES,
     "removal/deletable_rows": _KEPT,
