@@ -47,7 +47,7 @@ def read_zip(archive: Place, file: LogFile, version: Hashable) -> Contents:
         opened = zipfile.ZipFile(io.BufferedReader(ArchiveBytes(read_at, file.size), BUFFER))
     except NotImplementedError as error:  # Python rejects the whole archive if one member has a newer version
         raise LogSourceError(str(archive), _unknown_way(error, "it")) from None
-    except ValueError as error:  # names that claim to be UTF-8 and are not
+    except ValueError as error:  # names that are marked as UTF-8 but are not
         raise zipfile.BadZipFile(str(error)) from None
     if len(opened.filelist) > MOST_MEMBERS:
         raise TooMuch(f"the archive has more than {plural(MOST_MEMBERS, 'member')}")

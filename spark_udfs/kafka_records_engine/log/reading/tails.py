@@ -53,7 +53,7 @@ def exact_tail(opened: OpenLog, folder: Place | None) -> int:
 
 
 def first_in_bytes(opened: OpenLog, folder: Place | None, most: int) -> int:
-    """The offset after which at most about `most` bytes are left; 0 if the whole log has fewer."""
+    """The offset after which about `most` bytes of the log are left; 0 if the whole log has fewer."""
     left = 0
     for segment in reversed(opened.segments):
         if left + segment.size > most:
