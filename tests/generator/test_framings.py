@@ -137,8 +137,8 @@ def test_pages_say_how_a_record_begins() -> None:
     ) in pages["ledger/correction_record.md"]
     assert "Record type 7. A key starts with `00 07`" in pages["accounts/account.md"]
     assert (
-        "A record has no key. Its value begins with frame version 1, the api key, which is the type here, and the "
-        "version of the\nmessage, each an unsigned varint.\n"
+        "A record has no key. Its value begins with frame version 1, the api key (which is the record type) and the "
+        "version of\nthe message, each an unsigned varint.\n"
     ) in pages["README.md"]
     assert "| 200 | [`CorrectionRecord`](ledger/correction_record.md) |" in pages["README.md"]
 

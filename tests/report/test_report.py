@@ -137,7 +137,7 @@ def test_a_page_is_written_to_a_file(segments: Path, tmp_path: Path) -> None:
     assert ran.err.startswith(f"note: --output {path}: its name ends in html, but the format is json\n")
     ran = run("report", str(segments), "--format", "html")
     assert (ran.status, ran.out) == (2, "")
-    assert "--format html writes a file: name it with --output report.html" in ran.err
+    assert "--format html writes a file: name it with --output, as in --output report.html" in ran.err
 
 
 def test_what_a_report_is_asked_about_moves_neither_its_moment_nor_its_counts(report: Report, segments: Path) -> None:

@@ -161,7 +161,7 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
         ),
         (
             token("ftp://idp"),
-            "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, an address with https://, http:// or file://",
+            "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, a URL that starts with https://, http:// or file://",
         ),
         (
             token("https://id:alice-secret@idp/token"),

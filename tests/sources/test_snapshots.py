@@ -492,8 +492,8 @@ def test_a_topic_that_was_made_anew_is_refused_by_its_id(tmp_path: Path) -> None
     assert found.severity == "damage"
     assert str(found) == (
         f"__consumer_offsets-0: {tmp_path}: the snapshot has records of the topic with the id {Identified.topic_id}, "
-        f"but __consumer_offsets has the id {MadeAnew.topic_id} now: it was deleted and recreated. Take the snapshot "
-        "of the new one into another directory (nothing of it is stored)"
+        f"but __consumer_offsets now has the id {MadeAnew.topic_id}: the topic was deleted and recreated. Take "
+        "a snapshot of the new topic in another directory (nothing of it is stored)"
     )
     assert len(all_rows(Snapshot(tmp_path))) == 3
 

@@ -585,10 +585,10 @@ def test_a_snapshot_tells_what_its_commits_tell(tmp_path: Path) -> None:
     folder = write_cluster(tmp_path / "disk", [orders], [first, dead])
     take_snapshot(Segments(folder), tmp_path / "snapshot")
     found = rows_of(tmp_path / "snapshot")
-    # It has the last offset of each log, and nothing of when.
+    # It has the last offset of each log, and when the first unread record was written.
     assert [(row["group_id"], *told(row)[:2], row["known_by"]) for row in found] == [
-        ("dead", "stopped", None, "end"),
-        ("first", "ok", None, "end"),
+        ("dead", "stopped", None, "log"),
+        ("first", "ok", None, "log"),
     ]
     # The moment is that of the last commit.
     assert {row["moment_timestamp_ms"] for row in found} == {NOW - MINUTE}

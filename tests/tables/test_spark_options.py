@@ -55,7 +55,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "topic": "orders", "records": "OffsetCommit"},
-            "there is no module kafka_records.schemas.orders, which would define the records of orders",
+            "there is no module kafka_records.schemas.orders to define the records of orders",
         ),
         (
             {"path": "/data", "records": "OffsetCommit", "table": "groups"},
@@ -162,7 +162,7 @@ def test_what_no_batch_can_do(options: dict[str, str], sentence: str) -> None:
         (
             {"bootstrap": "broker-1:9092", "table": "groups"},
             "a stream returns only raw rows, but a table needs a log from its start: leave out the option "
-            "table, and pass the rows to kafka_records_tables.spark.changes",
+            "'table', and pass the rows to kafka_records_tables.spark.changes",
         ),
         (
             {"path": "/data", "topic": "t"},

@@ -77,7 +77,7 @@ def annotation(message: Message, field: Field) -> str:
 
 
 def parameter(message: Message, field: Field) -> str:
-    """The type of the constructor's argument for the attribute: for a uuid, the class of the standard library is
+    """The type of the constructor's argument for the attribute: for a uuid, the standard library's `uuid.UUID` is
     allowed too.
     """
     text = annotation(message, field)

@@ -194,12 +194,12 @@ class Asked:
         """These options, if they suit a stream. Raises BadOption for an option that no stream can have."""
         if self.records is not None:
             raise BadOption(
-                "a stream returns raw rows: leave out the option records, and pass the rows to decode_records"
+                "a stream returns raw rows: leave out the option 'records', and pass the rows to decode_records"
             )
         if self.rows is not None:
             raise BadOption(
                 "a stream returns only raw rows, but a table needs a log from its start: leave out the option "
-                "table, and pass the rows to kafka_records_tables.spark.changes"
+                "'table', and pass the rows to kafka_records_tables.spark.changes"
             )
         for name in _OF_BATCHES:
             if name in self.given:

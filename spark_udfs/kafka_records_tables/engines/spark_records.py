@@ -29,7 +29,7 @@ def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = Fal
         raise BadOption("the option 'records' works on one topic: name it with the option 'topic'")
     module = f"{given.get('package', 'kafka_records')}.schemas.{topic.strip('_').replace('-', '_').replace('.', '_')}"
     if find_spec(module.partition(".")[0]) is None or find_spec(module) is None:
-        raise BadOption(f"there is no module {module}, which would define the records of {topic}")
+        raise BadOption(f"there is no module {module} to define the records of {topic}")
     coordinates = names_in(given["coordinates"]) if "coordinates" in given else None
     schemas, names = import_module(module).RECORDS, names_in(given["records"])
     return RecordReader.of(schemas, names, mode, False, coordinates, topic, show_secrets)

@@ -56,8 +56,8 @@ def from_partition_change_record(
         Binary column, or its name, of PartitionChangeRecord records: frame version, api key 5 and version
         as varints, then the message. The result for null is null, and so it is for records of other types.
     mode
-        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that names
-        field and byte.
+        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that
+        names field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
     engine
@@ -113,10 +113,11 @@ def to_partition_change_record(
         Struct column, or its name, with the fields of the result of `from_partition_change_record`. The
         result for null is null.
     version
-        Version to write: one for all rows, or a column with one for each; the highest (2) by default.
+        Version to write: one for all rows, or a column with one for each; by default the highest,
+        2.
     mode
-        `FAILFAST`: a field that cannot be written ends the query with an error that names it. `PERMISSIVE`: the
-        result is null.
+        `FAILFAST`: a field that cannot be written ends the query with an error that names it.
+        `PERMISSIVE`: the result is null.
     engine
         `jvm` or `python`; by default the JVM if the session has its functions.
 

@@ -42,8 +42,8 @@ def from_zk_migration_state_record(
         Binary column, or its name, of ZkMigrationStateRecord records: frame version, api key 21 and version
         as varints, then the message. The result for null is null, and so it is for records of other types.
     mode
-        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that names
-        field and byte.
+        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that
+        names field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
     engine
@@ -89,10 +89,11 @@ def to_zk_migration_state_record(
         Struct column, or its name, with the fields of the result of `from_zk_migration_state_record`. The
         result for null is null.
     version
-        Version to write: one for all rows, or a column with one for each; the highest (0) by default.
+        Version to write: one for all rows, or a column with one for each; by default the highest,
+        0.
     mode
-        `FAILFAST`: a field that cannot be written ends the query with an error that names it. `PERMISSIVE`: the
-        result is null.
+        `FAILFAST`: a field that cannot be written ends the query with an error that names it.
+        `PERMISSIVE`: the result is null.
     engine
         `jvm` or `python`; by default the JVM if the session has its functions.
 

@@ -60,8 +60,8 @@ def from_legacy_offset_commit_key(
         Binary column, or its name, of keys of LegacyOffsetCommit records: int16 type 0, then the key. The
         result for null is null, and so it is for keys of other types.
     mode
-        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that names
-        field and byte.
+        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that
+        names field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
     engine
@@ -105,8 +105,8 @@ def to_legacy_offset_commit_key(
         Struct column, or its name, with the fields of the result of `from_legacy_offset_commit_key`. The
         result for null is null.
     mode
-        `FAILFAST`: a field that cannot be written ends the query with an error that names it. `PERMISSIVE`: the
-        result is null.
+        `FAILFAST`: a field that cannot be written ends the query with an error that names it.
+        `PERMISSIVE`: the result is null.
     engine
         `jvm` or `python`; by default the JVM if the session has its functions.
 
@@ -149,8 +149,8 @@ def from_legacy_offset_commit_value(
         Binary column, or its name, of values of LegacyOffsetCommit records (type 0): int16 version, then
         the value. The result for null is null.
     mode
-        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that names
-        field and byte.
+        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that
+        names field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
     engine
@@ -198,10 +198,11 @@ def to_legacy_offset_commit_value(
         Struct column, or its name, with the fields of the result of `from_legacy_offset_commit_value`. The
         result for null is null.
     version
-        Version to write: one for all rows, or a column with one for each; the highest (0) by default.
+        Version to write: one for all rows, or a column with one for each; by default the highest,
+        0.
     mode
-        `FAILFAST`: a field that cannot be written ends the query with an error that names it. `PERMISSIVE`: the
-        result is null, which is a tombstone if it is written to a topic.
+        `FAILFAST`: a field that cannot be written ends the query with an error that names it.
+        `PERMISSIVE`: the result is null, which is a tombstone if it is written to a topic.
     engine
         `jvm` or `python`; by default the JVM if the session has its functions.
 

@@ -93,8 +93,8 @@ def from_streams_group_target_assignment_member_key(
         Binary column, or its name, of keys of StreamsGroupTargetAssignmentMember records: int16 type 21,
         then the key. The result for null is null, and so it is for keys of other types.
     mode
-        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that names
-        field and byte.
+        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that
+        names field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
     engine
@@ -137,8 +137,8 @@ def to_streams_group_target_assignment_member_key(
         Struct column, or its name, with the fields of the result of
         `from_streams_group_target_assignment_member_key`. The result for null is null.
     mode
-        `FAILFAST`: a field that cannot be written ends the query with an error that names it. `PERMISSIVE`: the
-        result is null.
+        `FAILFAST`: a field that cannot be written ends the query with an error that names it.
+        `PERMISSIVE`: the result is null.
     engine
         `jvm` or `python`; by default the JVM if the session has its functions.
 
@@ -181,8 +181,8 @@ def from_streams_group_target_assignment_member_value(
         Binary column, or its name, of values of StreamsGroupTargetAssignmentMember records (type 21): int16
         version, then the value. The result for null is null.
     mode
-        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that names
-        field and byte.
+        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that
+        names field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
     engine
@@ -236,10 +236,11 @@ def to_streams_group_target_assignment_member_value(
         Struct column, or its name, with the fields of the result of
         `from_streams_group_target_assignment_member_value`. The result for null is null.
     version
-        Version to write: one for all rows, or a column with one for each; the highest (0) by default.
+        Version to write: one for all rows, or a column with one for each; by default the highest,
+        0.
     mode
-        `FAILFAST`: a field that cannot be written ends the query with an error that names it. `PERMISSIVE`: the
-        result is null, which is a tombstone if it is written to a topic.
+        `FAILFAST`: a field that cannot be written ends the query with an error that names it.
+        `PERMISSIVE`: the result is null, which is a tombstone if it is written to a topic.
     engine
         `jvm` or `python`; by default the JVM if the session has its functions.
 

@@ -44,15 +44,16 @@ def from_control_record_type_schema(
     col
         Binary column, or its name, of messages. The result for null is null.
     version
-        The version: one for all messages, or a column with one for each. The bytes must then be only the message.
-        By default an int16 version precedes each message.
+        The version: one for all messages, or a column with one for each. The bytes must then be only the
+        message. By default an int16 version precedes each message.
     parse_as
         Read every message in this version, and ignore the int16 before it.
     newer_as_highest
-        Read a message with an int16 version above the highest known one as that one, like the message's own readers.
+        Read a message with an int16 version above the highest known one as that one,
+        like the message's own readers.
     mode
-        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that names
-        field and byte.
+        `PERMISSIVE`: bytes that do not parse become null. `FAILFAST`: they end the query with an error that
+        names field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
     engine
@@ -102,10 +103,11 @@ def to_control_record_type_schema(
         Struct column, or its name, with the fields of the result of `from_control_record_type_schema`. The
         result for null is null.
     version
-        Version to write: one for all rows, or a column with one for each; the highest (0) by default.
+        Version to write: one for all rows, or a column with one for each; by default the highest,
+        0.
     mode
-        `FAILFAST`: a field that cannot be written ends the query with an error that names it. `PERMISSIVE`: the
-        result is null.
+        `FAILFAST`: a field that cannot be written ends the query with an error that names it.
+        `PERMISSIVE`: the result is null.
     version_prefix
         Write the version as an int16 before each message.
     engine

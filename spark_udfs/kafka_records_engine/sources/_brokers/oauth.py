@@ -96,7 +96,7 @@ def token_source(properties: Mapping[str, str], options: Mapping[str, str]) -> C
     if parts.scheme == "file":
         return TokenFile(unquote(parts.path))
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ValueError(f"OAUTHBEARER needs {URL}, an address with https://, http:// or file://")
+        raise ValueError(f"OAUTHBEARER needs {URL}, a URL that starts with https://, http:// or file://")
     if parts.username or parts.password:
         raise ValueError(f"{URL} contains a password: move it to {SECRET}")
     client_id = properties.get(ID) or options.get("clientId") or ""

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def root(data: bytes) -> FlatTable:
-    """The root table of a buffer. Raises pa.ArrowInvalid."""
+    """The root table of a FlatBuffers buffer. Raises pa.ArrowInvalid if it is damaged."""
     return FlatTable(data, _unpacked(_U32, data, 0))
 
 

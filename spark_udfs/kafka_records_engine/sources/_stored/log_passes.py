@@ -195,8 +195,8 @@ class Pass:
         if known is not None and here is not None and known != here:
             raise OtherTopic(
                 self._run.root,
-                f"the snapshot has records of the topic with the id {known}, but {self._log.topic} has the id {here} "
-                "now: it was deleted and recreated. Take the snapshot of the new one into another directory",
+                f"the snapshot has records of the topic with the id {known}, but {self._log.topic} now has the id "
+                f"{here}: the topic was deleted and recreated. Take a snapshot of the new topic in another directory",
             )
 
     def _compare(self, batch: Any, offsets: INT64) -> None:

@@ -72,4 +72,4 @@ RULES: Final[tuple[ReportRule, ...]] = (
     *unneeded_offsets.RULES,
     *unread_topics.RULES,
 )
-"""All rules, in the order of the page about them."""
+"""All rules, in the order in which the page about them lists them."""

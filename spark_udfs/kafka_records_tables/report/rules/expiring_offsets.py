@@ -51,7 +51,7 @@ def _cases(context: RuleContext) -> pa.Table:
 
     due = _due(context, context.limit("offsets_expiring.within"))
     members = looked_up(due["group_id"], context.table("groups"), "group_id", "member_count")
-    # In a group with members, only offsets of topics that it does not subscribe to expire.
+    # In a group with members, offsets expire only for topics that the group does not subscribe to.
     due = kept(due, pc.equal(pc.fill_null(members, 0), 0), settled(context, due))
     cases = grouped(
         due,
