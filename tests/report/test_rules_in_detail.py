@@ -301,7 +301,8 @@ def test_what_deletes_records_before_they_are_read(configs: list[Row], cause: st
     (found,) = _found(_context({"configs": configs, "history": history}, lag=lag), "deleted_before_read")
     assert found.causes[0].name == cause
     assert sentence in found.problem
-    assert step in f"{found.next[0].what} {found.next[0].command}"
+    # Without the files of the logs, a question about kafka-delete-records may come first.
+    assert any(step in f"{each.what} {each.command}" for each in found.next)
     shown = [each.shows for each in found.causes[0].evidence_for[:2]]
     assert [each.rpartition("starts at ")[2] for each in shown] == ["1000 now", "1001 now"]
 

@@ -69,4 +69,4 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
     for command in ("table", "counts"):
         told = run(command, "--help").out
         assert "--csv-safe" in told
-        assert "spreadsheet takes a value that begins with = + - or @ for a formula and runs it" in told
+        assert "spreadsheet runs a value that begins with = + - or @ as a formula" in told

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from os import PathLike
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from kafka_records_engine import arguments
 from kafka_records_engine.findings import Finding, OnFinding
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.log.files.paths import is_url, on_this_machine, without_secrets
+from kafka_records_engine.log.files.source_error import NotReadable
 from kafka_records_engine.sources._stored.locking import locked_directory
 from kafka_records_engine.sources._stored.log_passes import Added, OtherLog, now_ms
 from kafka_records_engine.sources._stored.one_run import Run, SnapshotReport
@@ -159,8 +161,13 @@ def _log_starts(source: Source, topics: Sequence[str]) -> dict[str, int]:
     rows show only where the first record is."""
     if not topics or not has(source, TellsLogStarts):
         return {}
-    found = source.log_starts(topics).offsets
-    return {f"{topic}-{partition}": offset for (topic, partition), (_, offset) in found.items()}
+    found: dict[str, int] = {}
+    for topic in topics:
+        # A log that may not be read is reported when its rows are read.
+        with suppress(NotReadable):
+            starts = source.log_starts([topic]).offsets
+            found |= {f"{topic}-{partition}": offset for (_, partition), (_, offset) in starts.items()}
+    return found
 
 
 def _forget(finding: Finding) -> None:
