@@ -45,6 +45,6 @@ def test_modules_that_the_drawing_names() -> None:
 def test_classes_that_the_page_names() -> None:
     code = "\n".join(path.read_text("utf-8") for path in PACKAGE.glob("*.py"))
     names = set(re.findall(r"^\| `(\w+)` \|", PAGE, flags=re.MULTILINE)) - {"read", "skip", "hop"}
-    assert {"Cursor", "Step", "Plan", "Slot", "SlotVectors", "Scanned"} <= names
+    assert {"Cursor", "Step", "Plan", "Slot"} <= names
     for name in names:
         assert re.search(rf"^class {name}\b|^{name} = ", code, flags=re.MULTILINE), name
