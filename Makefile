@@ -147,7 +147,7 @@ faults: java-found $(INSTALLED) ## Read three brokers for SECONDS=600 through pr
 	$(BIN)/python -m tools.faults --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1)
 
 .PHONY: matrix
-matrix: jar ## Run what `make test` leaves out: other releases, more ways to a cluster, Spark benchmarks.
+matrix: jar atheris ## Run what `make test` leaves out: other releases, more ways to a cluster, Spark benchmarks.
 	$(PYTEST) -m matrix
 
 .PHONY: mutants
@@ -215,15 +215,17 @@ incident-scores: $(INSTALLED) ## Score the report on the recorded incidents of t
 page-scripts: $(INSTALLED) ## Fetch the Vega builds that a report page holds from npm again, and compare them with their digests.
 	$(BIN)/python -m tools.page_scripts
 
+.PHONY: atheris
+atheris: $(INSTALLED) ## Install the fuzzer that guides inputs, where there is a build of it.
+	@$(BIN)/python -m pip install --quiet --editable '.[fuzz]' || echo "No atheris here: what it guides runs without it, or is skipped."
+
 .PHONY: fuzz
-fuzz: $(INSTALLED) ## Fuzz every message (see tools/fuzz.py), then run the tests without Spark on many more examples.
-	@$(BIN)/python -m pip install --quiet --editable '.[fuzz]' || echo "No atheris here: fuzzing without guidance."
+fuzz: atheris ## Fuzz every message (see tools/fuzz.py), then run the tests without Spark on many more examples.
 	$(BIN)/python tools/fuzz.py --seconds 1
 	$(BIN)/python -m pytest -m "not spark and not broker" --hypothesis-profile=exhaustive
 
 .PHONY: fuzz-guided
-fuzz-guided: $(INSTALLED) ## Fuzz what reads bytes by the branches it takes, TARGET=segments or all (see tools/guided), for SECONDS=60 each.
-	@$(BIN)/python -m pip install --quiet --editable '.[fuzz]' || echo "No atheris here: fuzzing without guidance."
+fuzz-guided: atheris ## Fuzz what reads bytes by the branches it takes, TARGET=segments or all (see tools/guided), for SECONDS=60 each.
 	$(BIN)/python -m tools.guided $(if $(TARGET),--target $(TARGET)) --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
 
 .PHONY: bench

@@ -129,7 +129,6 @@ def test_what_follows_the_clock_is_not_kept(broker: FakeBroker, tmp_path: Path) 
 
 
 def test_metrics_have_the_time_of_the_last_run(broker: FakeBroker, tmp_path: Path) -> None:
-    pytest.importorskip("prometheus_client")
     texts = []
     for repeated in (False, True):
         before = time.time()

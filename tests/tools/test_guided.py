@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from kafka_records import registry
-from tools.broker import MissingPrerequisite, java
+from tests.kafka_needed import skipped_without_kafka
+from tools.broker import java
 from tools.guided import __main__ as command
 from tools.guided import archives, fuzzing, kept_inputs, saved, segments
 from tools.guided.target import DATA, PACKAGES, Target, target
@@ -118,8 +119,6 @@ def test_both_readers_of_vectors_read_the_same() -> None:
         command = [sys.executable, str(VECTORS / "read_vectors.py"), str(VECTORS / file)]
         by_python = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert len(by_python.splitlines()) == len(list(kept_inputs.lines(VECTORS / file)))
-        try:
+        with skipped_without_kafka():
             program = [java(), "-XX:TieredStopAtLevel=1", str(VECTORS / "ReadVectors.java"), str(VECTORS / file)]
-        except MissingPrerequisite as missing:
-            pytest.skip(str(missing))
         assert subprocess.run(program, capture_output=True, text=True, check=True).stdout == by_python

@@ -99,7 +99,7 @@ FIELD_TAGGED: Final = Rule(
 TAG_NUMBER: Final = Rule("tag-number", Rank.BYTES, _TAGS, "A tagged field has another tag.")
 TAG_REUSED: Final = Rule("tag-reused", Rank.BYTES, _TAGS, "A tag that was in use now belongs to another field.")
 TAG_REMOVED: Final = Rule(
-    "tag-removed", Rank.BYTES, _TAGS, "A tagged field is gone: existing bytes contain it, and it is no longer read."
+    "tag-removed", Rank.BYTES, _TAGS, "A tagged field is removed: readers skip it in existing bytes."
 )
 TAG_DEFAULT: Final = Rule(
     "tag-default",
@@ -141,7 +141,7 @@ VERSIONS_DROPPED: Final = Rule(
     "versions-dropped",
     Rank.VERSIONS,
     _VERIFIER,
-    "Versions are removed. The oldest ones may be removed once nobody uses them.",
+    "Versions are removed. That is allowed for the oldest ones, once they are unused.",
 )
 MESSAGE_REMOVED: Final = Rule("message-removed", Rank.VERSIONS, _WIRE, "A message is gone with all of its versions.")
 RECORD_REMOVED: Final = Rule(
@@ -205,7 +205,7 @@ RECORD_VERSION_ADDED: Final = Rule(
     Rank.ADDS,
     _SERDE,
     "The value of a coordinator's record has a new version: a broker of the older state that meets it stops loading "
-    "the partition, so nobody may write it before all brokers know it.",
+    "the partition. So it must not be written before all brokers know it.",
 )
 OLDER_ADDED: Final = Rule(
     "older-versions-added",
