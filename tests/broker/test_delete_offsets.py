@@ -250,7 +250,11 @@ def test_the_dry_run_agrees_with_the_table(
 
     def settled() -> bool:
         there = requests.groups()
-        return all(group in there and there[group].state == "Stable" for group in groups)
+        if any(group not in there or there[group].state != "Stable" for group in groups):
+            return False
+        # The coordinator resolves a regular expression after it answers the member, which has nothing until then.
+        members = requests.describe({matching: "consumer"})[matching].fields["members"]
+        return all(member["assignment"]["topic_partitions"] for member in members)
 
     with (
         console(broker, "ConsoleConsumer", *kip_848, named, "--topic", "del-orders"),

@@ -159,6 +159,6 @@ def test_a_topic_that_is_made_anew_is_refused(cleaning: Broker, client: KafkaAdm
 
     (found,) = report.findings
     assert found.severity == "damage"
-    assert "it was deleted and recreated" in found.what
+    assert "the topic was deleted and recreated" in found.what
     (log,) = Snapshot(tmp_path).partitions("short")
     assert rows_of(log)["value"].to_pylist() == [b"%d" % number for number in range(5)]
