@@ -8,6 +8,7 @@ import pytest
 from kafka_records.consumer_offsets import encode_record
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey
 from kafka_records.schemas.consumer_offsets import RECORDS
+from kafka_records_engine.sources import Context
 from kafka_records_tables.coordinator.offsets import commit_lots
 from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot, Lots
 from kafka_records_tables.coordinator.records.latest import joined
@@ -59,6 +60,26 @@ def test_bytes_that_are_carried_over_count(monkeypatch: pytest.MonkeyPatch) -> N
     lots = Lots()
     assert [lot.num_rows for lot in lots.take(_batch([0, *[1] * LOT_ROWS], 0))] == [1]
     assert [lot.num_rows for lot in lots.take(_batch([2], LOT_ROWS + 1))] == [LOT_ROWS]
+
+
+def test_a_batch_ends_where_another_base_offset_begins() -> None:
+    """A row without a base offset is a batch of its own."""
+    told: list[tuple[list[int | None], int]] = [([5], 0), ([5, 5, None], 3), ([None, 5, 5], 1), ([0, 0], 0)]
+    for base_offsets, whole in told:
+        rows = pa.RecordBatch.from_pydict({"base_offset": pa.array(base_offsets, pa.int64())})
+        assert commit_lots._whole_batches(rows) == whole
+
+
+def test_a_key_is_decoded_once_and_counted_for_each_row() -> None:
+    key, _ = encode_record(OffsetCommitKey("g", "orders", 0), None)
+    keys = [key.replace(b"orders", b"order\xff") + b"\x01"] * 3
+    rows = {"offset": range(7, 10), "key": keys, "control": pa.nulls(3, pa.string())}
+    lot = CommitLot(pa.RecordBatch.from_pydict(rows | {"base_offset": pa.array([7, 7, None])}), RECORDS)
+    context = Context("__consumer_offsets")
+    lot.report(context, "")
+    counts = context.counts
+    assert (counts.bytes_left, counts.with_bytes_left, dict(counts.leniencies)) == (3, 3, {"invalid_utf8": 3})
+    assert lot.batch_offsets().tolist() == [7, 7, 9]
 
 
 def test_a_pair_has_a_number_that_no_other_group_and_topic_has() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_records_tables.coordinator.offsets.commit_order import stable_order
+from kafka_records_tables.coordinator.offsets.commit_order import in_effect_by_number, stable_order
 from kafka_records_tables.tables import sorted_rows as module
 from kafka_records_tables.tables.sorted_rows import sorted_rows
 
@@ -21,6 +21,15 @@ def test_numbers_of_any_size_are_sorted_and_equal_ones_stay_in_their_order(most:
 
 def test_no_numbers_have_no_order() -> None:
     assert stable_order(np.zeros(0, np.int64)).tolist() == []
+
+
+def test_rows_that_come_backwards_are_sorted() -> None:
+    places = np.array([7, 5, 3])
+    order, codes = in_effect_by_number(np.array([0, 1, 0]), places, places)
+    assert (order.tolist(), codes.tolist()) == ([2, 0, 1], [0, 0, 1])
+    # The second took effect at a later marker than the third, which is newer.
+    order, _ = in_effect_by_number(np.zeros(3, np.int64), np.array([3, 5, 3]), np.array([0, 1, 2]))
+    assert order.tolist() == [2]
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -17,9 +17,16 @@ from kafka_records_tables.coordinator.offsets import commit_order
 from kafka_records_tables.coordinator.offsets.commit_effects import CLOCK, NO_TIME, Clock
 from kafka_records_tables.coordinator.offsets.commit_order import running_maximum
 from kafka_records_tables.coordinator.offsets.commit_steps import CommitSteps
+from kafka_records_tables.coordinator.offsets.committed_topics import CommittedTopics
 from kafka_records_tables.coordinator.offsets.falls import follow
+from kafka_records_tables.coordinator.offsets.repeated_commits import COMMITS, RepeatedCommits
 from kafka_records_tables.coordinator.records import latest
-from kafka_records_tables.coordinator.transactions import UnknownOutcome, UnknownTransactions, next_markers
+from kafka_records_tables.coordinator.transactions import (
+    TransactionResolver,
+    UnknownOutcome,
+    UnknownTransactions,
+    next_markers,
+)
 from kafka_records_tables.tables.removal.expiry_rows import _later
 from tests.tables.topic import Topic
 
@@ -66,6 +73,11 @@ def test_the_largest_offset_so_far_is_that_of_a_key_alone(far: int, monkeypatch:
     assert running_maximum(codes[:0], values[:0]).tolist() == []
 
 
+def test_the_largest_offset_so_far_may_be_far_below_zero() -> None:
+    values = np.arange(-(2**62) - 1, -(2**62) + 2)
+    assert running_maximum(np.zeros(3, np.int64), values).tolist() == values.tolist()
+
+
 @pytest.mark.parametrize("also", ["nothing", "an old key", "a cut key", "a cut value", "a long key"])
 def test_a_tombstone_names_no_topic_id(also: str) -> None:
     """The lot has ids that other commits name. With anything but plain commits, rows are decoded one by one."""
@@ -102,13 +114,25 @@ def test_a_later_fall_may_name_the_commit_that_named_the_topic_id() -> None:
     key, value = {"group": "g", "topic": "orders", "partition": 0}, {"metadata": "", "commit_timestamp": 5}
     topic.add("OffsetCommit", key, value | {"offset": 1, "topic_id": Uuid(b"a" * 16)}, version=4)
     topic.commit("g", 2)
+    topic.commit("g", 3)
     held = None
     for batch in topic.table().to_batches(max_chunksize=1):
         found = CommitSteps(RECORDS, Context("__consumer_offsets"))
         for lot in (*found.take(batch), *found.rest()):
             held = follow(held, lot.steps).held
     assert held is not None
-    assert (held.places(), held.count) == ({0, 1}, 1)
+    assert (held.places(), held.count) == ({0, 2}, 1)
+
+
+def test_topics_are_those_of_any_partition() -> None:
+    topic = Topic()
+    for group, partition in (("g", 0), ("h", 0), ("g", 2**24), ("g", 0)):
+        topic.add("OffsetCommit", {"group": group, "topic": "orders", "partition": partition}, None)
+    topic.add("GroupMetadata", {"group": "g"}, None)
+    found = CommittedTopics(RECORDS)
+    left = [found.taken(batch).column("offset").to_pylist() for batch in topic.table().to_batches(max_chunksize=3)]
+    assert left == [[], [4]]
+    assert list(found.found()) == [("g", "orders"), ("h", "orders")]
 
 
 def test_a_source_without_producer_ids_has_one_producer() -> None:
@@ -118,6 +142,59 @@ def test_a_source_without_producer_ids_has_one_producer() -> None:
 
     rows, markers = batch([1, 2, 3, 6], [None, 5, 1, 5]), batch([4, 5], [5, None])
     assert next_markers(rows, markers).tolist() == [1, 0, -1, -1]
+
+
+@pytest.mark.parametrize("producer", [7, None])
+def test_a_marker_counts_although_something_unreadable_follows_it(producer: int | None) -> None:
+    """A hole hides markers after the record at its offset, and not that record."""
+    topic = Topic()
+    topic.commit("g", 1, transaction="pending", producer=producer)
+    topic.commit("g", 2, transaction="pending", producer=producer)
+    topic.add_bytes(b"\x00\x00\x00\x01", b"\x00" * 6, control="commit", producer=producer)
+    (batch,) = topic.table().combine_chunks().to_batches()
+    context = Context("__consumer_offsets")
+    resolver = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
+    assert list(resolver.take(batch.slice(0, 2))) == []
+    assert (resolver.waits, resolver.waits_from) == (True, 0)
+    assert [offset for part in resolver.waiting("offset") for offset in part.to_pylist()] == [0, 1]
+    context.log.add_hole(2)
+    ended = [(each.outcome, each.rows.num_rows) for each in resolver.take(batch.slice(2))]
+    assert (ended, resolver.waits) == ([("committed", 2)], False)
+
+
+def test_a_transaction_is_open_if_a_source_knows_only_its_producer() -> None:
+    topic = Topic()
+    topic.add("OffsetCommit", {"group": "g", "topic": "orders", "partition": 0}, None, transaction="unknown")
+    rows = topic.table()
+    at = rows.schema.get_field_index("transaction")
+    (batch,) = rows.set_column(at, "transaction", pa.nulls(1, pa.string())).combine_chunks().to_batches()
+    resolver = TransactionResolver(Context("__consumer_offsets"), tombstones_at_once=False, last_of_key=False)
+    assert list(resolver.take(batch)) == []
+    assert [each.outcome for each in resolver.rest()] == ["open"]
+
+
+def test_a_commit_of_an_aborted_transaction_is_no_step() -> None:
+    topic = Topic()
+    for number, control in enumerate(("abort", "commit")):
+        topic.commit("g", number, transaction="pending")
+        topic.marker(control)
+    topic.commit("g", 9, transaction="pending")
+    (batch,) = topic.table().combine_chunks().to_batches()
+    found = CommitSteps(RECORDS, Context("__consumer_offsets"))
+    (lot,) = [*found.take(batch), *found.rest()]
+    assert lot.steps is not None
+    assert (lot.steps.offset.tolist(), lot.steps.counted_at.tolist()) == ([1], [3])
+
+
+def test_a_commit_may_repeat_one_of_an_earlier_call() -> None:
+    repeats = RepeatedCommits(Context("__consumer_offsets"))
+    found, kept = [], []
+    for at, (key, committed) in enumerate([(0, 5), (1, 5), (0, 5), (0, None), (0, 5)]):
+        told = {"value": None if committed is None else True, "committed": -1 if committed is None else committed}
+        row = {"offset": at, "producer_id": -1, "transaction": "none", "control": None, "key": key, "time": at} | told
+        found += repeats.take(pa.RecordBatch.from_pylist([row], COMMITS)).column("offset").to_pylist()
+        kept.append(sorted(repeats.keys().tolist()))
+    assert (found, kept) == ([2], [[0], [0, 1], [0, 1], [1], [0, 1]])
 
 
 @pytest.mark.parametrize("limit", ["LOT_ROWS", "LOT_BYTES"])

@@ -109,11 +109,13 @@ def test_a_captured_topic_has_a_row_per_offset_and_group(topics_dir: Path) -> No
 def test_members_of_a_classic_group(protocol_type: str, data: bytes, expected: tuple[Any, ...]) -> None:
     topic = Topic()
     topic.commit("g", 1)
-    classic(topic, "g", protocol_type=protocol_type, subscriptions=[data])
+    topic.commit("waits", 1, transaction="pending")
+    for group in ("g", "waits"):
+        classic(topic, group, protocol_type=protocol_type, subscriptions=[data])
 
     found = deletable(topic.table())
 
-    assert told(found["g", "orders"]) == expected
+    assert told(found["g", "orders"]) == told(found["waits", "orders"]) == expected
     assert told(found["g", None]) == (False, "members", "NON_EMPTY_GROUP")
 
 

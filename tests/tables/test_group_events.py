@@ -13,6 +13,7 @@ from kafka_records_engine.sources import Context
 from kafka_records_tables.coordinator.groups.group_log import GroupLog
 from kafka_records_tables.coordinator.groups.group_model import ROLES
 from kafka_records_tables.coordinator.groups.group_states import GroupState, GroupStates, Transition
+from kafka_records_tables.coordinator.groups.groups_before import GroupsBefore
 from kafka_records_tables.coordinator.groups.record_names import GROUP_RECORDS, PARTS
 from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot
 from tests.tables.coordinator_state import held
@@ -173,6 +174,46 @@ def test_a_tombstone_that_a_cleaner_left_of_another_group_makes_none() -> None:
     assert left.after is not None
     assert left.after.kind == "simple"
     assert GroupStates([made, left]).remembered == 1
+
+
+def test_a_share_group_is_settled_when_every_member_has_its_epoch() -> None:
+    topic = Topic()
+    topic.add("ShareGroupMetadata", {"group_id": "g"}, {"epoch": 2})
+    for member in "mn":
+        key = {"group_id": "g", "member_id": member}
+        told = {"rack_id": None, "client_id": "c", "client_host": "/h", "subscribed_topic_names": ("orders",)}
+        topic.add("ShareGroupMemberMetadata", key, told)
+    for member, epoch in (("m", 1), ("m", 2), ("n", 2)):
+        value = {"member_epoch": epoch, "previous_member_epoch": epoch - 1, "state": 0, "assigned_partitions": ()}
+        topic.add("ShareGroupCurrentMemberAssignment", {"group_id": "g", "member_id": member}, value)
+    # Where a member is cannot be read.
+    topic.add_bytes(topic.rows[-1][5][:-1] + b"o", b"\x00\x00\x00")
+    (batch,) = topic.table().combine_chunks().to_batches()
+    log = GroupLog(RECORDS)
+    after = [each.after for each in log.add(batch, CommitLot(batch, RECORDS)).transitions[-4:]]
+    assert [state and (state.state, state.is_settled) for state in after] == [
+        ("Stable", False),
+        ("Stable", False),
+        ("Stable", True),
+        (None, True),
+    ]
+    group = log._groups.get("g")
+    assert group is not None
+    assert dict(group.reached) == {(2, 0): 2, (0, 0): 1}
+
+
+@pytest.mark.parametrize(("since_ms", "known_ms"), [(7, 7), (-1, None)])
+def test_since_when_a_classic_group_is_in_its_state(since_ms: int, known_ms: int | None) -> None:
+    topic = Topic()
+    value = {"protocol_type": "consumer", "generation": 1, "protocol": None, "leader": None, "members": ()}
+    value["current_state_timestamp"] = since_ms
+    topic.add("GroupMetadata", {"group": "g"}, value, version=3)
+    groups = GroupsBefore()
+    groups.add(_events(topic.table()))
+    groups.up_to(1)
+    group = groups.get("g")
+    assert group is not None
+    assert (group.since_ms, group.protocol_type) == (known_ms, "consumer")
 
 
 def test_rows_without_batches_are_batches_of_their_own() -> None:

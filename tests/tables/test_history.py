@@ -137,10 +137,13 @@ def test_commits_that_say_the_same_are_one_row() -> None:
     topic = Topic()
     for offset in (5, 5, 6, 6, 6, 5):
         topic.commit("g", offset)
+    said = {"offset": 5, "metadata": "something else", "commit_timestamp": 1}
+    topic.add("OffsetCommit", {"group": "g", "topic": "orders", "partition": 0}, said, version=4)
     assert _told(topic) == [
         (5, 2, 0, 2, "commit", False),
         (6, 3, 2, 5, "commit", False),
-        (5, 1, 5, None, None, True),
+        (5, 1, 5, 6, "commit", False),
+        (5, 1, 6, None, None, True),
     ]
 
 

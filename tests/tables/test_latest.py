@@ -68,6 +68,14 @@ def test_the_last_of_each_key(seed: int, in_order: bool, monkeypatch: pytest.Mon
     assert found.select(COLUMNS).to_pylist() == expected(rows)
 
 
+def test_rows_of_one_batch_come_in_any_order() -> None:
+    kept = Latest(COLUMNS)
+    kept.add(batch_of([{"offset": at, "key": b"a", "value": b"", "file": "0.log"} for at in (1, 3, 2)]))
+    found = kept.rows()
+    assert found is not None
+    assert found.column("offset").to_pylist() == [3]
+
+
 def test_nothing_is_left_of_nothing() -> None:
     kept = Latest(COLUMNS)
     kept.add(batch_of([]))

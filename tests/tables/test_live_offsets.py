@@ -93,6 +93,35 @@ def test_commits_that_never_take_effect_keep_no_numbers() -> None:
     assert len(live.keys) == 100
 
 
+def test_a_key_that_cannot_be_read_is_no_offset() -> None:
+    topic = Topic()
+    topic.commit("g", 7)
+    topic.add_bytes(topic.rows[0][5][:-1], topic.rows[0][6])
+    (rows,) = topic.table().combine_chunks().to_batches()
+    live = LiveOffsets()
+    commits = live.rows(DecodedRecords(rows, RECORDS), numbers_of(RECORDS, COMMITS))
+    assert (commits.log_offset.tolist(), live.keys) == ([0], [("g", "orders", 0)])
+
+
+def test_offsets_that_are_gone_keep_no_memory() -> None:
+    """Neither those of an aborted transaction nor those that were deleted."""
+    live, types = LiveOffsets(), numbers_of(RECORDS, COMMITS)
+    for lot in range(3):
+        topic = Topic()
+        for group in range(100):
+            topic.commit(f"{lot}-{group}", 7)
+        (rows,) = topic.table().combine_chunks().to_batches()
+        commits = live.rows(DecodedRecords(rows, RECORDS), types)
+        live.wait(1, commits.chosen(slice(50)))
+        live.commit(commits.chosen(slice(50, None)))
+        live.forget()
+        live.end(1, is_committed=False)
+        live.delete([live.keys[number] for number in commits.keys[50:].tolist()])
+        assert live._of_group == live._of_topic == {}
+        live.forget()
+    assert len(live.keys) == 100
+
+
 # -- what the coordinator answers --------------------------------------------------------------------------------------
 
 Offsets = dict[Key, int]

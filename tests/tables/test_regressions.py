@@ -199,6 +199,15 @@ def test_two_committers_take_turns() -> None:
     assert kinds[2][3] == {"high": places[2], "low": places[4]}
 
 
+def test_who_takes_turns_may_name_the_topic_id_later() -> None:
+    """Whether it is another topic is unknown then, and nothing says so."""
+    written = Commits()
+    written.members("one", "two")
+    for offset, topic_id in ((100, None), (40, None), (105, ID), (42, ID)):
+        written.put(offset, topic_id=topic_id)
+    assert [fall[2] for fall in falls(written)] == ["rewind_by_member", "sawtooth"]
+
+
 @pytest.mark.parametrize(
     "offsets",
     [

@@ -75,7 +75,7 @@ def _replace(module: str, original: CodeType, changed: CodeType) -> bool:
     if not new or any(name.startswith("<") for name, _ in new):
         return False
     found = set()
-    for each in _held(vars(sys.modules[module]).values(), module):
+    for each in _held(vars(importlib.import_module(module)).values(), module):
         place = (each.__code__.co_qualname, each.__code__.co_firstlineno)
         if place in new:
             if len(each.__code__.co_freevars) != len(new[place].co_freevars):

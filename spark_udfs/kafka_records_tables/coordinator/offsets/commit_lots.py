@@ -180,10 +180,6 @@ class CommitLot:
         """The groups of the chosen rows."""
         return _named(self.group[rows], self.groups)
 
-    def topic_names(self, rows: INT64) -> pa.DictionaryArray:
-        """The topics of the chosen rows."""
-        return _named(self.topic[rows], self.topics)
-
 
 def _places(encoded: pa.DictionaryArray) -> INT64:
     """The indexes of a dictionary array, -1 for null."""

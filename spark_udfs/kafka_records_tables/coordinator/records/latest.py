@@ -116,8 +116,6 @@ def _taken(parts: list[pa.RecordBatch], rows: INT64) -> list[pa.RecordBatch]:
 
 def _last_of_each(codes: INT64) -> INT64:
     """The index of the last row of each code, ascending."""
-    if not len(codes):
-        return np.zeros(0, np.int64)
     # numpy keeps the last assignment to an index.
     last = np.full(int(codes.max()) + 2, -1, np.int64)
     last[codes] = np.arange(len(codes))
