@@ -98,7 +98,6 @@ def test_a_dirty_ratio_has_a_cleaner_wait_only_if_it_is_larger(ratio: str, cause
         "log_sizes": [
             {**log, "sizes": [dict(zip(("offset", "bytes", "timestamp_ms"), each, strict=True)) for each in sizes]}
         ],
-        "log_ends": [{"topic": OFFSETS, "partition": 0, "high_watermark": 30}],
         "configs": [
             {
                 "resource_type": "topic",
@@ -109,7 +108,8 @@ def test_a_dirty_ratio_has_a_cleaner_wait_only_if_it_is_larger(ratio: str, cause
             }
         ],
     }
-    (found,) = _found(_context(looks), "log_not_cleaned")
+    ends = [{"topic": OFFSETS, "partition": 0, "high_watermark": 30}]
+    (found,) = _found(_context(looks, log_ends=ends), "log_not_cleaned")
     assert [each.name for each in found.causes] == causes
 
 

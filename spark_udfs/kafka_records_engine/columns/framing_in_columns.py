@@ -3,6 +3,7 @@ the frames of metadata records."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -176,6 +177,12 @@ def frame_numbers(keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]
 
 def begins_with(keys: pa.Array, texts: Iterable[bytes]) -> pa.BooleanArray:
     """Flags for keys whose message begins with one of these strings (`message_start`), for any record type."""
-    starts = [start for start in map(message_start, texts) if start is not None]
-    found = [pc.equal(pc.binary_slice(keys, PREFIX_BYTES, PREFIX_BYTES + len(start)), start) for start in starts]
+    of_length: defaultdict[int, list[bytes]] = defaultdict(list)
+    for start in map(message_start, texts):
+        if start is not None:
+            of_length[len(start)].append(start)
+    found = [
+        pc.is_in(pc.binary_slice(keys, PREFIX_BYTES, PREFIX_BYTES + length), pa.array(starts, keys.type))
+        for length, starts in of_length.items()
+    ]
     return pc.fill_null(reduce(pc.or_, found), False) if found else pa.array(np.zeros(len(keys), np.bool_))

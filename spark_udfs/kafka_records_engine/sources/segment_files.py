@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -114,7 +114,7 @@ class Segments:
         """See `log_details.TellsLogDetails`: by the files of the logs."""
         logs = [log for log in self._found() if log.topic in topics]
         found: dict[tuple[str, int], dict[str, Any]] = {(log.topic, log.partition): {} for log in logs}
-        cleaned: dict[Place, dict[tuple[str, int], int]] = {}
+        cleaned: dict[Place, Mapping[tuple[str, int], int]] = {}
         for log in logs:
             told = found[log.topic, log.partition]
             with reader.open_log(log) as opened:
@@ -193,7 +193,7 @@ class _HighWatermarks:
     """The high watermarks that a broker stores for its next start, which are some seconds old (`ReplicaManager`)."""
 
     def __init__(self, directory: Place, context: Context) -> None:
-        self._offsets: dict[tuple[str, int], int] = {}
+        self._offsets: Mapping[tuple[str, int], int] = {}
         self._when: int | None = None
         place = directory.child(HIGH_WATERMARKS)
         try:
@@ -284,7 +284,7 @@ def _files_of(opened: reader.OpenLog, folder: Place) -> dict[str, Any]:
     return {"segments": len(opened.segments), "bytes": opened.size, "sizes": sizes}
 
 
-def _cleaned(directory: Place, context: Context) -> dict[tuple[str, int], int]:
+def _cleaned(directory: Place, context: Context) -> Mapping[tuple[str, int], int]:
     """The offsets up to which the logs of a data directory are cleaned (`LogCleanerManager`)."""
     place = directory.child(CLEANED)
     try:

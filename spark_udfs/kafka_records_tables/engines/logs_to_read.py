@@ -62,11 +62,11 @@ def logs_key(table: Table, source: Source) -> str:
     return table.name if table.topic == METADATA and has(source, TellsCluster) else table.topic
 
 
-def starts_before(tables: Iterable[Table], source: Source) -> LogStarts | None:
-    """Where all logs start, requested before anything else; None if no table needs it, or if the source has no log
-    starts that could move."""
+def starts_before(tables: Iterable[Table], source: Source, topic: str | None = None) -> LogStarts | None:
+    """Where all logs start, or those of a topic, requested before anything else; None if no table needs it, or if the
+    source has no log starts that could move."""
     needed = any(read.helper == "ends" for table in tables for read in tables_read(table))
-    return log_starts(source, None) if needed else None
+    return log_starts(source, None if topic is None else (topic,)) if needed else None
 
 
 def asked_of_logs(

@@ -59,7 +59,7 @@ class SeveralTables:
         self._source = source_of(given, topic or (topics.pop() or None if len(topics) == 1 else None))
         # Get the starts first, so that records read later cannot refer to offsets that fell below the start in the
         # meantime.
-        self._starts = starts_before([request.table for request in requests], self._source)
+        self._starts = starts_before([request.table for request in requests], self._source, topic)
         self._asked = asked_coordinators(self._source)
         self._only_views_ask = all(request.table.helper != "ends" for request in requests)
         self._logs: dict[str, Sequence[LogPartition] | LogSourceError] = {}

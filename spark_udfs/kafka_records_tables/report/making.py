@@ -263,8 +263,8 @@ def report_of(
         reading.missing,
         reading.found,
         reading.counts,
-        commits=context.looked_up("history", "group_id"),
-        log_samples=context.looked_up("log_samples", "topic"),
+        commits=context.looked_up("history"),
+        log_samples=context.looked_up("log_samples"),
     )
     return report if earlier is None else replace(report, diff=report_diff(report, earlier))
 

@@ -15,6 +15,7 @@ from kafka_records_tables.report.command_lines import command_line, condition_of
 from kafka_records_tables.report.report_parts import NextStep, ReportRequest, Rows
 from kafka_records_tables.report.table_words import package_words, table_words
 from kafka_records_tables.tables import TABLES
+from kafka_records_tables.tables.sorted_rows import sorted_rows
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
@@ -32,6 +33,15 @@ DAY_MS: Final = 24 * HOUR_MS
 
 MOST_EVIDENCE: Final = 10
 """How many records a finding names; `evidence_count` counts all."""
+
+
+@dataclass
+class _Look:
+    """What was read of a table a second time."""
+
+    groups: frozenset[str] | None
+    """The groups whose rows these are; None for all."""
+    rows: pa.Table
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ class RuleContext:
     second_look: SecondLook | None = None
     """Reads another table of the source for some groups or a topic; None if the report is made from tables only."""
     _made: dict[Callable[[RuleContext], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _looks: dict[Any, pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _looks: dict[Any, _Look] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def at_ms(self) -> int:
@@ -85,27 +95,30 @@ class RuleContext:
         self, table: str | Table, groups: Sequence[str] | None = None, *, topic: str | None = None, **options: Any
     ) -> pa.Table:
         """The rows of a table that no report reads for every group, only for suspected ones: the source is read once
-        more. `topic` is for tables of every topic; `options` are further ones of the table. Empty if the report is made
-        only from tables, or the source does not have the topic."""
-        name = table if isinstance(table, str) else table.name
+        more, for the groups that no rule has looked at yet. `topic` is for tables of every topic; `options` are further
+        ones of the table. Empty if the report is made only from tables, or the source does not have the topic."""
         declaration = TABLES[table] if isinstance(table, str) else table
-        key = name, None if groups is None else tuple(sorted(set(groups))), topic, tuple(options.items())
-        if key not in self._looks:
-            found = None
-            if self.second_look is not None and groups != ():
-                found = self.second_look(declaration, key[1], topic, options)
-            self._looks[key] = declaration.schema.empty_table() if found is None else found
-        return self._looks[key]
+        key = declaration.name, topic, tuple(options.items())
+        known = self._looks.setdefault(key, _Look(frozenset(), declaration.schema.empty_table()))
+        asked = None if groups is None else frozenset(groups)
+        if known.groups is not None and (asked is None or asked - known.groups):
+            new = None if asked is None else tuple(sorted(asked - known.groups))
+            found = None if self.second_look is None else self.second_look(declaration, new, topic, options)
+            if asked is None:
+                known.groups, known.rows = None, known.rows.slice(0, 0) if found is None else found
+            else:
+                known.groups |= asked
+                if found is not None:
+                    both = pa.concat_tables([known.rows, found])
+                    known.rows = sorted_rows(both, declaration.sort) if known.rows.num_rows else found
+        if asked is None or known.groups == asked:
+            return known.rows
+        return known.rows.filter(pc.is_in(known.rows[declaration.group], pa.array([*asked], pa.string())))
 
-    def looked_up(self, name: str, key: str) -> pa.Table | None:
-        """The rows of a table that rules have read a second time, each group or topic (`key`) once; None if none has
-        read it."""
-        found: pa.Table | None = None
-        for (of_table, *_), rows in self._looks.items():
-            if of_table == name:
-                more = rows if found is None else rows.filter(pc.invert(pc.is_in(rows[key], found[key].unique())))
-                found = more if found is None else pa.concat_tables([found, more])
-        return found
+    def looked_up(self, name: str) -> pa.Table | None:
+        """The rows of a table that rules have read a second time; None if none has read it."""
+        found = [look.rows for (of_table, *_), look in self._looks.items() if of_table == name]
+        return pa.concat_tables(found) if found else None
 
     def limit(self, name: str) -> Any:
         """A threshold: milliseconds, a count or a share."""

@@ -5,7 +5,10 @@ cleaned.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from kafka_records_engine.log.files.local_files import LOCAL
@@ -32,7 +35,7 @@ _ENTRY: Final = re.compile(r"(\S+) ([0-9]+) ([0-9]+)")
 _QUOTED: Final = 40
 
 
-def read_checkpoint(file: Place | Path) -> dict[tuple[str, int], int]:
+def read_checkpoint(file: Place | Path) -> Mapping[tuple[str, int], int]:
     """Read an offset checkpoint file: a line `0`, a line with the count, then lines `<topic> <partition> <offset>`.
 
     A file that is empty or missing has no entries. (A broker leaves the file of log starts empty until the first log
@@ -46,9 +49,15 @@ def read_checkpoint(file: Place | Path) -> dict[tuple[str, int], int]:
             return {}
         if kind != "file":
             raise LogSourceError(path, "this is not a file")
-        lines = place.read_bytes().decode("utf-8", "replace").splitlines()
+        content = place.read_bytes()
     except OSError as error:
         raise LogSourceError(path, f"this cannot be read: {error.strerror or error}") from error
+    return _parsed(path, content)
+
+
+@lru_cache(maxsize=8)  # each log of a data directory reads the same file, with a line for each of them
+def _parsed(path: str, content: bytes) -> Mapping[tuple[str, int], int]:
+    lines = content.decode("utf-8", "replace").splitlines()
     if not lines:
         return {}
     if lines[0].strip() != "0":
@@ -64,7 +73,7 @@ def read_checkpoint(file: Place | Path) -> dict[tuple[str, int], int]:
         offsets[match[1], partition] = _number(path, number, "offset", match[3], LARGEST_OFFSET)
     if len(lines) < 2 or lines[1].strip() != str(len(offsets)):
         raise LogSourceError(path, f"line 2 is {_quoted(lines, 1)}, not the count {len(offsets)}")
-    return offsets
+    return MappingProxyType(offsets)
 
 
 def _number(path: str, line: int, what: str, text: str, largest: int) -> int:

@@ -73,7 +73,7 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
         # The member is still working, and gives the partitions up when it has processed what it fetched.
         return None
     waiting = sum(each["lag"] or 0 for each in lags)
-    name, others = holder["client_id"] or member_id, [members[each] for each in waits]
+    name, others = holder["client_id"] or member_id, [members[each] for each in sorted(waits)]
     since = min((each["epoch_timestamp_ms"] or asked_ms for each in others), default=asked_ms)
     since = min(since, asked_ms)
     timeout = holder["rebalance_timeout_ms"]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "deleted_before_read"
+_OF_LAG: Final = ("group_id", "topic", "partition", "log_start_offset", "lost", "problem")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,11 @@ def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
 
     rows = context.table("lag")
     rows = kept(rows, pc.greater(rows["log_start_offset"], 0), pc.greater(rows["lag"], 0))
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows.sort_by([("lost", "descending")]).to_pylist():
-        if row["group_id"] in found or len(found) < MOST_GROUPS:
-            found.setdefault(row["group_id"], []).append(row)
+    rows = rows.sort_by([("lost", "descending")])
+    groups = pc.unique(rows["group_id"])[:MOST_GROUPS]
+    found: dict[str, list[dict[str, Any]]] = {each: [] for each in groups.to_pylist()}
+    for row in kept(rows, pc.is_in(rows["group_id"], groups)).select(_OF_LAG).to_pylist():
+        found[row["group_id"]].append(row)
     return found
 
 

@@ -45,7 +45,9 @@ def _find(context: RuleContext) -> list[Incident]:
 
     if not context.is_stored:
         return []
-    sizes = [row for topic in _TOPICS for row in context.look(LOG_SIZES, topic=topic).to_pylist() if row["sizes"]]
+    there = context.table("log_ends")["topic"].unique().to_pylist()
+    topics = [each for each in _TOPICS if each in there]
+    sizes = [row for topic in topics for row in context.look(LOG_SIZES, topic=topic).to_pylist() if row["sizes"]]
     logs = [log for row in sizes if len(row["sizes"]) > 1 and (log := _uncleaned(context, row)) is not None]
     # Only the checkpoint files that brokers keep beside their logs show what is cleaned.
     logs = [log for log in logs if _has_checkpoints(context, log)]
@@ -60,7 +62,7 @@ def _find(context: RuleContext) -> list[Incident]:
 def _has_checkpoints(context: RuleContext, log: _Log) -> bool:
     from kafka_records_tables.report.case_columns import equal, kept
 
-    rows = context.look("log_ends", topic=log.topic)
+    rows = context.table("log_ends")
     marks = kept(rows, equal(rows, "topic", log.topic), equal(rows, "partition", log.partition))["high_watermark"]
     return bool(marks.null_count < len(marks))
 
@@ -281,7 +283,7 @@ RULE = incident_rule(
 Logs of `{OFFSETS}` and `{TRANSACTIONS}` in a broker's data directory of which more than half could be cleaned (see
 `held_by` of `log_files`) but which no cleaner has touched for `within`. What an open transaction holds back is reported
 by `transaction_open`. Only files show this, so running brokers and saved rows have no such finding.""",
-    tables=("open_transactions", "groups"),
+    tables=("log_ends", "open_transactions", "groups"),
     levels={
         Level.HIGH: "`large` bytes or more could be cleaned",
         Level.MODERATE: "for an hour or longer, or the cause is certain, so that it does not end by itself",
