@@ -24,7 +24,7 @@ from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context, LogPartition
 from kafka_records_engine.sources.segment_files import Segments
-from kafka_records_tables import TABLES, read_table
+from kafka_records_tables import TABLES, read_table, read_tables
 from kafka_records_tables.commands.main import main
 from tests.broker.clients import annotated, commit, create_topics
 from tests.kafka_needed import skipped_without_kafka
@@ -121,16 +121,14 @@ def _processes(table: str) -> int:
 
 
 def test_tables_are_those_of_the_segments(served: Served) -> None:
-    compared = 0
-    for name, table in TABLES.items():
-        if not served.captured(table.topic):
-            continue
-        live = read_table(name, AsCaptured(served), processes=_processes(name))
-        files = read_table(name, served.segments)
-        assert live.table.equals(files.table), name
-        assert live.counts.records == files.counts.records
-        compared += live.table.num_rows
-    assert compared
+    names = [name for name, table in TABLES.items() if served.captured(table.topic)]
+    by_files = read_tables(names, served.segments)
+    found = [*read_tables(names, AsCaptured(served)).items()]
+    found += [(name, read_table(name, AsCaptured(served), processes=2)) for name in USUAL if name in names]
+    for name, live in found:
+        assert live.table.equals(by_files[name].table), name
+        assert live.counts.records == by_files[name].counts.records
+    assert sum(live.table.num_rows for _, live in found)
 
 
 @pytest.fixture(scope="module")
@@ -245,6 +243,7 @@ def test_damage_is_told_and_read_past(damage: str, tmp_path: Path) -> None:
             assert sorted(each.base_offset or 0 for each in found if each.severity == "damage") == damaged
 
 
+@pytest.mark.matrix
 def test_a_damaged_size_in_the_last_batch_costs_its_partition_only(broker: Broker, admin: KafkaAdminClient) -> None:
     create_topics(admin, live_cut=2)
     with closing(KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)) as producer:

@@ -216,6 +216,7 @@ def test_brokers_that_die_and_come_back(brokers: list[ProxiedBroker]) -> None:
     assert read(bootstrap, ClientConfig()) == answered([broker.port for broker in brokers])
 
 
+@pytest.mark.matrix
 def test_leaders_are_spared(brokers: list[ProxiedBroker]) -> None:
     """Every partition is read from the broker in the rack of the client, although others lead."""
     bootstrap = ",".join(broker.bootstrap for broker in brokers)
@@ -240,6 +241,7 @@ def test_leaders_are_spared(brokers: list[ProxiedBroker]) -> None:
         wait_until(is_spared, "other brokers were asked, or none", AWAY)
 
 
+@pytest.mark.matrix
 def test_reads_through_a_proxy_that_disturbs_them_are_the_log_or_say_what_happened(
     brokers: list[ProxiedBroker], tmp_path: Path
 ) -> None:

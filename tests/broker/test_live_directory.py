@@ -196,6 +196,7 @@ def as_a_table(data: Path, findings: list[Finding]) -> Offsets:
     return found
 
 
+@pytest.mark.matrix
 def test_every_read_is_a_moment_of_the_broker(restless: Broker, client: KafkaAdminClient, writers: Writers) -> None:
     findings: list[Finding] = []
     seen: set[tuple[str, int]] = set()

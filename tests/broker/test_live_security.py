@@ -268,6 +268,7 @@ def test_rights_are_named(guarded: Guarded) -> None:
     )
 
 
+@pytest.mark.matrix
 def test_offsets_are_deleted_over_tls_by_who_may(
     guarded: Guarded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

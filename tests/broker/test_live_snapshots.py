@@ -106,6 +106,7 @@ def wait_for_the_cleaner(broker: Broker, client: KafkaAdminClient) -> None:
 
 
 @pytest.mark.parametrize("kind", ["brokers", pytest.param("files", marks=pytest.mark.matrix)])
+@pytest.mark.matrix
 def test_last_tuesday(kind: str, cleaning: Broker, client: KafkaAdminClient, tmp_path: Path) -> None:
     taken: list[Taken] = []
     looked = 0

@@ -199,6 +199,7 @@ def test_a_stream_takes_so_many_offsets_and_goes_on(
     assert log.start == 0
 
 
+@pytest.mark.matrix
 def test_a_batch_that_failed_is_given_again_and_the_same(
     session: SparkSession, broker: Broker, admin: KafkaAdminClient, tmp_path: Path
 ) -> None:

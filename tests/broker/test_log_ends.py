@@ -93,6 +93,7 @@ def test_the_ids_are_those_that_kafka_knows(written: Broker) -> None:
         assert text.split() == ["version:", "0", "topic_id:", row["topic_id"]]
 
 
+@pytest.mark.matrix
 def test_kafkas_own_tool_tells_the_same(written: Broker) -> None:
     rows = rows_of(LiveBrokers(written.bootstrap))
     program = [java(), "-cp", str(broker_jars() / "*"), "org.apache.kafka.tools.GetOffsetShell"]

@@ -134,6 +134,7 @@ def of_page(text: str, raw: Path) -> str:
     return text.replace("/data/raw", str(raw))
 
 
+@pytest.mark.matrix
 def test_spark_sql_on_a_cluster_of_two_workers(
     cluster: Cluster, master: str, raw: Path, scratch: Path, expected_contents: dict[str, Any]
 ) -> None:

@@ -36,7 +36,9 @@ def as_column(schema: RecordSchema, value: Any, unknown_tags: bool) -> Any:
     return pa.array([value], arrow_type(schema.value, unknown_tags)).to_pylist()[0]
 
 
-@pytest.mark.parametrize("most", [None, 1, 5000])
+@pytest.mark.parametrize(
+    "most", [pytest.param(None, marks=pytest.mark.matrix), 1, pytest.param(5000, marks=pytest.mark.matrix)]
+)
 @pytest.mark.parametrize("unknown_tags", [False, True])
 def test_columns_are_what_rows_are(
     schemas: Mapping[int, RecordSchema], monkeypatch: pytest.MonkeyPatch, unknown_tags: bool, most: int | None

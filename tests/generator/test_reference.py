@@ -229,7 +229,10 @@ def check_size(size: str, step: TrailStep) -> None:
     assert (step.type == "length") == (content == "n"), step
 
 
-@pytest.mark.parametrize("specs", [ROOT / "message_specs", ACME], ids=["ours", "acme"])
+@pytest.mark.parametrize(
+    "specs",
+    [pytest.param(ROOT / "message_specs", id="ours", marks=pytest.mark.matrix), pytest.param(ACME, id="acme")],
+)
 def test_bytes_are_where_the_walker_finds_them(specs: Path) -> None:
     model = load(specs)
     pages = "".join(generate_docs(model, "some").values())

@@ -13,6 +13,7 @@ from kafka_records_codegen.loader import load
 from kafka_records_codegen.text import page as pages
 from kafka_records_codegen.text.styling import in_style, with_long_lines_in_style
 from tests.generator.language_specs import write_language_specs
+from tests.variants import one_in
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,7 +62,9 @@ def specs_of(what: str, data_dir: Path, scratch: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["our records", "all kinds of fields", "Kafka's test messages", "long names"])
+@pytest.mark.parametrize(
+    "what", one_in(2, ["our records", "all kinds of fields", "Kafka's test messages", "long names"])
+)
 def test_the_quick_way_gives_the_same(
     what: str, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +75,7 @@ def test_the_quick_way_gives_the_same(
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_black_has_nothing_to_change_in_our_package() -> None:
     # Every fifth page: asking black about all of them takes longer than making them.
     for path in sorted((ROOT / "generated" / "kafka_records").rglob("*.py"))[::5]:

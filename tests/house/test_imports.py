@@ -146,22 +146,21 @@ def test_the_runtime_and_the_schemas_need_the_standard_library_only(module: str)
     assert third_party(f"import {module}", blocked=("msgspec",)) <= ours
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import pkgutil, importlib, kafka_records_engine as package",
-        "import pkgutil, importlib, kafka_records_tables.tables as package",
-        "import pkgutil, importlib, kafka_records_tables.engines as package",
-        "import pkgutil, importlib, kafka_records.spark as package",
-        "import pkgutil, importlib, kafka_records.schemas as package",
-    ],
-)
-def test_what_runs_in_spark_workers_needs_no_msgspec(code: str) -> None:
-    every_module = (
-        "for found in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
-        "    importlib.import_module(found.name)"
+def test_what_runs_in_spark_workers_needs_no_msgspec() -> None:
+    packages = (
+        "kafka_records_engine",
+        "kafka_records_tables.tables",
+        "kafka_records_tables.engines",
+        "kafka_records.spark",
+        "kafka_records.schemas",
     )
-    loaded_by(f"{code}\n{every_module}", blocked=("msgspec", "jinja2", "black", "rich"))
+    every_module = (
+        f"import pkgutil, importlib\nfor name in {packages}:\n"
+        "    package = importlib.import_module(name)\n"
+        "    for found in pkgutil.walk_packages(package.__path__, name + '.'):\n"
+        "        importlib.import_module(found.name)"
+    )
+    loaded_by(every_module, blocked=("msgspec", "jinja2", "black", "rich"))
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from kafka_records_engine.log.reading.segment_files import RAW_SCHEMA, find_logs
 from kafka_records_engine.sources.segment_files import Segments
 from tests.log.archives import FORMS, TARS, archived, compressed, tar_of, tar_with
 from tests.log.logs import CAPTURES, TOPICS, commit, lines
+from tests.variants import one_in
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +61,7 @@ def saved(folder: Path, name: str, data: bytes) -> Path:
 # -- the same rows -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", one_in(2, FORMS))
 @pytest.mark.parametrize("capture", CAPTURES)
 def test_captured_directories(tmp_path: Path, capture: str, form: str) -> None:
     directory = TOPICS / capture / "segments"

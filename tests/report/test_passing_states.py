@@ -73,7 +73,7 @@ _WHOLE: Final = [
     [
         pytest.param(_SHARE_GROUP, id="share group"),
         pytest.param(_TRANSACTIONS, id="transactions", marks=pytest.mark.matrix),
-        pytest.param(_REBALANCE, id="rebalance"),
+        pytest.param(_REBALANCE, id="rebalance", marks=pytest.mark.matrix),
         *(pytest.param(each, id=each.source, marks=pytest.mark.matrix) for each in _WHOLE),
     ],
 )

@@ -70,6 +70,7 @@ def test_a_snapshot_that_was_killed_again_and_again_equals_one_that_was_not(tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_tables_with_a_state_that_was_killed_again_and_again(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "tests.sources.killed_runs", str(tmp_path / "state"), str(KILLS), SEED, "state"]
     ran = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, check=False, timeout=900)

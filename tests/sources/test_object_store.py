@@ -21,6 +21,7 @@ from tests.log.logs import CAPTURES, TOPICS, commit
 from tests.log.test_places import rows_of
 from tests.object_store import BUCKET, KEY, SECRET, ObjectStore, object_store, refusing_store
 from tests.tables.names import COORDINATED
+from tests.variants import one_in
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +67,7 @@ def without_secrets(text: str) -> str:
 # -- the same answers --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("capture", CAPTURES)
+@pytest.mark.parametrize("capture", one_in(3, CAPTURES))
 def test_captured_topics(store: ObjectStore, capture: str) -> None:
     expected = rows_of(TOPICS / capture / "segments")
     assert rows_of(store.url(capture)) == expected
@@ -89,6 +90,7 @@ ELSEWHERE = ("place", "high_watermark_timestamp", "high_watermark_timestamp_ms")
 @pytest.mark.parametrize(
     "name", [name if name == "groups" else pytest.param(name, marks=pytest.mark.matrix) for name in COORDINATED]
 )
+@pytest.mark.matrix
 def test_tables_by_several_processes(store: ObjectStore, name: str) -> None:
     """One table shows that processes get the same bytes; `test_engine.py` has the others over files."""
     expected = read_table(name, SEGMENTS)

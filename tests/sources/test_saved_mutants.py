@@ -14,6 +14,7 @@ import pytest
 
 from tests.sources import saved_mutants
 from tests.sources.saved_mutants import ORIGINALS, mutant, names_of, run
+from tests.variants import one_in
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ def check(format: str, first: int, count: int, folder: Path) -> None:
         assert seen.rows > seen.read, name
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", one_in(3, FORMATS))
 def test_mutants_are_refused_or_give_rows_of_the_file(format: str, tmp_path: Path) -> None:
     check(format, 0, 250, tmp_path)
 

@@ -35,6 +35,7 @@ def rows(frame: DataFrame) -> list[Any]:
     return sorted(map(tuple, frame.select("topic", "partition", "offset", "key", "value").collect()))
 
 
+@pytest.mark.matrix
 def test_the_data_source(spark: SparkSession, store: ObjectStore, tmp_path: Path) -> None:
     register(spark, engine="python")
     reader = spark.read.format("kafka-records")

@@ -91,10 +91,17 @@ def test_tables_by_spark_over_what_spark_saved_are_the_same(spark: SparkSession,
 @pytest.mark.parametrize(
     ("topic", "schemas", "asked"),
     [
-        (OFFSETS, consumer_offsets.RECORDS, {}),
         (OFFSETS, consumer_offsets.RECORDS, {"records": ["OffsetCommit"], "coordinates": ["partition", "offset"]}),
-        ("__transaction_state", transaction_state.RECORDS, {"records": ["TransactionLog"]}),
-        ("__share_group_state", share_group_state.RECORDS, {"coordinates": ["partition", "offset"]}),
+        pytest.param(OFFSETS, consumer_offsets.RECORDS, {}, marks=pytest.mark.matrix),
+        pytest.param(
+            "__transaction_state", transaction_state.RECORDS, {"records": ["TransactionLog"]}, marks=pytest.mark.matrix
+        ),
+        pytest.param(
+            "__share_group_state",
+            share_group_state.RECORDS,
+            {"coordinates": ["partition", "offset"]},
+            marks=pytest.mark.matrix,
+        ),
     ],
 )
 def test_one_crossing_gives_the_rows_of_two(

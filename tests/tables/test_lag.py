@@ -292,7 +292,8 @@ def timeless(rows: pa.Table) -> pa.Table:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["lag", pytest.param("group_lag", marks=pytest.mark.matrix)])
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", ["lag", "group_lag"])
 def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path, name: str) -> None:
     from kafka_records_tables import spark as tables
 

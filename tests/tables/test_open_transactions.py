@@ -234,6 +234,7 @@ def _sorted(rows: Any) -> pa.Table:
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 def test_spark_gives_the_same_rows(spark: SparkSession, saved: str) -> None:
     from kafka_records_tables import spark as tables
 

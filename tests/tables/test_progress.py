@@ -31,6 +31,7 @@ from tests.tables.moving_groups import (
     write_cluster,
 )
 from tests.tables.topic import Topic
+from tests.variants import one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -325,7 +326,7 @@ HEALTHY: dict[str, tuple[Callable[[], Group], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", HEALTHY)
+@pytest.mark.parametrize("name", one_in(2, HEALTHY))
 @pytest.mark.parametrize("window", ["10m", pytest.param("30m", marks=pytest.mark.matrix)])
 def test_healthy_groups(tmp_path: Path, name: str, window: str) -> None:
     made, state = HEALTHY[name]

@@ -101,8 +101,8 @@ def test_every_table_over_rows_in_any_order_and_each_twice(segments: Path) -> No
     "asked",
     [
         {"group": ["loyalty-points", "fraud-scoring"]},
-        {"as_of": CUT_MS, "options": {"at": CUT_MS}},
-        pytest.param({"processes": 2}, marks=pytest.mark.slow),
+        pytest.param({"as_of": CUT_MS, "options": {"at": CUT_MS}}, marks=pytest.mark.matrix),
+        pytest.param({"processes": 2}, marks=pytest.mark.matrix),
     ],
     ids=lambda asked: next(iter(asked)),
 )

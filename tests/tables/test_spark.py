@@ -17,7 +17,7 @@ from kafka_records_tables import TABLES, Result, read_table, read_tables
 from kafka_records_tables.coordinator.transactions import UnknownTransactions
 from tests.tables.names import CAPTURED, USUAL, USUALLY
 from tests.tables.topic import OFFSETS_TOPIC, Topic
-from tests.variants import mostly
+from tests.variants import mostly, one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -174,7 +174,7 @@ def test_what_a_view_finds_itself(spark: SparkSession, segments: Callable[[str],
     assert sorted(row["message"] for row in tables.findings(raw, "checks").collect()) == expected
 
 
-@pytest.mark.parametrize("name", ["current_offsets", "groups", "offset_commits"])
+@pytest.mark.parametrize("name", one_in(3, ["groups", "current_offsets", "offset_commits"]))
 def test_a_moment_and_a_group(spark: SparkSession, saved: Any, local: Callable[[str, str], Result], name: str) -> None:
     from kafka_records_tables import spark as tables
 

@@ -188,6 +188,7 @@ def test_every_table_is_shown_by_the_command(
 @pytest.mark.parametrize(
     "names", [("groups",), pytest.param(tuple(TABLES), marks=pytest.mark.matrix)], ids=["usual", "all"]
 )
+@pytest.mark.matrix
 def test_every_table_by_spark_is_equal(
     names: tuple[str, ...], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ class Told(MessageClasses):
 
 
 @pytest.mark.maven
+@pytest.mark.matrix
 def test_a_sample_is_written_and_judged_as_it_is_kept() -> None:
     messages, negative = (vectors.read(KEPT / f"{name}.jsonl.gz") for name in ("messages", "negative"))
     messages = [line for number, line in enumerate(messages) if number % 60 == 0 or "records" in line]

@@ -43,7 +43,7 @@ class Server:
     client: Callable[[Sequence[str]], str]
 
 
-@pytest.fixture(scope="module", params=["python", "jvm"])
+@pytest.fixture(scope="module", params=[pytest.param("python", marks=pytest.mark.matrix), "jvm"])
 def quick(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A session of the classic kind that compiles nothing: for so few rows that takes longer than it saves. One decodes
     in Python, the other has the functions in the JVM."""
