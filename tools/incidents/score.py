@@ -253,13 +253,14 @@ def _one_found(patterns: Sequence[str], text: str) -> bool:
 
 def table(scores: Sequence[Score]) -> str:
     """The scores by kind, as a table in Markdown: which aspects are wrong in how many of its recordings."""
-    lines = ["| kind | what happens | recordings | wrong |", "|---|---|--:|---|"]
+    lines = ["| kind | what happens | wrong |", "|---|---|---|"]
     for case in sorted({each.case for each in scores}, key=lambda case: (_is_healthy(case, scores), case)):
         of_case = [each for each in scores if each.case == case]
         wrong = {aspect: sum(each.aspects.get(aspect) is False for each in of_case) for aspect in ASPECTS}
         faults = ", ".join(f"{aspect} in {count}" for aspect, count in wrong.items() if count)
-        name = f"{case} (healthy)" if of_case[0].healthy else case
-        lines.append(f"| {name} | {EVERY_KIND[case].about} | {len(of_case)} | {faults} |")
+        notes = ["healthy"] * of_case[0].healthy + [f"{len(of_case)} recordings"] * (len(of_case) > 1)
+        name = f"{case} ({', '.join(notes)})" if notes else case
+        lines.append(f"| {name} | {EVERY_KIND[case].about} | {faults} |")
     return "\n".join(lines)
 
 
