@@ -17,10 +17,15 @@ from kafka_records_tables.coordinator.offsets import commit_order
 from kafka_records_tables.coordinator.offsets.commit_effects import CLOCK, NO_TIME, Clock
 from kafka_records_tables.coordinator.offsets.commit_order import running_maximum
 from kafka_records_tables.coordinator.offsets.commit_steps import CommitSteps
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
 from kafka_records_tables.coordinator.offsets.committed_topics import CommittedTopics
 from kafka_records_tables.coordinator.offsets.falls import follow
-from kafka_records_tables.coordinator.offsets.repeated_commits import COMMITS, RepeatedCommits
+from kafka_records_tables.coordinator.offsets.key_numbers import KeyNumbers
+from kafka_records_tables.coordinator.offsets.repeated_commits import COMMITS as TO_COMPARE
+from kafka_records_tables.coordinator.offsets.repeated_commits import RepeatedCommits
 from kafka_records_tables.coordinator.records import latest
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.coordinator.records.named_records import events, value_of
 from kafka_records_tables.coordinator.transactions import (
     TransactionResolver,
     UnknownOutcome,
@@ -115,13 +120,17 @@ def test_a_later_fall_may_name_the_commit_that_named_the_topic_id() -> None:
     topic.add("OffsetCommit", key, value | {"offset": 1, "topic_id": Uuid(b"a" * 16)}, version=4)
     topic.commit("g", 2)
     topic.commit("g", 3)
-    held = None
+    topic.add("OffsetCommit", key, value | {"offset": 2, "topic_id": Uuid(b"b" * 16)}, version=4)
+    held, places = None, []
     for batch in topic.table().to_batches(max_chunksize=1):
         found = CommitSteps(RECORDS, Context("__consumer_offsets"))
         for lot in (*found.take(batch), *found.rest()):
-            held = follow(held, lot.steps).held
-    assert held is not None
-    assert (held.places(), held.count) == ({0, 2}, 1)
+            falls, held = follow(held, lot.steps)
+            assert held is not None
+            places.append((held.places(), held.count))
+    assert places == [({0}, 1), ({0, 1}, 1), ({0, 2}, 1), ({3}, 1)]
+    ids = [falls.column(name).to_pylist() for name in ("from_topic_id", "topic_id")]
+    assert ids == [[str(Uuid(b"a" * 16))], [str(Uuid(b"b" * 16))]]
 
 
 def test_topics_are_those_of_any_partition() -> None:
@@ -133,6 +142,32 @@ def test_topics_are_those_of_any_partition() -> None:
     left = [found.taken(batch).column("offset").to_pylist() for batch in topic.table().to_batches(max_chunksize=3)]
     assert left == [[], [4]]
     assert list(found.found()) == [("g", "orders"), ("h", "orders")]
+
+
+def test_events_are_in_the_order_of_the_log() -> None:
+    topic = Topic()
+    for epoch in (7, 8):
+        topic.add("ConsumerGroupMetadata", {"group_id": "g"}, {"epoch": epoch})
+    (batch,) = topic.table().take([1, 0]).combine_chunks().to_batches()
+    found = events(DecodedRecords(batch, RECORDS), {"ConsumerGroupMetadata": ("epoch",)})
+    # As those of a state that was kept.
+    values = [value_of("ConsumerGroupMetadata", ("epoch",), (epoch,)) for epoch in (7, 8)]
+    assert [(each.offset, each.value) for each in found] == list(enumerate(values))
+    assert values[1].epoch == 8
+
+
+def test_a_number_that_is_not_kept_is_given_to_another_key() -> None:
+    numbers, types = KeyNumbers(), numbers_of(RECORDS, COMMITS)
+    found = []
+    for groups in ("abc", "dac"):
+        topic = Topic()
+        for group in groups:
+            topic.commit(group, 1)
+        (batch,) = topic.table().combine_chunks().to_batches()
+        found.append((numbers.of_rows(DecodedRecords(batch, RECORDS), types).tolist(), numbers.taken_anew()))
+        numbers.keep(np.array([True, False, True]))
+    assert found == [([0, 1, 2], [0, 1, 2]), ([1, 0, 2], [1])]
+    assert sorted(group for group, _, _ in numbers._numbers) == ["a", "c"]
 
 
 def test_a_source_without_producer_ids_has_one_producer() -> None:
@@ -192,7 +227,7 @@ def test_a_commit_may_repeat_one_of_an_earlier_call() -> None:
     for at, (key, committed) in enumerate([(0, 5), (1, 5), (0, 5), (0, None), (0, 5)]):
         told = {"value": None if committed is None else True, "committed": -1 if committed is None else committed}
         row = {"offset": at, "producer_id": -1, "transaction": "none", "control": None, "key": key, "time": at} | told
-        found += repeats.take(pa.RecordBatch.from_pylist([row], COMMITS)).column("offset").to_pylist()
+        found += repeats.take(pa.RecordBatch.from_pylist([row], TO_COMPARE)).column("offset").to_pylist()
         kept.append(sorted(repeats.keys().tolist()))
     assert (found, kept) == ([2], [[0], [0, 1], [0, 1], [1], [0, 1]])
 

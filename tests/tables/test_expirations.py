@@ -247,25 +247,22 @@ def test_members_of_a_classic_group_protect_what_they_may_read(protocol_type: st
 
 def test_an_empty_classic_group_goes_by_its_state_or_without_one_by_its_commits() -> None:
     topic = Topic()
-    for group, since in (("g", COMMITTED_MS + 5), ("h", -1)):
+    for group, since in (("g", COMMITTED_MS + 5), ("h", -1), ("i", 0)):
         topic.commit(group, 1)
         classic(topic, group, since=since)
 
     found = expirations(topic, retention="1h")
-
     assert told(found["g", "orders"]) == (COMMITTED_MS + 5 + 3_600_000, "state_timestamp")
     assert told(found["g", None]) == (COMMITTED_MS + 5 + 3_600_000, "last_offset")
     assert told(found["h", "orders"]) == (COMMITTED_MS + 3_600_000, "commit_timestamp")
+    assert told(found["i", "orders"]) == (3_600_000, "state_timestamp")
 
 
 def test_an_offset_whose_group_is_gone_stays() -> None:
     topic = Topic()
     topic.commit("g", 1)
     topic.add("GroupMetadata", {"group": "g"}, None)
-
-    found = expirations(topic)
-
-    assert {key: told(row) for key, row in found.items()} == {("g", "orders"): (None, "no_group")}
+    assert {key: told(row) for key, row in expirations(topic).items()} == {("g", "orders"): (None, "no_group")}
 
 
 def test_a_group_without_offsets_is_due_since_its_last_record() -> None:

@@ -202,6 +202,17 @@ def test_a_share_group_is_settled_when_every_member_has_its_epoch() -> None:
     assert dict(group.reached) == {(2, 0): 2, (0, 0): 1}
 
 
+def test_where_a_member_last_came_or_went() -> None:
+    topic = Topic()
+    member = {"client_id": "c", "client_host": "/h", "subscribed_topic_names": ("orders",)}
+    topic.add("ConsumerGroupMemberMetadata", {"group_id": "g", "member_id": "m"}, member)
+    topic.add("ConsumerGroupMetadata", {"group_id": "g"}, {"epoch": 1})
+    topic.add("ConsumerGroupMetadata", {"group_id": "g"}, None)
+    topic.commit("g", 1)
+    states = GroupStates(_events(topic.table())).after(pa.array(["g"] * 4), np.arange(4))
+    assert states.told_at.to_pylist() == [0, 0, None, None]
+
+
 @pytest.mark.parametrize(("since_ms", "known_ms"), [(7, 7), (-1, None)])
 def test_since_when_a_classic_group_is_in_its_state(since_ms: int, known_ms: int | None) -> None:
     topic = Topic()

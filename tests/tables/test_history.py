@@ -159,12 +159,18 @@ def test_a_commit_in_a_transaction_holds_from_its_marker_on() -> None:
 
 
 @pytest.mark.parametrize("later", [9, None])
-def test_a_later_record_stays_when_the_marker_of_an_earlier_one_comes(later: int | None) -> None:
+def test_a_later_record_stays_when_the_marker_of_an_earlier_one_comes(
+    later: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic = Topic()
     topic.commit("g", 1, transaction="pending")
     topic.commit("g", later)
     topic.marker("commit")
     assert _told(topic) == ([] if later is None else [(9, 1, 1, None, None, True)])
+    monkeypatch.setattr(offset_spans, "LOT_ROWS", 0)
+    batches = iter(topic.table().to_batches(max_chunksize=1))
+    found = rows_of(TABLES["history"], batches, Context(topic="__consumer_offsets"))
+    assert [row["offset"] for part in found for row in part.to_pylist()] == [later] * (later is not None)
 
 
 def test_keys_of_both_types_are_one_and_a_group_tombstone_ends_nothing() -> None:

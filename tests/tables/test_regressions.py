@@ -233,6 +233,14 @@ def test_a_deleted_offset_is_committed_anew() -> None:
     assert falls(written) == [(58, 3, "after_deletion", {"tombstone": deleted})]
 
 
+def test_a_turn_does_not_begin_with_a_deletion() -> None:
+    written = Commits()
+    written.members("m")
+    for offset in (100, None, 40, 105, 42):
+        written.put(offset)
+    assert [fall[2] for fall in falls(written)] == ["after_deletion", "rewind_by_member"]
+
+
 @pytest.mark.parametrize("is_deleted", [True, False])
 def test_a_topic_is_made_anew(is_deleted: bool) -> None:
     """No rewind, although members commit less than before: it is another topic."""

@@ -70,7 +70,7 @@ NETS: Final[Mapping[str, Net]] = {
     "offsets/committed_topics": _net("coordinator_parts assignments"),
     "offsets/decoded_commits": _net("coordinator_parts history", "history regressions"),
     "offsets/falls": _net("coordinator_parts regressions", "regressions"),
-    "offsets/key_numbers": _net("live_offsets activity", "activity disappearances"),
+    "offsets/key_numbers": _net("coordinator_parts live_offsets activity", "activity disappearances"),
     "offsets/last_commits": _net("current_offsets expirations", "current_offsets pending_offsets expirations"),
     "offsets/live_offsets": _net("live_offsets disappearances", "disappearances"),
     "offsets/offset_spans": _net("history", "history"),
@@ -80,7 +80,9 @@ NETS: Final[Mapping[str, Net]] = {
     ),
     "records/latest": _net("coordinator_parts current_offsets latest groups", "current_offsets groups members"),
     "records/lot_size": _net("commit_lots latest history", "history"),
-    "records/named_records": _net("groups members share_partitions", "groups members share_partitions"),
+    "records/named_records": _net(
+        "coordinator_parts groups members share_partitions", "groups members share_partitions"
+    ),
     "records/since_snapshot": _SHARES,
     "coordinator/transactions": _net(
         "coordinator_parts current_offsets pending_offsets transactions_settled damage",
