@@ -114,7 +114,7 @@ def read_table(
     on_progress
         Called with the number of bytes read so far, and the number of all bytes to read.
     state
-        A directory that keeps what was read, so that the next reading reads only what is new (docs/live.md). It is for
+        A directory that keeps what was read, so that the next reading reads only what is new (docs/state.md). It is for
         one cluster or directory, and for one reading at a time. Not with `as_of` and `spark`.
     **options
         The options of this table, by their names (docs/tables.md). Moments are aware datetimes or milliseconds since
