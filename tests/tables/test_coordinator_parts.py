@@ -25,7 +25,7 @@ from kafka_records_tables.coordinator.offsets.repeated_commits import COMMITS as
 from kafka_records_tables.coordinator.offsets.repeated_commits import RepeatedCommits
 from kafka_records_tables.coordinator.records import latest
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
-from kafka_records_tables.coordinator.records.named_records import events, value_of
+from kafka_records_tables.coordinator.records.named_records import _in_python, events, value_of
 from kafka_records_tables.coordinator.transactions import (
     TransactionResolver,
     UnknownOutcome,
@@ -154,6 +154,14 @@ def test_events_are_in_the_order_of_the_log() -> None:
     values = [value_of("ConsumerGroupMetadata", ("epoch",), (epoch,)) for epoch in (7, 8)]
     assert [(each.offset, each.value) for each in found] == list(enumerate(values))
     assert values[1].epoch == 8
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[[[1], [2, 3]], None, []], [{"a": ["x", None], "b": None}, None], [True, None], [1, None], [], ["", None], [b"a"]],
+)
+def test_objects_of_an_array_are_those_that_arrow_makes(values: list[Any]) -> None:
+    assert list(_in_python(pa.array(values))) == values
 
 
 def test_a_number_that_is_not_kept_is_given_to_another_key() -> None:
