@@ -223,7 +223,7 @@ def test_rebalances_after_one_application_has_left_are_its_own() -> None:
     ],
 )
 def test_where_no_speed_has_changed_both_causes_remain(before: tuple[float, float], names: dict[str, bool]) -> None:
-    growth = slow_groups.Growth([], 0, 10_000, 50, 100, 120, before, _spans((1, 1))[0])
+    growth = slow_groups.Growth([], 0, 10_000, 50, 100, 120, before, _spans((1, 1))[0], 0, 5, 0)
     evidence = Evidence("rows")
     weighed = slow_groups._weighed("g", "t", growth, evidence)
     assert {name: each.refuted_by is None for name, each in weighed.items()} == names

@@ -135,14 +135,11 @@ def commit_spans(context: RuleContext, groups: Sequence[str]) -> dict[Offset, li
 
 
 class LogEnds:
-    """Where logs start and end, and where they ended at a given time, as far as files of the topics show it."""
+    """Where logs start and end, and where they ended at a given time, as far as rows of `log_samples` or `log_times`
+    show it."""
 
-    def __init__(self, context: RuleContext) -> None:
-        from kafka_records_tables.report.facts.log_samples import TABLE
-
-        self._rows: dict[Place, Mapping[str, Any]] = {}
-        for row in context.look(TABLE).to_pylist():
-            self._rows[row["topic"], row["partition"]] = row
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._rows: dict[Place, Mapping[str, Any]] = {(row["topic"], row["partition"]): row for row in rows}
 
     def start(self, place: Place) -> int | None:
         """The offset at which a log starts; None if the log is not available."""
@@ -159,13 +156,18 @@ class LogEnds:
         return next((row["topic_id"] for (name, _), row in self._rows.items() if name == topic), None)
 
     def end_at(self, place: Place, at_ms: int | None) -> int | None:
-        """Where a log ended at a given time: after the last batch that was there; None if files do not show it."""
+        """Where a log ended at a given time: after the last batch that was there, or between two samples, as if records
+        came evenly between them; None if it is unknown."""
         row = self._rows.get(place)
         if row is None or at_ms is None or row["samples"] is None:
             return None
         samples = row["samples"]
         times = [each["timestamp_ms"] for each in samples]
         at = bisect_right(times, at_ms)
+        if 0 < at < len(samples) and row["exact_from"] is None:
+            before, after = samples[at - 1], samples[at]
+            share = (at_ms - before["timestamp_ms"]) / (after["timestamp_ms"] - before["timestamp_ms"])
+            return int(before["offset"]) + 1 + int(share * (after["offset"] - before["offset"]))
         if at:
             return int(samples[at - 1]["offset"]) + 1
         is_whole = row["exact_from"] is not None and row["exact_from"] <= (row["log_start_offset"] or 0)
@@ -188,7 +190,24 @@ class LogEnds:
 
 def log_ends(context: RuleContext) -> LogEnds:
     """The ends of all logs, read when a rule first needs them."""
-    return context.once(LogEnds)
+    return context.once(_log_ends)
+
+
+def _log_ends(context: RuleContext) -> LogEnds:
+    from kafka_records_tables.report.facts.log_samples import TABLE
+
+    return LogEnds(context.look(TABLE).to_pylist())
+
+
+def asked_ends(context: RuleContext, groups: Sequence[str]) -> dict[str, LogEnds]:
+    """Where the logs that some groups consume ended over time, by group: running brokers are asked when the records at
+    their committed offsets were written."""
+    from kafka_records_tables.report.facts.log_times import TABLE
+
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in context.look(TABLE, groups, times=True).to_pylist():
+        found.setdefault(row["group_id"], []).append(row)
+    return {group: LogEnds(rows) for group, rows in found.items()}
 
 
 def stopped_quickly(life: MemberLife) -> int | None:

@@ -30,3 +30,18 @@ def usual_gap(times_ms: Iterable[int | None]) -> UsualGap | None:
     if len(gaps) < LEAST:
         return None
     return UsualGap(len(gaps), gaps[len(gaps) // 2], gaps[len(gaps) * _PERCENTILE // 100], gaps[-1])
+
+
+def as_often_as_ever(times_ms: Iterable[int]) -> UsualGap | None:
+    """What was usual in the first half of some events, if those of the second half followed each other no faster than
+    twice as fast; None if they did, or if the halves are too small."""
+    known = sorted(times_ms)
+    half = len(known) // 2
+    before, later = usual_gap(known[: half + 1]), usual_gap(known[half:])
+    return before if before is not None and later is not None and 2 * later.median_ms >= before.median_ms else None
+
+
+def usual_most(counts: Iterable[int]) -> int | None:
+    """What 95 % of some numbers are at most; None if there are fewer than LEAST."""
+    known = sorted(counts)
+    return known[len(known) * _PERCENTILE // 100] if len(known) >= LEAST else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
@@ -32,6 +33,8 @@ class StuckPartition:
     span: Span
     attempts: list[MemberLife]
     """Members that have had it since, and left."""
+    usual: int | None = None
+    """How many did so before its offset moved, in 95 % of the earlier cases at most; None if the log has too few."""
 
     @property
     def place(self) -> str:
@@ -100,12 +103,24 @@ def _stuck(
 ) -> StuckPartition | None:
     last, place = spans[-1], (row["topic"], row["partition"])
     since = max(last.from_ms or 0, row["unread_timestamp_ms"] or 0)
-    attempts = [each for each in lives if each.left_ms is not None and each.left_ms >= since and place in each.places]
-    if len(attempts) < context.limit(f"{KIND}.attempts"):
+    left = [each for each in lives if each.left_ms is not None and place in each.places]
+    attempts = [each for each in left if (each.left_ms or 0) >= since]
+    usual = usual_attempts(spans[:-1], left)
+    if len(attempts) < max(context.limit(f"{KIND}.attempts"), 2 * (usual or 0)):
         return None
     # A job that comes and goes reads what is there; a member that had the partition while nothing moved has tried and
     # failed.
-    return StuckPartition(*place, last.offset, row["lag"], row["unread_timestamp_ms"], last, attempts)
+    return StuckPartition(*place, last.offset, row["lag"], row["unread_timestamp_ms"], last, attempts, usual)
+
+
+def usual_attempts(spans: list[Span], left: list[MemberLife]) -> int | None:
+    """How many members usually had a partition and left before its offset moved, by its own history: at most so many in
+    95 % of the times that it was committed; None if the log has too few."""
+    from kafka_records_tables.report.facts.usual_values import usual_most
+
+    times = sorted(each.left_ms or 0 for each in left)
+    known = [(each.from_ms, each.to_ms) for each in spans if each.from_ms is not None and each.to_ms is not None]
+    return usual_most(bisect_left(times, until) - bisect_left(times, since) for since, until in known)
 
 
 def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], others: int) -> Incident:
@@ -149,6 +164,7 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
         "1",
     )
     moves = others > 0
+    usual_tries = f"at most {counted(first.usual, 'member')}" if first.usual else "no member"
     poison = Verdict(
         f"The application fails on the record at offset {first.offset} of {first.place}: no member gets past it.",
         evidence_for=(
@@ -162,6 +178,15 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
                 first.span.from_ms,
             ),
             *((Evidence("other partitions of the group move on", OFFSETS, first.span.log_partition),) if moves else ()),
+            *(
+                (
+                    Evidence(
+                        f"before, {usual_tries} had {first.place} and left between two offsets, in 95 % of the cases"
+                    ),
+                )
+                if first.usual is not None
+                else ()
+            ),
         ),
         steps=(look, skip),
     )
@@ -278,8 +303,10 @@ RULE = incident_rule(
     title="members fail on a record, leave and join again, endlessly",
     about="""\
 Partitions with records to read whose offset does not move while `attempts` members get the partition one after another
-and leave. The waiting record that was written first is the one that no member gets past. Members of jobs that start and
-end leave moved offsets or nothing to read, and are not a finding.""",
+and leave. If the partition has ten earlier offsets in the log, it must be twice as many as left before the offset moved
+in 95 % of these cases: members may be short-lived by design. The waiting record that was written first is the one that
+no member gets past. Members of jobs that start and end leave moved offsets or nothing to read, and are not a
+finding.""",
     tables=("timeline", "lag", "members"),
     levels={Level.HIGH: "it goes on", Level.MODERATE: "the last member that failed left a while ago"},
     find=_find,

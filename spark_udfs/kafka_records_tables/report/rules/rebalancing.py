@@ -84,6 +84,7 @@ def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
 
 def _cases(context: RuleContext) -> pa.Table:
     import numpy as np
+    import pyarrow as pa
 
     from kafka_records_tables.report.case_columns import grouped, kept, level_by, numbers, ranked, with_columns
 
@@ -109,8 +110,46 @@ def _cases(context: RuleContext) -> pa.Table:
     lasts = numbers(cases, "at_timestamp_ms_max") - numbers(cases, "at_timestamp_ms_min")
     goes_on = np.asarray(cases["goes_on"].to_numpy(), bool)
     is_new = numbers(cases, "at_timestamp_ms_max") >= context.at_ms - context.limit("endless_rebalances.lately")
-    levels = level_by((goes_on, Level.HIGH), (is_new, Level.LOW), default=Level.NOTE)
+    usual = _usual_of_scaling(context, cases["group_id"].to_pylist())
+    is_usual = np.array([each in usual for each in cases["group_id"].to_pylist()], bool)
+    levels = level_by((is_usual, Level.NOTE), (goes_on, Level.HIGH), (is_new, Level.LOW), default=Level.NOTE)
+    cases = with_columns(
+        cases, usual=pa.array([usual.get(each) for each in cases["group_id"].to_pylist()], pa.string())
+    )
     return ranked(cases, levels, numbers(cases, "log_offset_count") + lasts / 1e15)
+
+
+def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]:
+    """A sentence about each of some groups that scales and progresses, and rebalances as often as it always did."""
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.facts.usual_values import as_often_as_ever
+    from kafka_records_tables.report.rule_context import length
+
+    if not groups:
+        return {}
+    progress = context.table("progress")
+    works = set(kept(progress, equal(progress, "state", "ok", "idle"))["group_id"].to_pylist())
+    fails = kept(progress, equal(progress, "state", "falling_behind", "stalled", "stopped", "rewound"))
+    rows = context.table("timeline")
+    rows = kept(
+        rows, equal(rows, "event", "epoch"), equal(rows, "group_id", *works.difference(fails["group_id"].to_pylist()))
+    )
+    events: dict[str, list[tuple[int, int]]] = {each: [] for each in groups}
+    for row in rows.select(["group_id", "at_timestamp_ms", "member_count"]).to_pylist():
+        if row["group_id"] in events and row["at_timestamp_ms"] is not None and row["member_count"]:
+            events[row["group_id"]].append((row["at_timestamp_ms"], row["member_count"]))
+    found = {}
+    for group, changes in events.items():
+        gap = as_often_as_ever(at for at, _ in changes)
+        sizes = {size for _, size in changes[len(changes) // 2 :]}
+        # Members that drop out one at a time and come again change the size by one.
+        if gap is not None and max(sizes) - min(sizes) > 1:
+            found[group] = (
+                f" That is usual for this group: half of the first {len(changes) // 2} of its rebalances in the log"
+                f" came within {length(gap.median_ms)} of the one before, and later ones at most twice as fast. It"
+                f" scales between {min(sizes)} and {max(sizes)} members, and all its partitions progress."
+            )
+    return found
 
 
 def _goes_on(context: RuleContext, cases: pa.Table) -> Any:
@@ -165,16 +204,21 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     return ReportFinding(
         kind="endless_rebalances",
         level=Level(case["level"]),
-        title=RULE.title if case["goes_on"] else "a group rebalanced again and again",
+        title=(
+            "a group rebalances as often as it always did"
+            if case["usual"]
+            else RULE.title if case["goes_on"] else "a group rebalanced again and again"
+        ),
         problem=(
             f"The group {shown(group)} went through {counted(count, 'rebalance')} in {length(last - first)}, one every "
             f"{length((last - first) / max(count - 1, 1))}, with at most "
             f"{counted(case['member_count_max'] or 0, 'member')} at a time. "
             + ("It goes on." if case["goes_on"] else f"The last one was at {moment(last)}.")
             + still
+            + (case["usual"] or "")
         ),
         impact="In each rebalance consumers stop; records that they had not committed by then are consumed again.",
-        consequence="work_stopped",
+        consequence="none" if case["usual"] else "work_stopped",
         is_going_on=case["goes_on"],
         scale={"rebalances": count},
         group_ids=(group,),
@@ -209,13 +253,15 @@ RULE = ReportRule(
     about="""\
 Changes of the epoch (of the generation in classic groups) one after another, without a `pause`, more than members that
 join or leave once would cause. A rolling restart is not a finding: each member leaves and joins once. Neither is a job
-that starts, commits and leaves: no member waits when the first one joins or the last one leaves. Earlier changes may
-have been removed by a cleaner, so counts are lower bounds.""",
-    tables=("timeline", "groups", "current_offsets", "group_lag"),
+that starts, commits and leaves: no member waits when the first one joins or the last one leaves. What is usual follows
+from the group's own history: it is a note for a group that scales by two members or more, progresses in all partitions,
+and does not rebalance more than twice as fast as in the first half of its rebalances (eleven or more). Earlier changes
+may have been removed by a cleaner, so counts are lower bounds.""",
+    tables=("timeline", "groups", "current_offsets", "group_lag", "progress"),
     levels={
         Level.HIGH: "it goes on",
         Level.LOW: "it has ended, within `lately`",
-        Level.NOTE: "it ended earlier",
+        Level.NOTE: "it ended earlier, or is usual for the group",
     },
     cases=_cases,
     tell=_tell,
@@ -255,7 +301,35 @@ _WAITS_FOR: Final = {
 """What a group in a rebalance waits for, by its state."""
 
 
+def _usual_lengths(events: pa.Table, groups: list[str]) -> dict[str, int]:
+    """How long 95 % of the earlier rebalances of groups took at most, in milliseconds, for those of which the log has
+    enough."""
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.facts.usual_values import usual_most
+
+    rows = kept(
+        events,
+        equal(events, "group_id", *groups),
+        equal(events, "event", "epoch", "rebalance_started", "rebalance_completed"),
+    )
+    names = ("group_id", "log_partition", "log_offset", "sequence")
+    rows = rows.sort_by([(name, "ascending") for name in names]).select(["group_id", "event", "at_timestamp_ms"])
+    began: dict[str, int] = {}
+    lengths: dict[str, list[int]] = {}
+    for row in rows.to_pylist():
+        group, at = row["group_id"], row["at_timestamp_ms"]
+        if at is None:
+            continue
+        if row["event"] != "rebalance_completed":
+            began.setdefault(group, at)
+        elif group in began:
+            lengths.setdefault(group, []).append(at - began.pop(group))
+    usual = {group: usual_most(each) for group, each in lengths.items()}
+    return {group: each for group, each in usual.items() if each is not None}
+
+
 def _unsettled_cases(context: RuleContext) -> pa.Table:
+    import numpy as np
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import (
@@ -280,10 +354,13 @@ def _unsettled_cases(context: RuleContext) -> pa.Table:
     groups = kept(with_columns(groups, since_ms=since), pc.is_valid(since))
     groups = kept(groups, numbers(groups, "since_ms") <= context.at_ms - context.limit(SETTLES))
     lasts = context.at_ms - numbers(groups, "since_ms")
-    groups = with_columns(groups, lasts_ms=lasts, began_ms=_first_since_stable(groups, events))
+    usual = _usual_lengths(events, groups["group_id"].to_pylist())
+    own = np.array([usual.get(each, 0) for each in groups["group_id"].to_pylist()], np.int64)
+    began = _first_since_stable(groups, events)
+    groups = with_columns(groups, lasts_ms=lasts, began_ms=began, usual_ms=own)
     levels = level_by(
-        (lasts >= context.limit("members_unsettled.high_after"), Level.HIGH),
-        (lasts >= context.limit("members_unsettled.moderate_after"), Level.MODERATE),
+        (lasts >= np.maximum(context.limit("members_unsettled.high_after"), 2 * own), Level.HIGH),
+        (lasts >= np.maximum(context.limit("members_unsettled.moderate_after"), 2 * own), Level.MODERATE),
         default=Level.NOTE,
     )
     return ranked(groups, levels, lasts)
@@ -326,6 +403,8 @@ def _tell_unsettled(context: RuleContext, case: dict[str, Any]) -> ReportFinding
     late = behind.to_pylist()
     clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in late))
     who = f" Not there yet: {counted(len(late), 'member')} of {members.num_rows} ({listed(clients)})." if late else ""
+    own = case["usual_ms"]
+    usual = f" 95 % of its earlier rebalances were over within {length(own)}." if own else ""
     rows = Rows("members", of_group(group))
     return ReportFinding(
         kind="members_unsettled",
@@ -333,7 +412,7 @@ def _tell_unsettled(context: RuleContext, case: dict[str, Any]) -> ReportFinding
         title=UNSETTLED.title if case["level"] > Level.NOTE else "a rebalance is under way",
         problem=(
             f"The group {shown(group)} has been {case['state']} for {length(case['lasts_ms'])}, since its epoch "
-            f"became {case['epoch']}: {_WAITS_FOR[case['state']]}.{who}"
+            f"became {case['epoch']}: {_WAITS_FOR[case['state']]}.{who}{usual}"
         ),
         impact="Until it is Stable, some partitions may have no consumer.",
         consequence="work_stopped",
@@ -368,7 +447,8 @@ UNSETTLED = ReportRule(
 Groups of the newer kinds (consumer, streams) that are Assigning, Reconciling or NotReady since their epoch changed,
 `report.group_settles_within` ago or earlier. A member has until its rebalance time-out for this, after which the
 coordinator removes it. A member that sends heartbeats and never gives up a partition keeps the group in this state, and
-so do topics that a streams group waits for. The records of a classic group do not show this.""",
+so do topics that a streams group waits for. Ten earlier rebalances of the group in the log show what is usual: until
+twice what 95 % of them took at most, it stays a note. The records of a classic group do not show this.""",
     tables=("groups", "timeline", "members"),
     levels={
         Level.HIGH: "for `high_after`",

@@ -14,6 +14,8 @@ from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kafka_records_tables.report.facts.group_facts import LogEnds, Place, Span
     from kafka_records_tables.report.rule_context import RuleContext
 
@@ -22,6 +24,10 @@ _MOMENTS: Final = 60
 """The number of moments at which the backlog is measured."""
 _SMALL: Final = 10
 """A group counts as having kept up when its backlog was at most a tenth of the present one."""
+_MOST_ASKED: Final = 5
+"""For so many groups and topics at most, running brokers are asked when records were written."""
+_USUAL: Final = 2
+"""A backlog that a group had so often before, and read, is usual for it."""
 _CHANGED: Final = 5
 """A speed counts as changed if it differs by a fifth."""
 
@@ -39,6 +45,12 @@ class Growth:
     before: tuple[float, float] | None
     """Records a second that were read and written before; None if that time was too short."""
     last: Span
+    from_ms: int
+    """Where its history begins, as far as it is known."""
+    usual_lag: int
+    """The median of its backlog from then until it last kept up."""
+    episodes: int
+    """How often it had a backlog of this size before, and read it."""
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -50,39 +62,66 @@ class Growth:
 def _suspects(context: RuleContext) -> dict[tuple[str, str], list[int]]:
     """Groups with members and with unread records older than `after`, with their topics and partitions."""
     from kafka_records_tables.report.case_columns import equal, kept, numbers
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
 
+    if not context.is_stored:
+        return _suspects_on_brokers(context)
     rows = context.table("progress")
     rows = kept(
         rows, equal(rows, "state", "ok", "falling_behind"), numbers(rows, "end_offset") > numbers(rows, "offset")
     )
     is_old = numbers(rows, "moment_timestamp_ms") - numbers(rows, "unread_timestamp_ms", 2**62)
     rows = kept(rows, (is_old >= context.limit(f"{KIND}.after")) | (equal(rows, "state", "falling_behind").to_numpy()))
-    members = {each["group_id"] for each in context.table("groups").to_pylist() if each["member_count"]}
+    return _worst(context, rows)
+
+
+def _suspects_on_brokers(context: RuleContext) -> dict[tuple[str, str], list[int]]:
+    """As `_suspects`: running brokers are asked for the times of the first unread records of groups with a backlog."""
+    from kafka_records_tables.report.case_columns import kept, numbers
+
+    behind = _worst(context, context.table("lag"))
+    if not behind or context.second_look is None:
+        return {}
+    lag = context.look("lag", tuple(dict.fromkeys(group for group, _ in behind)), times=True)
+    is_old = context.at_ms - numbers(lag, "unread_timestamp_ms", 2**62) >= context.limit(f"{KIND}.after")
+    found = _worst(context, kept(lag, is_old))
+    return {key: found[key] for key in [*found][:_MOST_ASKED]}
+
+
+def _worst(context: RuleContext, rows: pa.Table) -> dict[tuple[str, str], list[int]]:
+    """The groups with members and the largest backlogs of `records` or more, with their topics and partitions."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import kept
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
+
+    groups = context.table("groups")
+    members = kept(groups, pc.greater(groups["member_count"], 0))["group_id"].combine_chunks()
+    rows = kept(rows, pc.is_in(rows["group_id"], members), pc.greater(rows["end_offset"], rows["offset"]))
     found: dict[tuple[str, str], list[int]] = {}
     backlog: dict[tuple[str, str], int] = {}
     for row in rows.select(["group_id", "topic", "partition", "offset", "end_offset"]).to_pylist():
-        if row["group_id"] in members:
-            key = row["group_id"], row["topic"]
-            found.setdefault(key, []).append(row["partition"])
-            backlog[key] = backlog.get(key, 0) + row["end_offset"] - row["offset"]
+        key = row["group_id"], row["topic"]
+        found.setdefault(key, []).append(row["partition"])
+        backlog[key] = backlog.get(key, 0) + row["end_offset"] - row["offset"]
     least = context.limit(f"{KIND}.records")
     worst = sorted((key for key in found if backlog[key] >= least), key=lambda key: -backlog[key])
     return {key: found[key] for key in worst[:MOST_GROUPS]}
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.facts.group_facts import commit_spans, log_ends
+    from kafka_records_tables.report.facts.group_facts import asked_ends, commit_spans, log_ends
 
     suspects = _suspects(context)
     if not suspects:
         return []
-    spans = commit_spans(context, tuple(dict.fromkeys(group for group, _ in suspects)))
-    ends = log_ends(context)
+    groups = tuple(dict.fromkeys(group for group, _ in suspects))
+    spans = commit_spans(context, groups)
+    asked = {} if context.is_stored else asked_ends(context, groups)
     found = []
     for (group, topic), partitions in suspects.items():
         of_places = {(topic, each): spans.get((group, topic, each), []) for each in partitions}
-        growth = _growth(context, of_places, ends)
+        ends = log_ends(context) if context.is_stored else asked.get(group)
+        growth = None if ends is None else _growth(context, of_places, ends)
         if growth is not None:
             found.append(_incident(context, group, topic, growth))
     return found
@@ -133,7 +172,19 @@ def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogE
         seconds = max(known[start][0] - known[0][0], 1) / 1000
         before = (known[start][1] - known[0][1]) / seconds, (known[start][2] - known[0][2]) / seconds
     newest = max((spans[-1] for spans in moving.values()), key=lambda each: each.from_ms or 0)
-    return Growth(sorted(moving), known[start][0], known[-1][0], last, read, written, before, newest)
+    episodes = earlier_backlogs(lags[: kept_up + 1], last)
+    times = known[start][0], known[-1][0]
+    return Growth(sorted(moving), *times, last, read, written, before, newest, known[0][0], usual, episodes)
+
+
+def earlier_backlogs(lags: list[int], size: int) -> int:
+    """How often a backlog grew to a size or more and was read up to a tenth of that."""
+    count, is_large = 0, False
+    for lag in lags:
+        if is_large and lag <= size / _SMALL:
+            count += 1
+        is_large = lag >= size or (is_large and lag > size / _SMALL)
+    return count
 
 
 def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> Incident:
@@ -164,15 +215,16 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
     )
     look = NextStep("Find out why the work became slow (a database, a service it calls, garbage collection)")
     causes = _weighed(group, topic, growth, since)
+    is_usual = growth.episodes >= _USUAL
     finding = ReportFinding(
         kind=KIND,
-        level=Level.HIGH if reads < writes / 2 else Level.MODERATE,
-        title=RULE.title,
+        level=Level.NOTE if is_usual else Level.HIGH if reads < writes / 2 else Level.MODERATE,
+        title=RULE.title if not is_usual else "a group has a backlog as large as it had before",
         problem=(
             f"The group {shown(group)} reads {reads:.1f} records a second of {shown(topic)}"
             f" ({partitions_shown(partitions)}), and {writes:.1f} are written: its backlog has grown since"
             f" {moment(growth.since_ms)}, for {length(growth.until_ms - growth.since_ms)}, to"
-            f" {counted(waiting, 'record')}."
+            f" {counted(waiting, 'record')}.{_own_history(growth)}"
         ),
         impact=(
             f"It falls behind by {writes - reads:.1f} records a second: its results are later and later, and records "
@@ -198,10 +250,32 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
             context.see("List its lag by partition", Rows("lag", of_group(group))),
             context.describe_members(group),
         ),
-        measured={"lag": waiting, "read": growth.read, "written": growth.written},
+        measured={
+            "lag": waiting,
+            "read": growth.read,
+            "written": growth.written,
+            "usual_lag": growth.usual_lag,
+            "history_ms": growth.since_ms - growth.from_ms,
+        },
         thresholds=context.limits_of(*(f"{KIND}.{each.name}" for each in RULE.thresholds)),
     )
     return Incident(finding, waiting, causes)
+
+
+def _own_history(growth: Growth) -> str:
+    """A sentence: what the group is compared with."""
+    from kafka_records_tables.report.rule_context import counted, length, moment
+
+    if growth.before is None:
+        return " Its own history before is too short to know what is usual for it, so thresholds decide."
+    lasts = length(growth.since_ms - growth.from_ms)
+    told = (
+        f" Compared with its own history from {moment(growth.from_ms)} on: for {lasts} its backlog was"
+        f" at most {counted(growth.usual_lag, 'record')} at half of the moments"
+    )
+    if growth.episodes:
+        return f"{told}, and it read a backlog of this size {counted(growth.episodes, 'time')} before."
+    return f"{told}, and it never had one of this size."
 
 
 def _weighed(group: str, topic: str, growth: Growth, since: Evidence) -> dict[str, Verdict]:
@@ -241,12 +315,18 @@ RULE = incident_rule(
     title="a group reads less than is written, and its backlog grows",
     about="""\
 Groups with members that commit and fall behind, in topics with a backlog of `records` of which the oldest has waited
-for `after`. The backlog is taken at sixty moments of the history from files of the topics. It has grown in each third
+for `after`. The backlog is taken at sixty moments of the history, from files of the topics. It has grown in each third
 of the time since it was a tenth of its present size, for `lasts` or longer, although the group read something in each
 third, and `left_over` of what was written was not read. Partitions that do not move at all belong to other findings. A
-backlog that shrinks is not a finding.""",
+backlog that shrinks is not a finding. What is usual follows from the group's own history: a backlog that it had twice
+before, and read, is a note. Running brokers are asked when the records at its committed offsets, and some after them,
+were written: up to 37 Fetch requests for each partition of the groups with the five largest backlogs.""",
     tables=("progress", "lag", "members", "groups"),
-    levels={Level.HIGH: "it reads less than half of what is written", Level.MODERATE: "it reads more"},
+    levels={
+        Level.HIGH: "it reads less than half of what is written",
+        Level.MODERATE: "it reads more",
+        Level.NOTE: "it had such a backlog twice before, and read it",
+    },
     find=_find,
     listing=Rows("progress", ("state=falling_behind",)),
     causes=(

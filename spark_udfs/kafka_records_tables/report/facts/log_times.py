@@ -1,0 +1,95 @@
+"""When records at offsets that groups committed were written, for running brokers: a table that only the report uses.
+
+It shows what files show anyway (`log_samples`): where a log ended at a given time. Each offset takes a Fetch request,
+which asks about one offset of many partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table
+from kafka_records_tables.tables.lag import TIMES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_engine.sources import Context
+
+_COMMITTED: Final = 24
+"""The number of committed offsets of each partition that are looked up, evenly spaced."""
+_UNREAD: Final = 12
+"""The number of offsets between the last commit and the end of the log."""
+
+TABLE: Final = Table(
+    name="log_times",
+    topic=EVERY_TOPIC,
+    about="when records at offsets that groups committed were written, and some after these",
+    helper="view",
+    records=(),
+    reads=(),
+    columns=(
+        Column("group_id", "string", "the group"),
+        Column("topic", "string", "topic"),
+        Column("partition", "int32", "partition of the topic"),
+        Column("topic_id", "string", "id of the topic; null if the source does not tell"),
+        Column("log_start_offset", "int64", "offset at which the log starts"),
+        Column("log_end_offset", "int64", "offset after the last record"),
+        Column("samples", "list<struct<offset: int64, timestamp_ms: int64>>", "offsets, and times of their records"),
+        Column("exact_from", "int64", "null: there are records between these"),
+    ),
+    sort=("group_id", "topic", "partition"),
+    group="group_id",
+    module=__name__,
+    inputs=("history", "log_ends"),
+    group_inputs=("history",),
+    options=(TIMES,),
+    rules="One row per partition for which a group has committed offsets, if there is a record after one of them.",
+)
+
+
+def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
+    """A row for each partition of a group."""
+    import numpy as np
+    import pyarrow as pa
+
+    from kafka_records_tables.tables.lagging.unread_columns import asked_of_logs
+
+    logs = {(each["topic"], each["partition"]): each for each in parts["log_ends"].to_pylist()}
+    committed: dict[tuple[str, str, int], set[int]] = {}
+    for row in parts["history"].select(["group_id", "topic", "partition", "offset"]).to_pylist():
+        committed.setdefault((row["group_id"], row["topic"], row["partition"]), set()).add(row["offset"])
+    rows = []
+    for (group, *place), offsets in committed.items():
+        log = logs.get((place[0], place[1]))
+        if log is not None and None not in (log["log_start_offset"], log["log_end_offset"]):
+            chosen = chosen_offsets(sorted(offsets), log["log_start_offset"], log["log_end_offset"])
+            rows += [{**log, "group_id": group, "offset": each} for each in chosen]
+    if not rows:
+        return
+    asked = pa.Table.from_pylist(rows)
+    offsets, ends = asked["offset"].to_numpy(), asked["log_end_offset"].to_numpy()
+    times: dict[int, int] = {}
+    for answer, which, places in asked_of_logs(asked, offsets, ends, np.arange(len(rows)), context):
+        of_rows = zip(which.tolist(), answer.timestamp_ms[places].tolist(), strict=True)
+        times.update((row, at) for row, at in of_rows if at >= 0)
+    found: dict[tuple[str, str, int], dict[str, Any]] = {}
+    for number, row in enumerate(rows):
+        one = found.setdefault((row["group_id"], row["topic"], row["partition"]), {**row, "samples": []})
+        if number in times:
+            samples = one["samples"]
+            # A record was there no later than the records after it.
+            at = max(times[number], samples[-1]["timestamp_ms"] if samples else 0)
+            samples.append({"offset": row["offset"], "timestamp_ms": at})
+    yield from pa.Table.from_pylist([*found.values()], TABLE.schema).to_batches()
+
+
+def chosen_offsets(committed: Sequence[int], start: int, end: int) -> list[int]:
+    """Some of the committed offsets that a log has, which are ascending, and some after them up to its end."""
+    there = [each for each in committed if start <= each < end]
+    if not there:
+        return []
+    evenly = {there[(len(there) - 1) * each // (_COMMITTED - 1)] for each in range(_COMMITTED)}
+    after = {there[-1] + (end - 1 - there[-1]) * each // _UNREAD for each in range(1, _UNREAD + 1)}
+    return sorted({max(there[0] - 1, start), *evenly, *after})
