@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from kafka_records.enums import TransactionState
+from kafka_records_engine.log.reading.unread import Unread, UnreadAsked
 from kafka_records_engine.sources.given import source_of
 from kafka_records_tables.engines.checked_request import question_of
 from kafka_records_tables.read import Engine, read_answers
 from kafka_records_tables.report.causes import with_causes
-from kafka_records_tables.report.facts import first_uses, producer_starts
+from kafka_records_tables.report.facts import first_uses, log_times, producer_starts
 from kafka_records_tables.report.facts.group_facts import MemberLife, Span
 from kafka_records_tables.report.facts.share_archives import Covered
 from kafka_records_tables.report.report_parts import Evidence, ReportFinding, ReportRequest
@@ -229,6 +233,45 @@ def test_where_no_speed_has_changed_both_causes_remain(before: tuple[float, floa
     assert {name: each.refuted_by is None for name, each in weighed.items()} == names
     if all(names.values()):
         assert not any(each.evidence_for for each in weighed.values())
+
+
+def test_brokers_are_asked_when_records_were_written_to_find_a_group_that_is_too_slow() -> None:
+    """Of 30 records a second it reads all for 20 seconds, then 10."""
+    began = END_MS - 80 * SECOND
+    committed = [30 * at if at <= 20 else 600 + 10 * (at - 20) for at in range(80)]
+    place = {"group_id": "g", "topic": "orders", "partition": 0}
+    history = [
+        {
+            **place,
+            "offset": offset,
+            "valid_from_timestamp_ms": began + at * SECOND,
+            "log_partition": 0,
+            "log_offset": at,
+        }
+        for at, offset in enumerate(committed)
+    ]
+    log = {"topic": "orders", "partition": 0, "log_start_offset": 0, "log_end_offset": 2400}
+
+    def unread(asked: Sequence[UnreadAsked]) -> Iterator[tuple[UnreadAsked, Unread]]:
+        for each in asked:
+            unknown = np.full(len(each.offsets), -1, np.int64)
+            yield each, Unread(unknown, unknown, began + each.offsets * 1000 // 30, unknown + 1)
+
+    parts = {"history": _table(TABLES["history"], history), "log_ends": _table(TABLES["log_ends"], [log])}
+    asking: Any = SimpleNamespace(log=SimpleNamespace(unread=unread))
+    times = [row for rows in log_times.joined(parts, asking) for row in rows.to_pylist()]
+    lag = {**place, "offset": committed[-1], "end_offset": 2400, "lag": 2400 - committed[-1]}
+    looks = {
+        "history": history,
+        "log_times": times,
+        "lag": [{**lag, "unread_timestamp_ms": began + committed[-1] * 1000 // 30}],
+    }
+    context = _context(looks, lag=[lag], groups=[{"group_id": "g", "member_count": 1}], members=[{"group_id": "g"}])
+    (found,) = _found(replace(context, bootstrap="broker:9092"), "too_slow")
+    assert [each.name for each in found.causes] == ["work_slower"]
+    assert abs((found.since_timestamp_ms or 0) - began - 20 * SECOND) < 3 * SECOND
+    assert "reads 10.0 records a second" in found.problem
+    assert "and it never had one of this size." in found.problem
 
 
 def test_a_stop_names_what_goes_on_and_no_wait_that_is_unknown() -> None:
