@@ -33,8 +33,8 @@ def usual_gap(times_ms: Iterable[int | None]) -> UsualGap | None:
 
 
 def as_often_as_ever(times_ms: Iterable[int]) -> UsualGap | None:
-    """What was usual in the first half of some events, if those of the second half followed each other no faster than
-    twice as fast; None if they did, or if the halves are too small."""
+    """What was usual in the first half of some events, if those of the second half came at most twice as often; None
+    if they came more often, or if the halves are too small."""
     known = sorted(times_ms)
     half = len(known) // 2
     before, later = usual_gap(known[: half + 1]), usual_gap(known[half:])

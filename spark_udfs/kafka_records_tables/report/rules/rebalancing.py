@@ -146,7 +146,7 @@ def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]
         if gap is not None and max(sizes) - min(sizes) > 1:
             found[group] = (
                 f" That is usual for this group: half of the first {len(changes) // 2} of its rebalances in the log"
-                f" came within {length(gap.median_ms)} of the one before, and later ones at most twice as fast. It"
+                f" came within {length(gap.median_ms)} of the one before, and later ones at most twice as often. It"
                 f" scales between {min(sizes)} and {max(sizes)} members, and all its partitions progress."
             )
     return found
@@ -255,8 +255,8 @@ Changes of the epoch (of the generation in classic groups) one after another, wi
 join or leave once would cause. A rolling restart is not a finding: each member leaves and joins once. Neither is a job
 that starts, commits and leaves: no member waits when the first one joins or the last one leaves. What is usual follows
 from the group's own history: it is a note for a group that scales by two members or more, progresses in all partitions,
-and does not rebalance more than twice as fast as in the first half of its rebalances (eleven or more). Earlier changes
-may have been removed by a cleaner, so counts are lower bounds.""",
+and rebalances at most twice as often as during the first half of its rebalances (eleven or more). Earlier changes may
+have been removed by a cleaner, so counts are lower bounds.""",
     tables=("timeline", "groups", "current_offsets", "group_lag", "progress"),
     levels={
         Level.HIGH: "it goes on",
