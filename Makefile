@@ -228,6 +228,10 @@ fuzz: atheris ## Fuzz every message (see tools/fuzz.py), then run the tests with
 fuzz-guided: atheris ## Fuzz what reads bytes by the branches it takes, TARGET=segments or all (see tools/guided), for SECONDS=60 each.
 	$(BIN)/python -m tools.guided $(if $(TARGET),--target $(TARGET)) --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
 
+.PHONY: fuzz-jvm
+fuzz-jvm: jar ## Fuzz the functions for Spark in the JVM by the branches they take, for SECONDS=60.
+	$(BIN)/python -m tools.guided.jvm --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
+
 .PHONY: bench
 bench: $(INSTALLED) ## Run the benchmarks of codecs, imports and the columnar engine, a table each; some ten minutes.
 	@for name in import_time row_codecs columns; do $(BIN)/python tools/benchmarks/$$name.py || exit 1; done

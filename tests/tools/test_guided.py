@@ -16,6 +16,8 @@ from tests.kafka_needed import skipped_without_kafka
 from tools.broker import java
 from tools.guided import __main__ as command
 from tools.guided import archives, fuzzing, kept_inputs, saved, segments
+from tools.guided.jvm import __main__ as functions_in_jvm
+from tools.guided.jvm import functions
 from tools.guided.target import DATA, PACKAGES, Target, target
 from tools.hostile import check, mutated, ready, watched
 
@@ -88,6 +90,24 @@ def test_a_guided_run_grows_its_corpus(tmp_path: Path) -> None:
     assert done.found is None
     assert done.inputs > 10
     assert done.corpus >= 10
+
+
+@pytest.mark.matrix
+@pytest.mark.maven
+def test_a_guided_run_in_the_jvm_grows_its_corpus(tmp_path: Path) -> None:
+    with skipped_without_kafka():
+        done = functions_in_jvm.run(5, tmp_path / "jvm")
+    assert done.found is None
+    assert done.inputs > 1000
+    assert done.corpus > len(list(functions.seeds()))
+
+
+def test_seeds_of_the_functions_in_the_jvm_say_what_they_give() -> None:
+    lines = [functions.described(data) for data in functions.seeds()]
+    assert {line["function"] for line in lines} >= {"decode_consumer_offsets", "from_offset_commit_value"}
+    decoded = [line for line in lines if line["function"] == "decode_share_group_state"]
+    assert any(line["value"] is None for line in decoded)
+    assert all(str(line["key"]).startswith("000") for line in decoded)
 
 
 def test_inputs_that_were_kept_are_read() -> None:

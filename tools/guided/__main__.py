@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.guided.fuzzing import blind, run
+from tools.guided.spent import add
 from tools.guided.target import PACKAGES, ROOT, target
-from tools.trust.figures import kept, record
 
 _EPILOG = """\
 A target is a module of tools/guided. Inputs that reach something new are kept in build/fuzz/TARGET, and the next run
@@ -24,7 +24,6 @@ examples:
   python -m tools.guided --target segments --seconds 3600 --seed 2 --record    adds to docs/trust.json
   python -m tools.guided --target saved --input 0950415231
 """
-_MEASUREMENT = "fuzz"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             findings += 1
             print(done.found, flush=True)
         elif asked.record and not is_blind:
-            _add(name, done.inputs, done.processor_seconds)
+            add(name, done.inputs, done.processor_seconds)
     return 1 if findings else 0
 
 
@@ -81,17 +80,6 @@ def _single(name: str, data: bytes) -> int:
         return 1
     print("nothing found")
     return 0
-
-
-def _add(name: str, inputs: int, seconds: float) -> None:
-    """Add to what earlier runs of the target have spent. Findings of earlier runs were corrected or are in the text."""
-    figures = dict(kept().get(_MEASUREMENT, {"figures": {}})["figures"])
-    minutes, before = 0.0, 0
-    if name in figures:
-        words = figures[name].split()
-        before, minutes = int(words[0]), float(words[2])
-    figures[name] = f"{before + inputs} inputs, {minutes + seconds / 60:.1f} minutes of a processor"
-    record(_MEASUREMENT, figures)
 
 
 if __name__ == "__main__":

@@ -38,10 +38,10 @@ class Ran:
 def run(name: str, seconds: float, corpus: Path, *, seed: int = 1) -> Ran:
     """Let atheris guide for so long. The corpus is a folder that runs go on with."""
     corpus.mkdir(parents=True, exist_ok=True)
-    before = _children()
+    before = children_seconds()
     command = [sys.executable, "-m", "tools.guided.fuzzing", name, str(seconds), str(corpus), str(seed)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    spent = _children() - before
+    spent = children_seconds() - before
     folder = corpus.parent / f"{corpus.name}-run"
     sent = int((folder / _SENT).read_text()) if (folder / _SENT).exists() else 0
     found = (folder / _FOUND).read_text() if (folder / _FOUND).exists() else None
@@ -74,7 +74,8 @@ def _told(name: str, data: bytes, error: BaseException) -> str:
     return f"{trace}\npython -m tools.guided --target {name} --input {data.hex()}"
 
 
-def _children() -> float:
+def children_seconds() -> float:
+    """Seconds of a processor that the processes which this one started and waited for have spent."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

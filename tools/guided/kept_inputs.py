@@ -13,19 +13,21 @@ from tools.guided.target import DATA
 
 MESSAGES: Final = DATA / "vectors" / "fuzzed-messages.jsonl.gz"
 FILES: Final = DATA / "vectors" / "fuzzed-files.jsonl.gz"
+FUNCTIONS: Final = DATA / "vectors" / "fuzzed-functions.jsonl.gz"
+"""What tools.guided.jvm keeps."""
 _LARGEST: Final = 3000
 _MOST: Final[Mapping[str, int]] = {"codecs": 400, "columns": 120, "segments": 120, "archives": 60, "saved": 60}
 
 
 def write(corpus: Path) -> None:
     """Write the smallest inputs of each target, whose corpora are folders of `corpus`."""
-    messages = [codecs.described(data) for data in _smallest(corpus, "codecs")]
-    messages += [line for data in _smallest(corpus, "columns") for line in columns.described(data)]
-    _pack(MESSAGES, [*{str(line): line for line in messages}.values()])
-    files = [("segment.log", segments.file_of(data)) for data in _smallest(corpus, "segments")]
-    files += [archives.file_of(data) for data in _smallest(corpus, "archives")]
-    files += [saved.file_of(data) for data in _smallest(corpus, "saved")]
-    _pack(FILES, [{"file": name, "hex": data.hex()} for name, data in files])
+    messages = [codecs.described(data) for data in smallest(corpus / "codecs", _MOST["codecs"])]
+    messages += [line for data in smallest(corpus / "columns", _MOST["columns"]) for line in columns.described(data)]
+    pack(MESSAGES, [*{str(line): line for line in messages}.values()])
+    files = [("segment.log", segments.file_of(data)) for data in smallest(corpus / "segments", _MOST["segments"])]
+    files += [archives.file_of(data) for data in smallest(corpus / "archives", _MOST["archives"])]
+    files += [saved.file_of(data) for data in smallest(corpus / "saved", _MOST["saved"])]
+    pack(FILES, [{"file": name, "hex": data.hex()} for name, data in files])
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -34,13 +36,14 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, packed)
 
 
-def _smallest(corpus: Path, name: str) -> list[bytes]:
-    """Those that the fuzzer found, without the seeds."""
-    found = {each.read_bytes() for each in (corpus / name).iterdir() if not each.name.startswith("seed-")}
-    fitting = sorted((each for each in found if 1 < len(each) <= _LARGEST), key=lambda each: (len(each), each))
-    return fitting[:: max(len(fitting) // _MOST[name], 1)][: _MOST[name]]
+def smallest(corpus: Path, most: int) -> list[bytes]:
+    """Up to `most` of the inputs that the fuzzer found, without the seeds, from short to long."""
+    found = {each.read_bytes() for each in corpus.iterdir() if not each.name.startswith("seed-")}
+    fitting = sorted((each for each in found if 2 < len(each) <= _LARGEST), key=lambda each: (len(each), each))
+    return fitting[:: max(len(fitting) // most, 1)][:most]
 
 
-def _pack(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+def pack(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the lines of one of the files."""
     text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
     path.write_bytes(gzip.compress(text.encode(), mtime=0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from kafka_records_engine.spark.jvm import schemas_text
 from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.framing import framed
 from tests.spark.jvm.made_records import TOPICS, Raw, messages_of, raw_records, records_of
+from tools.guided import kept_inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,22 +61,49 @@ def test_kafkas_own_vectors(in_jvm: SparkSession, load_vectors: VectorLoader, tm
             if (known := made.get(line["message"])) and stands_alone(line["message"]):
                 number = int(known[7]) if known[6] == "key" else line["version"]
                 data.setdefault(line["message"], []).append(framed(number, bytes.fromhex(line["hex"])))
+    assert len(data) > 40
+    assert sum(check_from(in_jvm, tmp_path, data).values()) > 100
+
+
+def test_inputs_that_a_fuzzer_kept(in_jvm: SparkSession, tmp_path: Path) -> None:
+    """Those that reach something new in the functions in the JVM (`python -m tools.guided.jvm`)."""
+    functions = {f"from_{snake_case(name)}": name for name in lines_of_messages() if stands_alone(name)}
+    data: dict[str, list[bytes]] = {}
+    raw: dict[str, list[Raw]] = {topic: [] for topic in TOPICS}
+    for line in kept_inputs.lines(kept_inputs.FUNCTIONS):
+        function, topic = line["function"], line["function"].removeprefix("decode_")
+        if function in functions:
+            data.setdefault(functions[function], []).append(bytes.fromhex(line["hex"]))
+        elif topic in raw:
+            key, value = (None if line[name] is None else bytes.fromhex(line[name]) for name in ("key", "value"))
+            raw[topic].append(Raw(key, value))
+    assert len(data) > 20
+    refused = check_from(in_jvm, tmp_path, data)
+    assert 0 < sum(refused.values()) < sum(map(len, data.values()))
+    for topic, records in raw.items():
+        assert len(records) > 5, topic
+        check_topic(in_jvm, tmp_path, topic, records)
+
+
+def check_from(spark: SparkSession, folder: Path, data: Mapping[str, list[bytes]]) -> dict[str, int]:
+    """`from_…` of messages after their int16, by name; returns how many of each cannot be read."""
+    made = lines_of_messages()
     count = max(map(len, data.values()))
     columns = {name: pa.array(each + [None] * (count - len(each)), pa.binary()) for name, each in data.items()}
-    pq.write_table(pa.table({"offset": range(count), **columns}), tmp_path / "vectors.parquet")
-    frame = in_jvm.read.parquet(str(tmp_path / "vectors.parquet"))
+    path = str(folder / "vectors.parquet")
+    pq.write_table(pa.table({"offset": range(count), **columns}), path)
+    frame = spark.read.parquet(path)
     decoders = [getattr(spark_module(name), f"from_{snake_case(name)}") for name in data]
     decoded = [decode(name, unknown_tags=True).alias(name) for name, decode in zip(data, decoders, strict=True)]
-    found = collected(frame.select("offset", *decoded), tmp_path)
-    assert len(data) > 40
-    refused = 0
+    found = collected(frame.select("offset", *decoded), folder)
+    refused = {}
     for name, each in data.items():
         expected = list(prefix_of(made[name])(message_class(name).CODEC.schema, columns[name], None, True))
         values = [value for part in expected for value in part.values.to_pylist()]
-        refused += values[: len(each)].count(None)
+        refused[name] = values[: len(each)].count(None)
         for row, value, bytes_ in zip(found, values, each, strict=False):
             assert repr(row[name]) == repr(value), (name, bytes_.hex())
-    assert refused > 100
+    return refused
 
 
 def check_topic(spark: SparkSession, folder: Path, topic: str, raw: list[Raw]) -> None:

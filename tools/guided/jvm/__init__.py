@@ -1,0 +1,1 @@
+"""Guided fuzzing of the functions for Spark that run in the JVM."""
