@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -46,24 +47,23 @@ report.findings[1].next[0].command.split()[:3]
 ```
 
 `--group G` limits the report to a group, `--topic-filter 'orders*'` to topics: findings that name such a topic, or a
-group with a row about one. Findings are still judged and counted by all rows, so "2 of 3 partitions" of a group are
-of all its topics. Findings about the logs of the coordinators stay, because everything depends on them. Tables keep
-only rows about such topics, as `table --topic-filter` prints them.
+group with a row about one. Findings still count all rows, so "2 of 3 partitions" of a group are of all its topics, and
+those about the coordinators' logs stay, because everything depends on them. Tables keep only rows about such topics, as
+with `table --topic-filter`.
 
-Pass the brokers' retention (`--retention`, their `offsets.retention.minutes`), because expiry is computed with it.
-The moment of the report is `--as-of`, otherwise now for running brokers and the time of the last record for files, so
-a copy of last month is judged as of last month. Commands in findings name the brokers of the report; in a report of
-files they name `$BOOTSTRAP`, which you set.
+Pass the brokers' retention (`--retention`, their `offsets.retention.minutes`), because expiry is computed with it. The
+moment of the report is `--as-of`, or else now for running brokers and the time of the last record for files. Commands
+in findings name the brokers of the report; in a report of files they name `$BOOTSTRAP`, which you set.
 
 ## The first screen
 
-As text, a report has what needs attention (all levels but `note`), the worst first, in three lines each: what
-happened, and to whom; since when, whether it continues, how much was affected, and who is involved; what to do first,
-with the command. `--details` prints all findings with causes, effects, the records that show them and all steps.
-Problems while reading are one line for each reason. A report without findings is one line.
+As text, a report lists what needs attention (all levels but `note`), the worst first, in three lines each: what
+happened to whom; since when, whether it continues, how much was affected, who is involved; the first step, with its
+command. `--details` prints all findings with causes, effects, evidence and all steps. Problems while reading have one
+line per reason. A report without findings is one line.
 
-A page has the same lines of each incident. Its details have a time axis: the records that show it, joining and
-leaving members, rebalances and commits, and offsets against the end of the log.
+A page has the same lines of each incident, and a time axis: the records that show it, joining and leaving members,
+rebalances and commits, and offsets against the end of the log.
 
 ## Levels
 
@@ -86,10 +86,9 @@ A finding is an incident: what happened (`problem`), its consequence (`impact`),
 shows it), whether it continues, how much was affected (`scale`), who (`who`), and what to do, the first step first.
 Findings that follow from another one are its `effects`.
 
-Each kind has a list of possible causes. Records, metadata and log ends support or rule out each. A cause that is
-ruled out is not named; `refuted_by` has the fact. If two remain, `decision` has the question that decides between
-them, and the command that answers it. `lacked` says what the report did not have, and which causes it could therefore
-not tell apart.
+Each kind has possible causes, which records, metadata and log ends support or rule out. A cause that is ruled out is
+not named; `refuted_by` has the fact. If two remain, `decision` has the question that decides between them, and the
+command that answers it. `lacked` says what the report did not have, and which causes it could therefore not tell apart.
 
 `confidence` is about the cause: `high` if records show it, or if it is the only one left and nothing was missing;
 `medium` if more supports it than contradicts it; `low` otherwise. `symptom_confidence` is about the problem: if it is
@@ -106,8 +105,7 @@ high_within = "48h"
 ```
 
 An unknown name is an error with the likely one, and so are two thresholds that contradict each other, such as a
-`high_within` above `within`. Of one kind and level, the worst `report.most_of_a_kind` findings are shown one by one;
-the others are one finding, with counts and the command that lists them.
+`high_within` above `within`.
 
 ## The page
 
@@ -171,19 +169,32 @@ case $status in
 esac
 ```
 
-Transient states of a healthy cluster are not findings, so that two successive reports agree: a transaction counts
-from `transaction_open.open_after` on, and a group is judged when nothing has happened to it for
-`report.group_settles_within`. So the report of a stored copy never judges a group by its last 15 s. If rows were
-missing in one of two reports, findings in them come and go.
+Transient states of a healthy cluster are not findings, so that two successive reports agree
+(`transaction_open.open_after`, `report.group_settles_within`). If rows were missing in one of two reports, findings in
+them come and go.
 
 [incidents.md](incidents.md) says how often the report is right about clusters that were brought into trouble on
 purpose.
 
 ## Kinds of findings
 
-| kind | what it says | worst level |
-|---|---|---|
+Each section has its tables, levels, possible causes with evidence, findings shown as effects, and thresholds with
+default and reason.
+
+| kind | what it says |
+|---|---|
 """
+
+_OF_ALL = f"\nThresholds of all kinds, as `{OF_REPORT}.NAME`:\n"
+
+_OF_SEVERAL = """\
+### Thresholds of several kinds
+
+Each kind has its own value of them:
+"""
+
+_MANY = 3
+"""Thresholds with one text in as many kinds are described once."""
 
 
 def main() -> int:
@@ -204,48 +215,64 @@ def main() -> int:
 def page(rules: Sequence[ReportRule]) -> str:
     """The page about some rules."""
     levels = "".join(f"| `{level.word}` | {_ASKS[level]} |\n" for level in sorted(Level, reverse=True))
-    overview = "".join(f"| [{rule.kind}](#{rule.kind}) | {rule.title} | {max(rule.levels).word} |\n" for rule in rules)
-    of_all = [f"\nOf all kinds, as `{OF_REPORT}.NAME`:\n", *_thresholds(of_report())]
-    return _HEAD + levels + _JSON + overview + "\n".join([*of_all, *(line for each in rules for line in _rule(each))])
+    overview = "".join(f"| [{rule.kind}](#{rule.kind}) | {rule.title} |\n" for rule in rules)
+    times = Counter(threshold for rule in rules for threshold in rule.thresholds)
+    shared = [threshold for threshold, count in times.items() if count >= _MANY]
+    lines = [_OF_ALL, *_thresholds(of_report()), "", _OF_SEVERAL, *_thresholds(shared)]
+    return (
+        _HEAD
+        + levels
+        + _JSON
+        + overview
+        + "\n".join([*lines, *(line for each in rules for line in _rule(each, shared))])
+    )
 
 
-def _rule(rule: ReportRule) -> Iterator[str]:
+def _rule(rule: ReportRule, shared: Sequence[Threshold]) -> Iterator[str]:
     yield f"\n### {rule.kind}\n"
-    yield f"{rule.title[0].upper()}{rule.title[1:]}.\n"
     yield "\n\n".join(map(_wrapped, rule.about.split("\n\n"))) + "\n"
     if rule.tables:
-        yield _wrapped(f"Made from {', '.join(f'[{name}](tables.md#{name})' for name in rule.tables)}.") + "\n"
-    yield "| level | when |"
-    yield "|---|---|"
-    for level in sorted(rule.levels, reverse=True):
-        yield f"| `{level.word}` | {rule.levels[level]} |"
+        yield _wrapped(f"From {', '.join(f'[{name}](tables.md#{name})' for name in rule.tables)}.") + "\n"
+    yield from (_item(f"`{level.word}`: {rule.levels[level]}") for level in sorted(rule.levels, reverse=True))
     if rule.causes:
-        yield ""
-        yield "| cause | what it is | evidence for it and against it |"
-        yield "|---|---|---|"
-        for cause in rule.causes:
-            yield f"| `{cause.name}` | {cause.about} | {cause.evidence} |"
-    for question in rule.questions:
-        yield ""
-        yield _wrapped(f"Between `{question.yes}` and `{question.no}`: {question.question}")
+        yield "\nCauses:\n"
+        yield from (_item(f"`{cause.name}`: {cause.about} ({_evidence(cause.evidence)})") for cause in rule.causes)
+    pairs = defaultdict(list)
+    for each in rule.questions:
+        pairs[each.question].append(f"between `{each.yes}` and `{each.no}`")
+    for question, between in pairs.items():
+        text = f"{', and '.join(between)}: {question}"
+        yield f"\n{_wrapped(text[0].upper() + text[1:])}"
     if rule.folds:
         yield ""
-        folds = ", ".join(f"[{each.kind}](#{each.kind})" for each in rule.folds)
-        yield _wrapped(f"Findings that are shown as its effects: {folds}.")
+        yield _wrapped(f"Effects: {', '.join(f'[{each.kind}](#{each.kind})' for each in rule.folds)}.")
+    own = [each for each in rule.thresholds if each not in shared]
     if rule.thresholds:
+        names = ", ".join(f"`{each.name}`" for each in rule.thresholds if each in shared)
+        above = f" ({names}: [above](#thresholds-of-several-kinds))" if names else ""
+        yield f"\nThresholds{above}{':' if own else '.'}"
+    if own:
         yield ""
-        yield from _thresholds(rule.thresholds)
+        yield from _thresholds(own)
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(" ".join(text.split()), 120, break_long_words=False, break_on_hyphens=False)
+def _evidence(text: str) -> str:
+    """Evidence as a part of a sentence."""
+    return text[0].lower() + text[1:].removesuffix(".")
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    words = " ".join(text.split())
+    return textwrap.fill(words, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _item(text: str) -> str:
+    """An element of a list."""
+    return _wrapped(f"- {text}", "  ")
 
 
 def _thresholds(thresholds: Sequence[Threshold]) -> Iterator[str]:
-    yield "| threshold | default | what it decides | why |"
-    yield "|---|---|---|---|"
-    for each in thresholds:
-        yield f"| `{each.name}` | `{each.default}` | {each.about} | {each.reason} |"
+    yield from (_item(f"`{each.name}` = `{each.default}`: {each.about} ({each.reason})") for each in thresholds)
 
 
 if __name__ == "__main__":

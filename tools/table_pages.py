@@ -9,12 +9,13 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from kafka_records_tables.coordinator.groups.record_names import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables import TABLES, Table, inputs_of
-from kafka_records_tables.tables.declaration import Column
+from kafka_records_tables.tables.declaration import REPLAYED, Column, Option
 
 PAGE = Path(__file__).parent.parent / "docs" / "tables.md"
 
@@ -24,15 +25,19 @@ _HEAD = """\
 <!-- Written by tools/table_pages.py from the declarations in kafka_records_tables.tables: make generate. -->
 
 A table makes rows from the records of one log partition, read in order. `log_ends` reads no records, and views join
-rows of other tables. The command, `read_table` and the Spark functions give the same rows and the same findings.
+rows of other tables. The command, `read_table` and the Spark functions give the same rows and the same findings. Tables
+*with transactions*, and views of them, take account of how transactions ended, and reject a source that does not show
+that. A record that cannot be decoded has no rows unless its table says otherwise; a finding names it.
 
-A moment has two columns: `…_timestamp`, null outside the years 1 to 9999, and `…_timestamp_ms`, in milliseconds since
-1970. The group records are the {number} record types of `__consumer_offsets` that make groups:
+A moment has two columns: `…_timestamp` (timestamp, null outside the years 1 to 9999) and `…_timestamp_ms` (int64,
+milliseconds since 1970). The group records are the {number} record types of `__consumer_offsets` that make groups:
 {names}
 
 | table | rows | topic |
 |---|---|---|
 """
+
+_AS_BEFORE = "The log is replayed [as for {first}](#{first}).\n"
 
 _OF_GROUPS = (*GROUP_RECORDS, *PARTS)
 
@@ -52,7 +57,7 @@ _VALUES = {
     "partitions": "a number, or `TOPIC=N,TOPIC=N`",
     "flag": "`true`; the command takes no value",
     "release": "a release of Kafka: `3.9`, `4.1.2`",
-    "checkpoints": "`DIR` or `NAME=DIR`; in Python also a list or a mapping of names; repeated for the command",
+    "checkpoints": "one or several: in Python a list or a mapping of names",
 }
 
 
@@ -74,7 +79,15 @@ def main() -> int:
 def page(tables: Collection[Table]) -> str:
     """The page about some tables."""
     head = _HEAD.format(number=len(_OF_GROUPS), names=textwrap.fill(f"{', '.join(_OF_GROUPS)}.", 120))
-    return head + "".join(_overview(tables)) + "\n".join(["", *(line for table in tables for line in _table(table))])
+    first = next((table.name for table in tables if table.rules.startswith(REPLAYED)), "")
+    described: dict[Column | Option, str] = {}
+    parts = [""]
+    for table in tables:
+        parts += _table(table, described, first)
+        given: tuple[Column | Option, ...] = (*table.columns, *table.options)
+        for each in given:
+            described.setdefault(each, table.name)
+    return head + "".join(_overview(tables)) + "\n".join(parts)
 
 
 def _overview(tables: Collection[Table]) -> Iterator[str]:
@@ -83,35 +96,49 @@ def _overview(tables: Collection[Table]) -> Iterator[str]:
         yield f"| [{table.name}](#{table.name}) | {table.about} | {topic} |\n"
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: Table, described: Mapping[Column | Option, str], first: str) -> Iterator[str]:
+    """The section about a table. `described` has the columns and options of tables before it, each with the first that
+    has it; `first` is the table that says how the metadata log is replayed."""
     yield f"## {table.name}\n"
-    yield table.rules
-    how = f"How: {_HELPERS[table.helper]}."
+    is_first = table.name == first
+    yield table.rules if is_first else table.rules.replace(REPLAYED, _AS_BEFORE.format(first=first), 1)
+    how = f"{_HELPERS[table.helper]}."
     if table.join_keys:
-        how = f"How: rows of {' and '.join(table.inputs)} are joined by {', '.join(table.join_keys)}."
+        how = f"rows of {' and '.join(table.inputs)} are joined by {', '.join(table.join_keys)}."
     elif table.inputs:
         topics = dict.fromkeys(each.topic or "the ends of all logs" for each in inputs_of(table))
-        how = f"How: rows of other tables are joined, from {', '.join(topics)}."
+        how = f"rows of other tables are joined, from {', '.join(topics)}."
     how += f" Sorted by {', '.join(table.sort)}."
-    if table.records and not table.needs_transactions:
-        how += " Ignores how transactions ended."
+    if table.needs_transactions:
+        how += " With transactions."
     if table.records:
         how += f" Records: {', '.join(_records(table))}."
-    yield textwrap.fill(how, 120) + "\n"
-    place = f"{table.module.replace('.', '/')}.py"
-    yield f"Code: [{place.rpartition('/')[2]}](../spark_udfs/{place}).\n"
+    code = f"[code](../spark_udfs/{table.module.replace('.', '/')}.py)"
+    yield textwrap.fill(f"How ({code}): {how}", 120, break_long_words=False, break_on_hyphens=False) + "\n"
     if table.options:
-        yield "| option | value | effect |"
-        yield "|---|---|---|"
-        for option in table.options:
+        yield "Options:\n"
+        yield from (f"- {each}" for each in _known(table.options, described))
+        for option in (each for each in table.options if each not in described):
             value = ", ".join(f"`{word}`" for word in option.words) or _VALUES[option.kind]
             default = f"; default: {option.default}" if option.default else ""
-            yield f"| `{option.name}` | {value} | {option.about}{default} |"
+            yield _item(f"`{option.name}` ({value}): {option.about}{default}")
         yield ""
-    yield "| column | type | meaning |"
-    yield "|---|---|---|"
-    yield from _columns(table.columns)
-    yield ""
+    known = "; ".join(_known(table.columns, described))
+    if known:
+        yield textwrap.fill(f"Columns: {known}.", 120, break_long_words=False, break_on_hyphens=False) + "\n"
+    own = [column for column in table.columns if column not in described]
+    if own:
+        yield from _columns(own)
+        yield ""
+
+
+def _known(given: Iterable[Column | Option], described: Mapping[Column | Option, str]) -> Iterator[str]:
+    """The columns or options that earlier tables describe in the same words, by table."""
+    known = defaultdict(list)
+    for each in given:
+        if each in described:
+            known[described[each]].append(f"`{each.name}`")
+    yield from (f"{', '.join(names)} as in [{table}](#{table})" for table, names in known.items())
 
 
 def _records(table: Table) -> Iterator[str]:
@@ -122,16 +149,21 @@ def _records(table: Table) -> Iterator[str]:
         yield "the group records"
 
 
-def _columns(columns: Iterable[Column]) -> Iterator[str]:
-    """The rows about columns; the two columns of a moment have one row."""
+def _columns(columns: Collection[Column]) -> Iterator[str]:
+    """The list of columns; the two columns of a moment are one element."""
     by_name = {column.name: column for column in columns}
     for column in columns:
         in_ms = by_name.get(f"{column.name}_ms")
         if in_ms is not None and column.type == "timestamp":
             about = column.about.removesuffix("; null outside the years 1 to 9999")
-            yield f"| `{column.name}`, `{in_ms.name}` | {column.type}, {in_ms.type} | {about} |"
+            yield _item(f"`{column.name}`, `{in_ms.name}`: {about}")
         elif by_name.get(column.name.removesuffix("_ms"), column).type != "timestamp":
-            yield f"| `{column.name}` | {column.type} | {column.about} |"
+            yield _item(f"`{column.name}` {column.type}: {column.about}")
+
+
+def _item(text: str) -> str:
+    """An element of a list."""
+    return textwrap.fill(f"- {text}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 if __name__ == "__main__":

@@ -254,7 +254,7 @@ def _parser() -> argparse.ArgumentParser:
     docs = _add_command(commands, "docs", "write reference pages from specs, or check that they are up to date")
     docs.set_defaults(run=_docs, written="pages")
     docs.add_argument(
-        "--code", type=_path, metavar="DIR", help="folder of the generated package, so that pages link to its modules"
+        "--code", type=_path, metavar="DIR", help="folder of the generated package; pages then link to its modules"
     )
     _add_compare(commands)
     return parser

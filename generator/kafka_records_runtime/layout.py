@@ -27,9 +27,9 @@ UVARINT: Final = "uvarint"
 P = TypeVar("P")
 
 
-# -- values --------------------------------------------------------------------------------------  `head` names the
-# type of the length, count or marker in front of a value: int8, int16, int32 or uvarint; None if there is none. `size`
-# is the number of bytes of a value that always has as many, else None; `smallest` the fewest that a value can have.
+# -- values --------------------------------------------------------------------------------------
+# `head` is the type of the length, count or marker before a value: int8, int16, int32 or uvarint; None if there is
+# none. `size` is the number of bytes of every such value, or None if it varies; `smallest` is the least number.
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ OUTSIDE_LOG: Final = "OutsideLog"
 """The `reason` of a note that the requested moment is before the first record of a topic, or long after the last."""
 
 JUDGED_AS_OF: Final = "JudgedAsOf"
-"""The `reason` of a note that the newest time in a copied log counts as now when time-outs are judged. A report names
+"""The `reason` of a note that the newest time in a copied log counts as now when timeouts are judged. A report names
 that moment in its first line instead."""
 
 UNMADE_CHECKS: Final = "UnmadeChecks"

@@ -1,7 +1,7 @@
 """Lets this project's programs start without pandas.
 
 When pyarrow makes its first array, it loads pandas if that is installed, to find out whether its input is a pandas
-object. Loading takes as long as reading some ten megabytes, and no program of ours passes pandas objects to pyarrow.
+object. Loading takes as long as reading about ten megabytes, and no program of ours passes pandas objects to pyarrow.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def query_of(
     conditions = tuple(condition(table, text) for text in where)
     patterns = tuple(topics)
     if patterns and not topic_columns(table):
-        raise QueryError(f"rows of {table.name} are about no topic")
+        raise QueryError(f"rows of {table.name} do not belong to a topic")
     if limit is not None and limit < 0:
         raise QueryError(f"{limit} rows: a limit must be 0 or more")
     return Query(chosen, conditions, patterns, _order(table, sort), limit)

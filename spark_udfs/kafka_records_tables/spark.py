@@ -163,7 +163,7 @@ def current_offsets(raw: DataFrame, **options: Any) -> DataFrame:
 
 
 def groups(raw: DataFrame, **options: Any) -> DataFrame:
-    """Every group with its kind, its state as far as the log tells, its epoch: `table(raw, "groups", **options)`."""
+    """Every group with its kind, its logged state and its epoch: `table(raw, "groups", **options)`."""
     return table(raw, "groups", **options)
 
 
@@ -191,7 +191,7 @@ def findings(
     """The findings about a table: records that could not be used, and where an answer ends.
 
     This is a second query, which reads `raw` and computes the table again, because a DataFrame has only rows. So `raw`
-    has to be the same both times. (For files, `kafka_records_tables.read_table(…, spark=spark)` gives rows and findings
+    must be the same both times. (For files, `kafka_records_tables.read_table(…, spark=spark)` gives rows and findings
     of one run.) The arguments are those of `table`. The rows are of `FINDINGS_SCHEMA`; the severity is `damage` if
     something is or may be missing from the table, and `note` otherwise.
     """
@@ -233,8 +233,8 @@ def changes(
         the start of the log, each log partition in order from one micro-batch to the next, as `readStream` with
         `format("kafka-records")` gives them. Within a micro-batch rows come in any order.
     name
-        The name of a table of facts (`offset_commits`), or of one in which the last record of a key decides
-        (`current_offsets`, `groups`, `members`, …); or `regressions` or `disappearances`.
+        The name of a table with one row per record (`offset_commits`), or of one in which the last record of a key
+        decides (`current_offsets`, `groups`, `members`, …); or `regressions` or `disappearances`.
     columns
         The names of the columns of the table to return; all by default. `merged` needs all of them.
     mode
@@ -264,7 +264,7 @@ def changes(
     NoStream
         At once, for a DataFrame that is not a streaming one.
     OtherQuestion
-        In a worker, if the checkpoint belongs to another question.
+        In a worker, if the checkpoint belongs to another query.
     MissingColumn, WorkerPython, DamageFound, UnknownTransactions, OutOfOrder, RecordsLost
         As `table` raises them; the last two in a worker, under FAILFAST.
 
@@ -305,7 +305,7 @@ def merged(told: DataFrame, name: str | Table, before: DataFrame | None = None) 
     ----------
     told
         Rows of `changes` with all columns, not streaming: the rows of one micro-batch (`foreachBatch`), or all rows in
-        a sink. In any order, duplicates allowed.
+        a sink; in any order, duplicates allowed.
     name
         The table.
     before
@@ -436,14 +436,14 @@ def register(
 
     Notes
     -----
-    Options of the source: `table` (raw rows without), `topic`, `group` (one, or a JSON array of several), `columns`
-    (with commas between them), `asOf` (ISO 8601, milliseconds since 1970, `2h` ago), `mode` (`FAILFAST`, `PERMISSIVE`),
-    `assume` (`committed`), `package`, `bytesPerTask` (parts of partitions, for raw rows and tables of facts), and the
-    options of the table, by their names. For running brokers `bootstrap`, `commandConfig` (a properties file),
-    `timeout` (`30s`), `kafka.` and the name of a property, `startingOffsets`, `endingOffsets`, and for streams
-    `maxOffsetsPerTrigger` and `failOnDataLoss`. For decoded records of saved rows `records` and `coordinates` (both
-    with commas between names). Nothing is pushed down: to avoid reading rows, use an option, as WHERE applies only
-    afterwards.
+    Options of the source: `table` (raw rows if left out), `topic`, `group` (one, or a JSON array), `columns` (with
+    commas between them), `asOf` (ISO 8601, milliseconds since 1970, `2h` ago), `mode` (`FAILFAST`, `PERMISSIVE`),
+    `assume` (`committed`), `package`, `bytesPerTask` (splits partitions; for raw rows and tables with one row per
+    record), and the options of the table, by their names. For running brokers `bootstrap`, `commandConfig` (a
+    properties file), `timeout` (`30s`), `kafka.` and the name of a property, `startingOffsets`, `endingOffsets`, and
+    for streams `maxOffsetsPerTrigger` and `failOnDataLoss`. For decoded records of saved rows `records` and
+    `coordinates` (both with commas between names). Nothing is pushed down: to avoid reading rows, use an option, as
+    WHERE applies only afterwards.
 
     Examples
     --------

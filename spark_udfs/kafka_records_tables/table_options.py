@@ -190,7 +190,7 @@ def _path(name: str, value: Any) -> str:
     if not isinstance(path, str):
         raise TypeError(f"{name} is a directory, several, or a mapping of names to directories, not {value!r}")
     if not path:
-        raise QueryError("an empty text is not a directory")
+        raise QueryError("a directory has an empty name: write . for the current one")
     return path
 
 
@@ -223,7 +223,7 @@ def _moment_or_ahead(name: str, value: Any) -> int:
     try:
         return _moment(name, value)
     except QueryError as error:
-        raise QueryError(f"{error}; also in 24h for a time ahead" if text else str(error)) from None
+        raise QueryError(f"{error}; also `in 24h` for a time in the future" if text else str(error)) from None
 
 
 def _moment(name: str, value: Any) -> int:

@@ -131,8 +131,8 @@ def test_missing_rows_win_over_findings(damaged: Path) -> None:
     [
         (("--fail-on", "new:high"), "--fail-on new:… needs --diff OLD.json"),
         (("--fail-on", "new:hig"), "'hig' is not a level; did you mean high?"),
-        (("--fail-on", "old:high"), "'old:high': only new: may precede a level, as in new:high"),
-        (("--fail-on", ":high"), "':high': only new: may precede a level, as in new:high"),
+        (("--fail-on", "old:high"), "'old:high': the only prefix of a level is new, as in new:high"),
+        (("--fail-on", ":high"), "':high': the only prefix of a level is new, as in new:high"),
     ],
 )
 def test_wrong_levels_are_told(arguments: tuple[str, ...], why: str, whole: Path) -> None:

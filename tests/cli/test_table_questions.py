@@ -179,7 +179,7 @@ def test_what_one_table_alone_is_asked(segments: str) -> None:
     assert (row["record_type"], row["rule"]) == (2, "last_offset")
 
 
-AHEAD = "also in 24h for a time ahead"
+AHEAD = "also `in 24h` for a time in the future"
 A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
 
 

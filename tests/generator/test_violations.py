@@ -275,7 +275,7 @@ def test_message_rules(text: str, problem: str) -> None:
         (field(type_="Foo"), "type: a struct cannot have the name of its message"),
         (
             field(type_="Bar", versions="3+"),
-            "versions: the struct Bar would exist in no version: the field has versions 3+, Foo around it 0-2",
+            "versions: the struct Bar would exist in no version: the field has versions 3+, but Foo around it has 0-2",
         ),
     ],
 )
@@ -367,7 +367,7 @@ def test_defaults(type_: str, default: str, problem: str) -> None:
         (
             [field("A", "Bar", "1", fields=[field("B", "Baz", "2+")])],
             "fields[0].fields[0].versions: the struct Baz would exist in no version: "
-            "the field has versions 2+, Bar around it 1",
+            "the field has versions 2+, but Bar around it has 1",
         ),
     ],
 )

@@ -172,7 +172,7 @@ def test_urls_that_cannot_be_used() -> None:
     assert (
         refusal("s3://bucket/x?anonymous=true&nonsense=1") == "s3://bucket/x: s3:// has no setting nonsense after the ?"
     )
-    assert refusal("file://host/x") == "file://host/x: a file URL names this machine: write file:///path"
+    assert refusal("file://host/x") == "file://host/x: a file URL must not name a host: write file:///path"
     with pytest.raises(TypeError, match=r"^a file system must be one of pyarrow\.fs or fsspec, not str$"):
         find_logs(["x"], filesystem="s3")
 

@@ -259,7 +259,7 @@ def test_a_transaction_without_an_entry_tells_why_nobody_ends_it(incident: Calla
     found = incident("hanging_transaction")
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)
     assert told.partitions == found.truth.partitions
-    assert "time-out" not in told.problem
+    assert "timeout" not in told.problem
     assert "CompleteAbort since " in told.problem
     assert "its commits were written later" in told.problem
     assert "2 of 6 partitions" in told.problem

@@ -304,7 +304,7 @@ def test_a_member_that_holds_back_nobody_is_no_finding(waits: bool) -> None:
     )
     found = _found(context, "partitions_not_given_up")
     assert len(found) == waits
-    assert all("time-out of 1 min ended at " in each.problem for each in found)
+    assert all("timeout of 1 min ended at " in each.problem for each in found)
 
 
 def _config(name: str, value: str, of: str = "orders", kind: str = "topic") -> Row:

@@ -216,7 +216,7 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
             "sasl.login.callback.handler.class is not supported: only Java clients can do it",
         ),
         ({"request.timeout.ms": "soon"}, "request.timeout.ms is 'soon', not a number"),
-        ({"ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols has none of TLSv1.2, TLSv1.3"),
+        ({"ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols names none of TLSv1.2, TLSv1.3"),
     ],
 )
 def test_what_cannot_be_obeyed_is_refused(properties: dict[str, str], why: str, tmp_path: Path) -> None:

@@ -134,9 +134,9 @@ def test_a_cluster_that_has_answered_is_waited_for(monkeypatch: pytest.MonkeyPat
     ("rest", "why"),
     [
         ("i=4096", "the broker sent no salt"),
-        ("s=c2FsdA==", "the broker asks for '' iterations"),
-        ("s=c2FsdA==,i=many", "the broker asks for 'many' iterations"),
-        ("s=c2FsdA==,i=1", "the broker asks for 1 iterations"),
+        ("s=c2FsdA==", "the broker asks for '' iterations, which is not a valid number"),
+        ("s=c2FsdA==,i=many", "the broker asks for 'many' iterations, which is not a valid number"),
+        ("s=c2FsdA==,i=1", "the broker asks for 1 iterations, not 4096 to 10000000"),
         ("s=c,i=4096", "Incorrect padding|base64"),
     ],
 )

@@ -202,7 +202,7 @@ def test_columns_that_are_missing(tmp_path: Path) -> None:
     assert said(SavedRows(tmp_path)).endswith(", or put the file into a folder partition=N")
     pq.write_table(rows.drop_columns(["topic"]), tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)) == (
-        "no column names the topic of the rows: name it with topic=…, --topic, or the option topic in Spark"
+        "no column names the topic of the rows: name it with topic=…, --topic, or the option 'topic' in Spark"
     )
     assert SavedRows(tmp_path, topic="mine").topics() == ["mine"]
 
@@ -241,7 +241,7 @@ def test_files_of_different_kinds(tmp_path: Path) -> None:
     pq.write_table(rows.drop_columns(["control"]), tmp_path / "b.parquet")
     assert said(SavedRows(tmp_path)) == (
         f"there is no control, but in {tmp_path / 'a.parquet'} control is taken for control: read files of one kind at "
-        'a time, or say what to take, columns={"control": "…"}, --saved-column control=…, or the option savedColumns '
+        'a time, or name the column, columns={"control": "…"}, --saved-column control=…, or the option savedColumns '
         "in Spark"
     )
     assert SavedRows(tmp_path, columns={"control": None}).topics() == ["t"]
@@ -261,8 +261,8 @@ def test_texts_that_nobody_can_tell(tmp_path: Path) -> None:
     row = {"topic": "t", "partition": 0, "offset": 0, "key": "00010001", "value": "ab"}
     path = written([row], tmp_path / "rows.jsonl")
     assert said(SavedRows(path)) == (
-        "the texts of the column key, taken for key, may be base64 or hex; say how they hold bytes, "
-        'encoding="base64", "hex" or "text" (--saved-encoding; savedEncoding in Spark)'
+        "the texts of the column key, taken for key, could be base64 or hex: there are too few to decide; say how they "
+        'hold bytes, encoding="base64", "hex" or "text" (--saved-encoding; savedEncoding in Spark)'
     )
     assert table_of(SavedRows(path, encoding="hex").partitions("t")[0])[0]["key"].to_pylist() == [b"\0\1\0\1"]
     lost = written([{**row, "key": "\0\1\ufffd"}], tmp_path / "rows.jsonl")
@@ -431,12 +431,12 @@ def test_booleans_in_csv_are_read_from_keys(tmp_path: Path) -> None:
         (
             pa.array([False, True]),
             [b"", b"\0\0\0\7"],
-            "control is true, but the key does not say whether it is a commit or an abort: save these words",
+            "control is true, but the key does not show which marker it is: write commit or abort",
         ),
         (
             pa.array([False, True]),
             [b"", b"\0"],
-            "control is true, but the key does not say whether it is a commit or an abort: save these words",
+            "control is true, but the key does not show which marker it is: write commit or abort",
         ),
     ],
 )
@@ -459,4 +459,4 @@ def test_places_below_zero_are_refused(column: str, place: int, tmp_path: Path) 
     kind = rows.schema.field(column).type
     pq.write_table(rows.set_column(place, column, pa.array([0, -1], kind)), tmp_path / "rows.parquet")
     source = SavedRows(tmp_path)
-    assert said(source) == f"row 2 has the {column} -1: those of a log begin with 0"
+    assert said(source) == f"row 2 has the {column} -1, but {column}s begin with 0"

@@ -178,7 +178,7 @@ def test_a_file_of_few_texts_is_as_the_others_are(tmp_path: Path) -> None:
     (log,) = SavedRows(tmp_path).partitions("t")
     assert table_of(log)[0]["key"].to_pylist()[-1] == b"k40"
     write_lines(in_base64(simple_rows(list(range(41, 80)))), tmp_path / "c.jsonl")
-    assert said(SavedRows(tmp_path)).startswith("the texts of the column key, taken for key, may be base64 or hex; say")
+    assert said(SavedRows(tmp_path)).startswith("the texts of the column key, taken for key, could be base64 or hex")
 
 
 @pytest.mark.parametrize("encode", [in_hex, in_base64])
@@ -198,7 +198,7 @@ def test_a_text_that_is_none_of_the_others_does_not_decide(encode: Any, bad: str
 
 def test_texts_of_which_some_are_of_an_encoding_are_not_decided() -> None:
     hexes = [b"value number %d" % at for at in range(8)]
-    with pytest.raises(Undecided, match="are hex in 8 of 10 that were looked at"):
+    with pytest.raises(Undecided, match="are hex in 8 of 10 that were examined"):
         encoding_of([pa.array([*(each.hex() for each in hexes), "?", "!"])])
     with pytest.raises(TooFew):
         encoding_of([pa.array(["00", "01"])])

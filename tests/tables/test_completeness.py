@@ -128,5 +128,5 @@ def test_a_row_without_timestamp_is_before_or_behind_no_moment() -> None:
         read_table("current_offsets", rows.drop_columns(["timestamp_ms"]), as_of=START_MS)
     assert str(failure.value) == (
         "__consumer_offsets-0: the record at offset 0 has no timestamp, so the state of the log at a moment is "
-        "unknown: ask for the end of the log, or read a source with the column timestamp_ms"
+        "unknown: ask for the end of the log, or read a source that has the column 'timestamp_ms'"
     )

@@ -149,7 +149,7 @@ def test_what_cannot_be_asked(settings: dict[str, Any], message: str) -> None:
 def test_rows_without_a_topic() -> None:
     with pytest.raises(QueryError) as raised:
         query_of(TABLES["groups"], topics=["t"])
-    assert str(raised.value) == "rows of groups are about no topic"
+    assert str(raised.value) == "rows of groups do not belong to a topic"
 
 
 def test_a_name_that_is_like_none() -> None:

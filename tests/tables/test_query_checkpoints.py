@@ -217,7 +217,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no directory": (shutil.rmtree, "there is no such directory: {}. Give the checkpointLocation of a query"),
     "no checkpoint": (
         lambda folder: shutil.rmtree(folder / "offsets"),
-        "not a checkpoint of a Spark query, since its directory offsets is missing: {}. Give a local directory, the ",
+        "not a checkpoint of a Spark query, since its directory 'offsets' is missing: {}. Give a local directory, the ",
     ),
 }
 
@@ -256,7 +256,7 @@ def test_two_checkpoints_of_one_query_need_names(tmp_path: Path) -> None:
     [
         ("=x", "'=x' lacks a name or a directory: write NAME=DIR, or ./=x for a directory"),
         ([], "the list of directories is empty: name at least one, or leave out the option"),
-        ("", "an empty text is not a directory"),
+        ("", "a directory has an empty name: write . for the current one"),
         (7, "spark_checkpoint is a directory, several, or a mapping of names to directories, not 7"),
     ],
 )
@@ -285,7 +285,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "the batch 2 of the query is planned and not committed" in ran.err
     ran = run("table", "lag", str(LOGS), "--spark-checkpoint", str(tmp_path))
     assert (ran.status, ran.out) == (2, "")
-    assert ran.err.startswith("kafka-records: not a checkpoint of a Spark query, since its directory offsets is ")
+    assert ran.err.startswith("kafka-records: not a checkpoint of a Spark query, since its directory 'offsets' is ")
 
 
 @pytest.mark.spark

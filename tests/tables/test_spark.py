@@ -217,7 +217,7 @@ def test_the_columns_that_were_asked_for_with_their_meaning(spark: SparkSession)
     assert [tuple(row) for row in frame.collect()] == [(5, "billing")]
     assert [(field.name, field.dataType.simpleString(), field.metadata) for field in frame.schema] == [
         ("offset", "bigint", {"comment": "offset of the next record to consume"}),
-        ("group_id", "string", {"comment": "the group that committed"}),
+        ("group_id", "string", {"comment": "the group"}),
     ]
 
 

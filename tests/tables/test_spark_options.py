@@ -21,12 +21,12 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "there is nothing to read: give load a path, or the option path or bootstrap"),
+        ({}, "there is nothing to read: give load a path, or set the option 'path' or 'bootstrap'"),
         (
             {**LIVE, "path": "/data"},
-            "files and brokers cannot be read together: leave out the path, or the option bootstrap",
+            "files and brokers cannot be read together: leave out the path, or the option 'bootstrap'",
         ),
-        ({"bootstrap": "broker-1:9092"}, "raw rows of brokers are those of one topic: name it with the option topic"),
+        ({"bootstrap": "broker-1:9092"}, "raw rows of brokers are those of one topic: name it with the option 'topic'"),
         ({**LIVE, "bootstrap": "broker-1"}, "invalid broker 'broker-1': write HOST:PORT"),
         (
             {**LIVE, "kafka.bootstrap.servers": "broker-1:9092"},
@@ -34,16 +34,16 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "commandConfig": "/client.properties"},
-            "the option commandConfig is for brokers: say which ones with the option bootstrap",
+            "the option 'commandConfig' is for brokers: say which ones with the option 'bootstrap'",
         ),
         (
             {"path": "/data", "kafka.client.id": "me"},
-            "the option kafka.client.id is for brokers: say which ones with the option bootstrap",
+            "the option 'kafka.client.id' is for brokers: say which ones with the option 'bootstrap'",
         ),
         (
             {**LIVE, "kafka.ssl.keystore.key": "-----BEGIN"},
             "kafka.ssl.keystore.key would be readable in Spark's plans and event logs: write it into a properties "
-            "file, and name that with the option commandConfig",
+            "file, and name that with the option 'commandConfig'",
         ),
         (
             {"path": "/data", "records": "OffsetCommit"},
@@ -51,7 +51,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {**LIVE, "records": "OffsetCommit"},
-            "the option records reads saved rows: brokers give raw rows, and " "decode_records decodes them",
+            "the option 'records' reads saved rows: brokers give raw rows, and " "decode_records decodes them",
         ),
         (
             {"path": "/data", "topic": "orders", "records": "OffsetCommit"},
@@ -59,24 +59,24 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "records": "OffsetCommit", "table": "groups"},
-            "the option table cannot be combined with records",
+            "the option 'table' cannot be combined with 'records'",
         ),
         (
             {"path": "/data", "coordinates": "offset"},
-            "the option coordinates is for decoded records: name them with " "the option records",
+            "the option 'coordinates' is for decoded records: name them with " "the option 'records'",
         ),
         (
             {"path": "/data", "timeout": "5s"},
-            "the option timeout is for brokers: say which ones with the option bootstrap",
+            "the option 'timeout' is for brokers: say which ones with the option 'bootstrap'",
         ),
         ({**LIVE, "timeout": "0s"}, "invalid timeout: 0 s; give more than 0 seconds"),
         (
             {**LIVE, "timeout": "soon"},
-            "the option timeout: 'soon' is not a duration: write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or "
+            "the option 'timeout': 'soon' is not a duration: write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or "
             "PT24H",
         ),
-        ({**LIVE, "maxOffsetsPerTrigger": "0"}, "the option maxOffsetsPerTrigger is '0': write a number above 0"),
-        ({**LIVE, "savedFormat": "csv"}, "the option savedFormat is for files: leave it out when brokers are read"),
+        ({**LIVE, "maxOffsetsPerTrigger": "0"}, "the option 'maxOffsetsPerTrigger' is '0': write a number above 0"),
+        ({**LIVE, "savedFormat": "csv"}, "the option 'savedFormat' is for files: leave it out when brokers are read"),
         (
             {"path": "x", "savedFormat": "excel"},
             "format must be one of parquet, arrow, avro, json, csv, delta, not 'excel'",
@@ -84,27 +84,27 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ({"path": "x", "savedTimeUnit": "min"}, "time_unit must be one of s, ms, us, ns, not 'min'"),
         (
             {"path": "x", "savedEncoding": "{hex}"},
-            "the option savedEncoding is '{hex}': write a JSON object, how their texts hold bytes: base64, hex, text, "
-            'or {"key": "hex"}',
+            "the option 'savedEncoding' is '{hex}': write a JSON object, how their texts hold bytes: base64, hex, "
+            'text, or {"key": "hex"}',
         ),
-        ({**LIVE, "bytesPerTask": "64m"}, "the option bytesPerTask is '64m': write a number above 0"),
-        ({**LIVE, "failOnDataLoss": "no"}, "the option failOnDataLoss is 'no': write true or false"),
+        ({**LIVE, "bytesPerTask": "64m"}, "the option 'bytesPerTask' is '64m': write a number above 0"),
+        ({**LIVE, "failOnDataLoss": "no"}, "the option 'failOnDataLoss' is 'no': write true or false"),
         (
             {**LIVE, "startingOffsets": '{"t": {"0": -3}}'},
-            'the option startingOffsets has -3 for partition 0: write "earliest", "latest" or offsets by partition as '
-            'in {"topic": {"0": 23, "1": -2}}',
+            'the option \'startingOffsets\' has -3 for partition 0: write "earliest", "latest" or offsets by partition '
+            'as in {"topic": {"0": 23, "1": -2}}',
         ),
         (
             {**LIVE, "endingOffsets": '{"s": {"0": 3}}'},
-            "the option endingOffsets is about s, but the query reads topic t",
+            "the option 'endingOffsets' is about s, but the query reads topic t",
         ),
         (
             {"path": "/data", "startingOffsets": '{"s": {"0": 3}}'},
-            "the option startingOffsets is about s, but the query reads one topic, which the option topic names",
+            "the option 'startingOffsets' is about s, but the query reads one topic, which the option 'topic' names",
         ),
         (
             {**LIVE, "startingOffsets": "newest"},
-            'the option startingOffsets is \'newest\': write "earliest", "latest" or offsets by partition as in '
+            "the option 'startingOffsets' is 'newest': write \"earliest\", \"latest\" or offsets by partition as in "
             '{"topic": {"0": 23, "1": -2}}',
         ),
         (
@@ -113,15 +113,15 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "retention": "7d"},
-            "the option retention is for tables: say which one with the option table",
+            "the option 'retention' is for tables: say which one with the option 'table'",
         ),
         (
             {"path": "/data", "table": "expirations", "at": "soon"},
-            f"at: 'soon' is not a moment: write {_MOMENTS}; also in 24h for a time ahead",
+            f"at: 'soon' is not a moment: write {_MOMENTS}; also `in 24h` for a time in the future",
         ),
         (
             {**LIVE, "table": "groups", "startingOffsets": "earliest"},
-            "the option startingOffsets is for raw rows: a table needs its log from the start",
+            "the option 'startingOffsets' is for raw rows: a table needs its log from the start",
         ),
     ],
 )
@@ -134,7 +134,7 @@ def test_what_cannot_be_asked(options: dict[str, str], sentence: str) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"maxOffsetsPerTrigger": "5"}, "the option maxOffsetsPerTrigger is for streams (readStream)"),
+        ({"maxOffsetsPerTrigger": "5"}, "the option 'maxOffsetsPerTrigger' is for streams (readStream)"),
         (
             {"startingOffsets": "latest"},
             "startingOffsets is latest, but only a stream (readStream) finds records there",
@@ -158,7 +158,7 @@ def test_what_no_batch_can_do(options: dict[str, str], sentence: str) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({**LIVE, "bytesPerTask": "5"}, "the option bytesPerTask is for batch queries (read), not for streams"),
+        ({**LIVE, "bytesPerTask": "5"}, "the option 'bytesPerTask' is for batch queries (read), not for streams"),
         (
             {"bootstrap": "broker-1:9092", "table": "groups"},
             "a stream returns only raw rows, but a table needs a log from its start: leave out the option "
@@ -166,7 +166,7 @@ def test_what_no_batch_can_do(options: dict[str, str], sentence: str) -> None:
         ),
         (
             {"path": "/data", "topic": "t"},
-            "a stream reads one topic from brokers: name both with the options bootstrap and topic",
+            "a stream reads one topic from brokers: name both with the options 'bootstrap' and 'topic'",
         ),
     ],
 )
@@ -225,7 +225,7 @@ def test_records_are_decoded_where_their_files_are_read(tmp_path: Path) -> None:
     assert rows.num_rows == 461 + rows["is_tombstone"].to_pylist().count(True)
     assert rows["error"].null_count == rows.num_rows
     wrong = KafkaRecordsSource({"path": str(segments("kafka-4.3")), **options})
-    with pytest.raises(BadOption, match="the option records reads saved rows"):
+    with pytest.raises(BadOption, match="the option 'records' reads saved rows"):
         wrong.reader(wrong.schema()).partitions()
 
 

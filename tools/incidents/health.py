@@ -59,7 +59,7 @@ def rolling_restart(scene: Scene) -> Truth:
     return truth
 
 
-@kind("static_members", "static members vanish and are back within their session time-out", healthy=True)
+@kind("static_members", "static members vanish and are back within their session timeout", healthy=True)
 def static_members(scene: Scene) -> Truth:
     """With group.instance.id nobody is rebalanced."""
     scene.surround(5)
@@ -83,7 +83,7 @@ def static_members(scene: Scene) -> Truth:
             scene.wait(0.5, 1.5)
         scene.wait(3, 6)
     truth = healthy("static_members", groups, topics)
-    truth.planted = f"Static members of {', '.join(groups)} were restarted within the session time-out, twice."
+    truth.planted = f"Static members of {', '.join(groups)} were restarted within the session timeout, twice."
     truth.proof = "the same group.instance.ids with new member ids, without a rebalance"
     return truth
 

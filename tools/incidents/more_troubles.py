@@ -12,7 +12,7 @@ from tools.incidents.truth import Truth, incident
 
 @kind("poll_too_slow", "a round of work takes longer than max.poll.interval.ms: a member leaves before it can commit")
 def poll_too_slow(scene: Scene) -> Truth:
-    """So it reads the same records again and again: here the time-out is the cause."""
+    """So it reads the same records again and again: here the timeout is the cause."""
     scene.surround(6)
     count = scene.random.randint(1, 3)
     topic, group = scene.topic(count), scene.names.group()

@@ -81,9 +81,7 @@ def two_applications(scene: Scene) -> Truth:
     truth.named = [f"\\b{group}\\b", "application|subscri"]
     truth.cause = ["two|different|disjoint|share", re.escape(theirs)]
     truth.first_step = ["group\\.?id of its own|own group|another group\\.id|different group|group of its own"]
-    truth.never_say(
-        "(raise|increase|longer)[^.]*(session\\.timeout|max\\.poll)", "time-outs have nothing to do with it"
-    )
+    truth.never_say("(raise|increase|longer)[^.]*(session\\.timeout|max\\.poll)", "timeouts have nothing to do with it")
     return truth
 
 

@@ -102,7 +102,7 @@ class _Registry:
             field.report(
                 "versions" if field.has("versions") else "taggedVersions",
                 f"the struct {field.type.base} would exist in no version: "
-                f"the field has versions {field.versions}, {parent.name} around it {parent.versions}",
+                f"the field has versions {field.versions}, but {parent.name} around it has {parent.versions}",
             )
         definition = StructDefinition(field.type.base, versions, field.fields, field)
         self._found[definition.name] = definition

@@ -23,7 +23,7 @@ def construction(layout: Layout, uses: Uses, *, with_tags: bool = True) -> str:
         arguments.append("unknown" if layout.wire.is_flexible and with_tags else None)
     while arguments and arguments[-1] is None:
         arguments.pop()
-    # Only the unknown tags have no field: they are the last argument, and never None.
+    # The argument for unknown tags is the last one, has no field, and is never None.
     sources = [
         argument or uses.literal(layout, layout.wire.fields[place].field) for place, argument in enumerate(arguments)
     ]

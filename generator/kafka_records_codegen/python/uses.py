@@ -1,6 +1,6 @@
 """The names that the functions of a generated page use: from the runtime, constants and classes.
 
-The writers of functions get each such name from here, so that nobody has to search the text of a page for its imports.
+The writers of functions get each such name from here, so that the imports of a page are known without a search.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class HasLeader(Protocol):
 
     @property
     def leader(self) -> Hashable:
-        """The broker; None if there is none."""
+        """The broker that leads the partition; None if it has no leader."""
 
 
 class HasHighWatermark(Protocol):

@@ -47,7 +47,7 @@ class ArrowRows:
                 raise ValueError(f"the rows have no column {name}: raw rows have {', '.join(RAW_SCHEMA.names)}")
         table = _plain(table)
         if "topic" not in table.column_names and topic is None:
-            raise ValueError("the rows have no column topic: name their topic")
+            raise ValueError("the rows have no column 'topic': name their topic")
         self._topic = topic
         self._table = table
 

@@ -155,7 +155,7 @@ class ClientConfig:
             elif not self.username:
                 raise ValueError(f"{self.sasl_mechanism} needs a username and a password (sasl.jaas.config)")
         if not set(self.tls_versions) & set(_TLS_VERSIONS):
-            raise ValueError(f"ssl.enabled.protocols has none of {', '.join(_TLS_VERSIONS)}")
+            raise ValueError(f"ssl.enabled.protocols names none of {', '.join(_TLS_VERSIONS)}")
         for name in ("request_timeout_ms", "connect_timeout_ms", "patience_ms", "fetch_bytes"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be more than 0")

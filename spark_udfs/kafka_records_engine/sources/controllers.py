@@ -153,7 +153,7 @@ class _Fetching:
         self._session = session
         self._on_bytes = on_bytes
         self._connection: Connection | None = None
-        self._epoch = 0  # an epoch of -1 is no valid request; a later one is in the answer
+        self._epoch = 0  # requests need an epoch of at least 0; answers have the present one
         self._bytes = 0
         self._until = 0.0
         self._moved()

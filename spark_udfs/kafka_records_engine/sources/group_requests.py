@@ -158,7 +158,7 @@ class GroupRequests:
         answered: set[Address] = set()
 
         def ask() -> None:
-            # The brokers of now: one that has not answered may be gone.
+            # List the brokers again: one that has not answered may be gone.
             for address in self._cluster.brokers():
                 if address in answered:
                     continue

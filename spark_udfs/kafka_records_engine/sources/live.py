@@ -189,7 +189,7 @@ class LiveBrokers:
         asking = AskingEnds(cluster, topics)
         try:
             if len(topics) == 1:
-                cluster.topic(topics[0])  # raises its error; one of several topics may be deleted meanwhile
+                cluster.topic(topics[0])  # raises an error if the only topic is gone
             asking.ask()
         except (BrokerFailure, NotAllowed, TopicMissing) as failed:
             # What was read so far is still useful.
@@ -257,9 +257,9 @@ class LiveBrokers:
         return TransactionRequests(Cluster(self._bootstrap, self._config, self._session))
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
-        """See `log_details.TellsLogDetails`: of OPEN alone, by DescribeProducers, ListTransactions and
-        DescribeTransactions (KIP-664). Coordinators are asked after the leaders: what begins in between has no row. A
-        topic that may not be read has none: its last stable offset shows whether something is missing then."""
+        """See `log_details.TellsLogDetails`: only OPEN, by DescribeProducers, ListTransactions and DescribeTransactions
+        (KIP-664). Coordinators are asked after the leaders, so a transaction that begins in between has no row. A topic
+        that may not be read has no rows; its last stable offset shows whether any are missing."""
         if set(columns).isdisjoint(OPEN.names):
             return {}
         cluster = Cluster(self._bootstrap, self._config, self._session)

@@ -53,7 +53,7 @@ def as_controls(texts: Any, keys: Callable[[], Any]) -> Any:
         made[row] = None if told is None else _ending(told[row].as_py())
         if made[row] is None:
             raise UnknownWord(
-                row, "control is true, but the key does not say whether it is a commit or an abort: save these words"
+                row, "control is true, but the key does not show which marker it is: write commit or abort"
             )
     return pa.array(made, pa.string())
 

@@ -110,7 +110,7 @@ def take_snapshot(
     busy = SnapshotBusy(root, "another process is adding to this snapshot: wait until it has ended")
     with locked_directory(root, "snapshot", busy, _check_is_ours):
         begin_snapshot(root)
-        # Taken after the lock, because a run that has just ended may have stored more than these logs had.
+        # List the logs after locking: a run that has just ended may have stored more than they had before.
         started_ms = now_ms()
         lacking: list[Finding] = []
         logs = _logs(source, topics, lacking.append)

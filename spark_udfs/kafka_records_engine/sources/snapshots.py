@@ -50,8 +50,8 @@ _FILE: Final = pa.field("file", pa.dictionary(pa.int32(), pa.string()))
 
 
 class Snapshot:
-    """The logs in a directory that `take_snapshot` (`kafka-records snapshot`) has written, as they are there when they
-    are read. A run may add to them meanwhile.
+    """The logs in a directory that `take_snapshot` (`kafka-records snapshot`) has written, as they are when they are
+    read. A run may add to them meanwhile.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Snapshot:
     Raises
     ------
     LogSourceError
-        For a directory that is not there or is not a snapshot.
+        For a directory that does not exist or is not a snapshot.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -207,7 +207,7 @@ class _Reading:
 
     def batches(self) -> Iterator[Any]:
         context, log = self._context, self._log
-        told = read_mark(log.root)["read"].get(f"{log.topic}-{log.partition}")  # first: a run may add rows
+        told = read_mark(log.root)["read"].get(f"{log.topic}-{log.partition}")  # read this first: a run may add rows
         stored = stored_log(log.root, log.topic, log.partition)
         if told is not None and told["end"] > stored.end:
             self._find(

@@ -53,7 +53,7 @@ def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
         repeated = repeat_run(words) if has_output else None
         if repeated is not None:
             return repeated
-        from kafka_records_tables.commands.subcommands import parsed  # a run that is repeated need not load it
+        from kafka_records_tables.commands.subcommands import parsed  # slow, and a repeated run does not need it
 
         options = parsed(words)
         if not has_output and getattr(options, "output", None) is None:

@@ -71,7 +71,7 @@ def add_parser(commands: Any) -> None:
         nargs="*",
         type=path_argument,
         metavar="LIST",
-        help="what to delete: a file written from the table deletable_offsets, or - for standard input",
+        help="what to delete: a file with rows of the deletable_offsets table, or - for standard input",
     )
     add_brokers(
         parser, "addresses of some brokers; the others are found from them", "the command ends with exit status 2"
@@ -109,7 +109,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="with --restore, also replace offsets that were committed since; they are written to a file first",
+        help="with --restore, also replace newer committed offsets, which are written to a file first",
     )
     parser.add_argument(
         "--execute",

@@ -94,7 +94,7 @@ def add_parser(commands: Any) -> None:
     add_topic(parser)
     add_package(parser)
     parser.add_argument(
-        "--bytes", action="store_true", help="add the bytes of keys and values, which the command explain reads"
+        "--bytes", action="store_true", help="add the bytes of keys and values, which `kafka-records explain` reads"
     )
     parser.add_argument("--show-secrets", action="store_true", help=SHOW_SECRETS_HELP)
     parser.add_argument(

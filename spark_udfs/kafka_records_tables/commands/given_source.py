@@ -60,7 +60,7 @@ class GivenSource:
 
     @property
     def place(self) -> str:
-        """The place that damage is in, as messages name it."""
+        """The place of the damage, as messages name it."""
         return "the files" if self.has_files else "the logs"
 
     def check_outside(self, directory: str) -> None:

@@ -96,7 +96,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         default="local",
         help="local (default): processes on this machine. spark: Spark computes the same rows, with one task "
         "per log partition; every worker must see the files or reach the brokers. It needs Java 17 or "
-        "later and the extra spark",
+        "later and the spark extra",
     )
     parser.add_argument(
         "--processes",

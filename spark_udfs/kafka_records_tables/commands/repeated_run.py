@@ -33,7 +33,7 @@ _PATIENCE: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A run that was complete, and what to ask brokers to know whether it would be the same now."""
+    """A complete run, and the requests to brokers that show whether it would give the same now."""
 
     bootstrap: list[list[Any]]
     """Hosts and ports."""
@@ -65,7 +65,7 @@ class KeptRun:
         return not os.path.isdir(self.output) and (self.overwrite or not os.path.exists(self.output))
 
     def written(self, content: bytes) -> list[bytes]:
-        """The run and its output as a file."""
+        """The content of a file with the run and its output."""
         head = json.dumps([_FORM, asdict(self)]).encode()
         parts = [head, b"\n", content]
         return [sha256(b"".join(parts)).hexdigest().encode(), b"\n", *parts]
@@ -94,7 +94,7 @@ def repeat_run(arguments: Sequence[str]) -> int | None:
     kept, content = found
     if not kept.fits_now():
         return None
-    # Most runs end above, and need not load what asks brokers.
+    # Most runs have returned by now, and need not load the modules that ask brokers.
     from kafka_records_engine.sources.seen_logs import unchanged_state
     from kafka_records_engine.sources.time_limit import TimeLimit
     from kafka_records_tables.console.waiting_notes import tell_waiting

@@ -195,7 +195,7 @@ def _fail_on(text: str) -> FailOn:
     words = {level.word: level for level in Level}
     new, colon, word = text.rpartition(":")
     if new != ("new" if colon else ""):
-        raise argparse.ArgumentTypeError(f"{text!r}: only new: may precede a level, as in new:high")
+        raise argparse.ArgumentTypeError(f"{text!r}: the only prefix of a level is new, as in new:high")
     if word not in words:
         raise argparse.ArgumentTypeError(f"{word!r} is not a level; {near(word, words)}")
     return FailOn(words[word], only_new=bool(colon))

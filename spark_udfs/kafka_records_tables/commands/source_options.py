@@ -22,7 +22,7 @@ SHOW_SECRETS_HELP: Final = "show passwords, keys and what else may be a secret"
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
-    """The positional argument SOURCE…; --bootstrap and its options replace it by running brokers."""
+    """The positional argument SOURCE…; --bootstrap and its options replace it with running brokers."""
     parser.add_argument(
         "sources",
         nargs="*",
@@ -54,8 +54,8 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         type=_encoding,
         default=[],
         metavar="[RAW=]NAME",
-        help="how strings encode the bytes of keys and values: base64, hex, or text for the bytes of the text itself; "
-        "key=… and value=… name one of them",
+        help="how strings encode the bytes of keys and values: base64, hex, or text (the bytes of the string itself); "
+        "write key=NAME or value=NAME to set only one of them",
     )
     saved.add_argument(
         "--saved-format",

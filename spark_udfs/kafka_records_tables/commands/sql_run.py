@@ -69,8 +69,8 @@ class SqlRun:
                 database.execute(setting)
             results = self._read(self._tables(database))
             for name in TABLES:
-                # Unregister tables that were not read: a query that gets at one through a function then fails instead
-                # of finding no rows.
+                # Unregister tables that were not read: a query that reaches one through a function then fails
+                # instead of finding no rows.
                 database.unregister(name)
             for name, result in (results or {}).items():
                 database.register(name, result.table)

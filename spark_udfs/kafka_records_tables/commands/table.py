@@ -61,7 +61,7 @@ moments of --as-of:
   records that were replaced since: a note then says from which moment on an answer is complete.
 
 durations:
-  90s, 30m, 24h, 7d, 2w, or as in ISO 8601 P7D or PT24H. --at takes a moment as above, now, or a time ahead: in 24h.
+  90s, 30m, 24h, 7d, 2w, or as in ISO 8601 P7D or PT24H. --at takes a moment as above, now, or a future time: in 24h.
 
 order:
   Rows are sorted by the columns that --describe names, or by --sort first. Without --sort, more than 512 MiB of rows in
@@ -331,7 +331,7 @@ def run(options: argparse.Namespace) -> int:
     )
     if task.state is None:
         return TableRun(task).run()
-    from kafka_records_tables.commands.kept_run import RunKeeper  # only a state has any use for it
+    from kafka_records_tables.commands.kept_run import RunKeeper  # only --state needs it
 
     return RunKeeper(TableRun(task), options.arguments).run()
 
@@ -345,7 +345,7 @@ def _check_format(table: Table, options: argparse.Namespace) -> None:
     if options.format not in OFFSET_FORMATS:
         return
     if table.name != "current_offsets":
-        raise UsageError(f"--format {options.format} is for the table current_offsets, not for {table.name}")
+        raise UsageError(f"--format {options.format} is for current_offsets, not for {table.name}")
     if options.columns:
         raise UsageError(f"--columns: --format {options.format} has its own columns: leave out --columns")
 

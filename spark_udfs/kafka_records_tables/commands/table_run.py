@@ -76,7 +76,7 @@ class TableTask:
     needs_order: bool = False
     """Whether rows are sorted regardless of the memory it takes, because the user requested an order."""
     most_series: int = MOST_SERIES
-    """The most time series of rows that metrics have."""
+    """The limit on the time series of metrics."""
     may_hide_details: bool = True
     """Whether a narrow terminal may leave out `Table.details`, because the user did not name the columns."""
 
@@ -151,7 +151,7 @@ class TableRun:
         from kafka_records_tables.results.open_metrics import TableMetrics
 
         metrics = TableMetrics(self._table.name, rows, self.task.most_series)
-        if not selection.is_sorted:  # rows that come unsorted are counted as they come
+        if not selection.is_sorted:  # unsorted rows are counted while they are read
             for _ in rows:
                 pass
         limit = self.task.query.limit

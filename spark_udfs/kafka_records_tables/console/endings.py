@@ -9,7 +9,7 @@ from typing import Final
 OK: Final = 0
 """The answer is complete."""
 DAMAGE: Final = 1
-"""The command has finished, but rows are missing or may be missing: damage, a time-out, a missing right, a record that
+"""The command has finished, but rows are missing or may be missing: damage, a timeout, a missing right, a record that
 cannot be decoded. It takes precedence over FOUND, because an incomplete answer is more important to know."""
 FAILED: Final = 2
 """There is no answer: wrong usage, nothing to read, something is missing on this machine, or a failure."""
@@ -22,7 +22,7 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 EXIT_STATUS_HELP: Final = """\
 exit status:
   0    complete
-  1    rows are missing, or may be: damage, a time-out, a missing right, a record that cannot be decoded. Standard error
+  1    rows are missing, or may be: damage, a timeout, a missing right, a record that cannot be decoded. Standard error
        says what and where
   2    no answer: wrong usage, nothing to read, something missing on this machine, or an error that ended the work
   3    complete, with findings: report has one for --fail-on, or table checks has a record at which a coordinator stops

@@ -28,7 +28,7 @@ def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
 
 @contextmanager
 def noted_lines() -> Iterator[list[str]]:
-    """The lines that are printed from now on, without those about the moment at which they are printed."""
+    """The lines printed from now on, without those that are true only at the moment of printing (`is_of_now`)."""
     global _noted
     _noted = []
     try:
@@ -62,8 +62,7 @@ def complain(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Redirect a stream that cannot be written to the null device, so that its buffered rest does not fail once more at
-    exit."""
+    """Connect a broken stream with the null device, so that writing its buffered rest at exit does not fail again."""
     try:
         descriptor = stream.fileno()
     except OSError:

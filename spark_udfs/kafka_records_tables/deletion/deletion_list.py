@@ -1,4 +1,4 @@
-"""What `delete-offsets` should delete, from arguments or from a file with rows of the table deletable_offsets."""
+"""What `delete-offsets` should delete, from arguments or from a file with rows of `deletable_offsets`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class CommittedRow(NamedTuple):
 
 
 class ListedRow(NamedTuple):
-    """A row of the table deletable_offsets. None stands for a value that the list does not have."""
+    """A row of `deletable_offsets`. None stands for a value that the list does not have."""
 
     is_group: bool
     group_id: str
@@ -229,7 +229,7 @@ def _of_csv(content: bytes) -> list[dict[str, Any]]:
     )
     rows: list[dict[str, Any]] = csv.read_csv(
         io.BytesIO(content),
-        # A pyarrow thread that is still running when the process exits with an error would abort it.
+        # A pyarrow thread that still runs when the process exits with an error would abort the process.
         read_options=csv.ReadOptions(use_threads=False),
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=texts,

@@ -72,7 +72,7 @@ def check_coordinators(request: TableRequest, source: object) -> None:
         raise LogSourceError(name, f"requests cannot fill {table.name}: {why}")
     if any(option.adds and question.options.get(option.name) is not None for option in table.options):
         raise LogSourceError(
-            name, "requests return no history of commits: leave out window, or read the table progress"
+            name, "requests return no history of commits: leave out window, or read the progress table"
         )
     if question.as_of_ms is not None or question.options.get("at") is not None:
         raise LogSourceError(name, "requests return only the current state: read the logs for another moment")

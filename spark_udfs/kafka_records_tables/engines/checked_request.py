@@ -78,7 +78,7 @@ def check_question(question: Question) -> None:
 
 
 def requests_of(question: Question) -> list[TableRequest]:
-    """A request for each table."""
+    """One request per table of the question."""
     return [TableRequest(each) for each in question.each()]
 
 

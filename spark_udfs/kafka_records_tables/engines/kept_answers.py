@@ -125,7 +125,7 @@ class KeptAnswers:
         return digest.hexdigest()
 
     def find(self, key: str, table: Table) -> KeptAnswer | None:
-        """The answer with this name, if it is complete and the same rights are missing as then."""
+        """The answer with this name, if it is complete and the same rights are missing as when it was kept."""
         path = os.path.join(self._folder, f"{key}.answer")
         try:
             with pa.memory_map(path) as file:

@@ -1,7 +1,7 @@
 """Tables by processes on this machine: no JVM, no Spark.
 
 A log partition is read by one process from its first record to its last. Small sources are read in this process,
-because starting another one takes as long as reading some ten megabytes.
+because starting another one takes as long as reading about ten megabytes.
 
 The processes are started as programs of their own (`worker`) and not by `multiprocessing`: processes that it spawns run
 the script of the caller again unless that has a `__main__` guard, a daemonic process may have no children, and a fork

@@ -80,7 +80,7 @@ class LogRange:
             yield batch
         if behind is None:
             return
-        # The source says that a marker may come after the range. It is looked up here, or does not matter.
+        # The source reports a gap after the range, where markers may be. They are looked up here, or not needed.
         if context.log.holes and context.log.holes[-1] == behind - 1:
             context.log.holes.pop()
         if self.looks_behind and waiting.producers:

@@ -109,8 +109,8 @@ def topics_known_to(source: Source, report: Callable[[Finding], object] | None =
     read. `report` gets the finding about brokers that no longer answer, or a metadata log that is damaged."""
     try:
         known = known_topics(source)
-        if known.asked_ms is None:  # brokers have reported all of it
-            # Loads what decodes records, which an answer that is kept does not need.
+        if known.asked_ms is None:  # no broker has reported it
+            # Imported here: a kept answer does not need the modules that decode records.
             from kafka_records_tables.tables.cluster.known_from_metadata import with_metadata
 
             known = with_metadata(known, source, report)
@@ -123,11 +123,11 @@ def topics_known_to(source: Source, report: Callable[[Finding], object] | None =
 
 @dataclass(frozen=True)
 class AllLogs:
-    """All logs of some topics. Its rows say where they begin and end (`sources.ends_of_logs.LOG_ENDS_SCHEMA`)."""
+    """The logs of some topics as one object; its rows say where they begin and end (`ends_of_logs.LOG_ENDS_SCHEMA`)."""
 
     source: Source
     topics: tuple[str, ...] | None
-    """None for the log partitions that exist when ends are requested."""
+    """If None, the log partitions that exist when ends are requested."""
     starts: LogStarts | None = None
     """Where they started before records were read."""
     is_input: bool = False

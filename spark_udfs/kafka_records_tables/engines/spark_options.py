@@ -176,7 +176,7 @@ class Asked:
         """These options, if they suit a batch query. Raises BadOption for an option that only a stream can have."""
         for name in _OF_STREAMS:
             if name in self.given:
-                raise BadOption(f"the option {name} is for streams (readStream)")
+                raise BadOption(f"the option {name!r} is for streams (readStream)")
         if self.starting == LATEST or FROM_END in _offsets(self.starting):
             raise BadOption("startingOffsets is latest, but only a stream (readStream) finds records there")
         if self.ending == EARLIEST or FROM_START in _offsets(self.ending):
@@ -203,9 +203,9 @@ class Asked:
             )
         for name in _OF_BATCHES:
             if name in self.given:
-                raise BadOption(f"the option {name} is for batch queries (read), not for streams")
+                raise BadOption(f"the option {name!r} is for batch queries (read), not for streams")
         if self.topic is None or not isinstance(self.place, Brokers):
-            raise BadOption("a stream reads one topic from brokers: name both with the options bootstrap and topic")
+            raise BadOption("a stream reads one topic from brokers: name both with the options 'bootstrap' and 'topic'")
         return self
 
 
@@ -219,14 +219,14 @@ def asked(options: Mapping[str, str]) -> Asked:
         if "records" in given:
             return _records(place, given, mode)
         if "coordinates" in given:
-            raise BadOption("the option coordinates is for decoded records: name them with the option records")
+            raise BadOption("the option 'coordinates' is for decoded records: name them with the option 'records'")
         if "table" not in given:
             for name in _OF_TABLES:
                 if name in given:
-                    raise BadOption(f"the option {name} is for tables: say which one with the option table")
+                    raise BadOption(f"the option {name!r} is for tables: say which one with the option 'table'")
             topic = given.get("topic")
             if isinstance(place, Brokers) and topic is None:
-                raise BadOption("raw rows of brokers are those of one topic: name it with the option topic")
+                raise BadOption("raw rows of brokers are those of one topic: name it with the option 'topic'")
             return Asked(
                 place,
                 topic,
@@ -242,7 +242,7 @@ def asked(options: Mapping[str, str]) -> Asked:
             )
         for name in _OF_RAW_ROWS:
             if name in given:
-                raise BadOption(f"the option {name} is for raw rows: a table needs its log from the start")
+                raise BadOption(f"the option {name!r} is for raw rows: a table needs its log from the start")
         request = request_of(
             table_called(given["table"]),
             group=_groups(given.get("group")),
@@ -264,9 +264,9 @@ def asked(options: Mapping[str, str]) -> Asked:
 def _records(place: PathsToRead | Brokers, given: Mapping[str, str], mode: Mode) -> Asked:
     for name in _NOT_OF_RECORDS:
         if name in given:
-            raise BadOption(f"the option {name} cannot be combined with records")
+            raise BadOption(f"the option {name!r} cannot be combined with 'records'")
     if isinstance(place, Brokers):
-        raise BadOption("the option records reads saved rows: brokers give raw rows, and decode_records decodes them")
+        raise BadOption("the option 'records' reads saved rows: brokers give raw rows, and decode_records decodes them")
     reader = record_reader(given, mode, _flag(given, SHOW_SECRETS.spark_option, False))
     return Asked(place, reader.topic, reader.schema(), None, mode, given=frozenset(given), records=reader)
 
@@ -288,7 +288,7 @@ def _named(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         if name in properties:
             raise BadOption(
                 f"{_KAFKA}{name} would be readable in Spark's plans and event logs: write it into a properties file, "
-                "and name that with the option commandConfig"
+                "and name that with the option 'commandConfig'"
             )
     return given, properties
 
@@ -301,18 +301,18 @@ def _place(options: Mapping[str, str], given: Mapping[str, str], properties: dic
     bootstrap = given.get("bootstrap", servers)
     if bootstrap is None:
         for name in (*(name for name in _OF_BROKERS if name in given), *(f"{_KAFKA}{each}" for each in properties)):
-            raise BadOption(f"the option {name} is for brokers: say which ones with the option bootstrap")
+            raise BadOption(f"the option {name!r} is for brokers: say which ones with the option 'bootstrap'")
         if not paths:
-            raise BadOption("there is nothing to read: give load a path, or the option path or bootstrap")
+            raise BadOption("there is nothing to read: give load a path, or set the option 'path' or 'bootstrap'")
         place = PathsToRead(paths, given.get("topic"), {name: given[name] for name in SAVED_OPTIONS if name in given})
         if place.saved:
             place.source()  # raise errors about options here, not when the query runs
         return place
     for name in SAVED_OPTIONS:
         if name in given:
-            raise BadOption(f"the option {name} is for files: leave it out when brokers are read")
+            raise BadOption(f"the option {name!r} is for files: leave it out when brokers are read")
     if paths:
-        raise BadOption("files and brokers cannot be read together: leave out the path, or the option bootstrap")
+        raise BadOption("files and brokers cannot be read together: leave out the path, or the option 'bootstrap'")
     brokers = Brokers(bootstrap, given.get("commandConfig"), properties, _timeout(given))
     # Raise errors about addresses and properties here, not when the query runs.
     brokers.source()
@@ -325,7 +325,7 @@ def _timeout(given: Mapping[str, str]) -> timedelta | None:
     try:
         return timedelta(milliseconds=duration(given["timeout"]))
     except ValueError as error:
-        raise BadOption(f"the option timeout: {error}") from None
+        raise BadOption(f"the option 'timeout': {error}") from None
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
@@ -359,7 +359,7 @@ def _bound(given: Mapping[str, str], name: str, default: str) -> Bound:
     try:
         return bound_of(given[name], given.get("topic"))
     except ValueError as error:
-        raise BadOption(f"the option {name} {error}") from None
+        raise BadOption(f"the option {name!r} {error}") from None
 
 
 def _offsets(bound: Bound) -> Collection[int]:
@@ -371,12 +371,12 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
         return None
     text = given[name].strip()
     if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise BadOption(f"the option {name} is {given[name]!r}: write a number above 0")
+        raise BadOption(f"the option {name!r} is {given[name]!r}: write a number above 0")
     return int(text)
 
 
 def _flag(given: Mapping[str, str], name: str, default: bool) -> bool:
     text = given.get(name, str(default)).strip().lower()
     if text not in ("true", "false"):
-        raise BadOption(f"the option {name} is {given[name]!r}: write true or false")
+        raise BadOption(f"the option {name!r} is {given[name]!r}: write true or false")
     return text == "true"

@@ -39,7 +39,7 @@ def record_tasks(source: Source) -> tuple[tuple[FilePart, ...], ...]:
     """What each task reads of some files of saved rows. Raises BadOption for another kind of source."""
     if not isinstance(source, SavedRows):
         raise BadOption(
-            f"the option records reads saved rows (Parquet and similar ones), which {source.name} is not: read "
+            f"the option 'records' reads saved rows (Parquet and similar ones), which {source.name} is not: read "
             f"raw rows from other sources, and pass them to decode_records"
         )
     return packed(source.parts(), _CORES)

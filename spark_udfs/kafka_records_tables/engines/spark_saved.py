@@ -43,5 +43,5 @@ def _object(option: str, text: str) -> dict[str, Any]:
     except ValueError:
         told = None
     if not isinstance(told, dict) or not all(name is None or isinstance(name, str) for name in told.values()):
-        raise BadOption(f"the option {option} is {text!r}: write a JSON object, {SAVED_OPTIONS[option]}")
+        raise BadOption(f"the option {option!r} is {text!r}: write a JSON object, {SAVED_OPTIONS[option]}")
     return told

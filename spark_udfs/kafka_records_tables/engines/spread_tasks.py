@@ -1,4 +1,4 @@
-"""The order in which tasks begin: the biggest first, and neighbours on different brokers."""
+"""The order in which tasks begin: the biggest first, and consecutive ones on different brokers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Offsets that are missing because a file is, as opposed to those that a cleaner removed; and logs whose end is
-missing."""
+"""Offsets that are missing because their file is missing, as opposed to those that a cleaner removed; and logs whose
+end is missing."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _first_gap(log: LogPartition, first_file: int | None) -> LostFile | None:
             behind = int(offsets[at])
             behind_ms = batch.column("timestamp_ms")[at].as_py()
             found = LostFile(log.topic, log.partition, last + 1, behind, whole, last_ms, behind_ms)
-            # Damage at the end of the file before: these records are in bytes that could not be read.
+            # The file before ends with damage: these records are in the bytes that could not be read.
             is_damaged = any(each.file == last_file and each.position is not None for each in context.findings)
             return found if is_other_file and not is_damaged else None
         last, last_ms = int(offsets[-1]), pc.max(batch.column("timestamp_ms")).as_py()

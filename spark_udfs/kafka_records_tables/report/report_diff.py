@@ -64,14 +64,14 @@ def earlier_report(given: Report | Path | str) -> EarlierReport:
             level = finding.get("level") if isinstance(finding, dict) else None
             if isinstance(level, str) and level not in _LEVELS:
                 wanted = f"`findings[{number}].level` is {printable(level)!r}, none of {', '.join(_LEVELS)}"
-                raise DiffError(f"{given}: is not a whole report: {wanted}; {_WANTED}")
+                raise DiffError(f"{given}: is damaged or incomplete: {wanted}; {_WANTED}")
         document["findings"] = list(map(_with_level, findings))
     try:
         # Unknown members are ignored.
         return msgspec.convert(document, EarlierReport)
     except msgspec.ValidationError as error:
         why = printable(f"{error}".replace("`$.", "`"))
-        raise DiffError(f"{given}: is not a whole report: {why}; {_WANTED}") from None
+        raise DiffError(f"{given}: is damaged or incomplete: {why}; {_WANTED}") from None
 
 
 def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
@@ -219,7 +219,7 @@ def _document(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise DiffError(f"{path}: is not a JSON document; {_WANTED}") from None
     if not text.strip():
-        raise DiffError(f"{path}: is empty, and not a JSON document; {_WANTED}")
+        raise DiffError(f"{path}: is empty; {_WANTED}")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,5 +1,5 @@
-"""A report as a JSON document with the schema `report.schema.json`, and a document as the earlier report of a
-comparison."""
+"""Writes a report as a JSON document with the schema `report.schema.json`, and reads such a document as the earlier
+report of a comparison."""
 
 from __future__ import annotations
 

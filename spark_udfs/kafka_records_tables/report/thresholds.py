@@ -26,7 +26,8 @@ _GENERAL: Final = (
         "most_of_a_kind",
         "count",
         20,
-        "findings of one kind and level that are shown one by one; the others are combined into one",
+        "findings of one kind and level that are shown one by one; the others are one finding, with a command that "
+        "lists them",
         "more of the same does not fit on a screen",
     ),
     Threshold(
@@ -34,15 +35,14 @@ _GENERAL: Final = (
         "count",
         5,
         "the same for notes",
-        "nothing is wrong with them, and they hide what is wrong",
+        "they hide what is wrong",
     ),
     Threshold(
         "group_settles_within",
         "duration",
         "15s",
         "how long nothing must have happened to a group before its present state is judged",
-        "a member learns of a new assignment with its next heartbeat, every 5 s (every 3 s in classic groups), and a "
-        "rebalance takes three of them: one member gives a partition up, another one takes it over",
+        "a rebalance takes three heartbeats, each after 5 s (3 s in classic groups)",
     ),
 )
 

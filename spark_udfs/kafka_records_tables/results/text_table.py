@@ -42,7 +42,7 @@ def write_text(
     value` on the narrowest terminals. With `wide`, and if the output is not a terminal, nothing is left out and every
     row is one line; a text of more than 64 cells runs over its column. Non-printable characters are escaped.
 
-    The texts are made twice, once for their widths and once for writing, and only for some thousand rows at a time.
+    The texts are made twice, once for their widths and once for writing, and only for a few thousand rows at a time.
     """
     is_styled = is_terminal and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
     if not is_terminal or wide or width is None:

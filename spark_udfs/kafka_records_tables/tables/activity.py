@@ -99,20 +99,18 @@ deleted by requests for single offsets (`OffsetMetadataManager.deleteOffsets`); 
 classic groups, when the leader's assignment is written. `deletions` also has offsets deleted with a group or a topic,
 and `completed_rebalances` the rebalances of other groups (`timeline`).
 
-Each tombstone of an offset is counted once, by its cause in `disappearances`: with high confidence in `expirations` or
-`deletions`, with medium confidence in `likely_expirations` or `likely_deletions`, and otherwise in `unclear_deletions`.
+Each tombstone of an offset counts once, by its cause in `disappearances`: with high confidence in `expirations` or
+`deletions`, with medium in `likely_expirations` or `likely_deletions`, otherwise in `unclear_deletions`.
 
-`repeated_commits` compares commits when they take effect, at their place or at the marker of their transaction; commits
-of aborted transactions are ignored. Intervals are between consecutive commits in the log, however their transactions
-end. Commits that wait for a marker are held in memory until it comes: in a source without markers, everything from the
-first commit of a transaction to the end of the log.
+`repeated_commits` compares commits when they take effect, at their place or at the marker; commits of aborted
+transactions are ignored. Intervals are between consecutive commits in the log, however their transactions end. Commits
+wait in memory for their marker: in a source without markers, everything from the first commit of a transaction to the
+end of the log.
 
-Bytes are the sizes of keys and values as written: the least that a group costs the topic. Headers of records and
-batches, transaction markers and indexes come on top, and compression reduces them.
+Bytes are the sizes of keys and values as written, without headers of records and batches, transaction markers, indexes
+and compression.
 
-What the log does not show: refused commits, and requests that wrote nothing. A cleaner removes replaced records and
-tombstones in time, so a window that begins before the log is complete (a finding says from which offset on it is) is a
-lower bound. A missing commit makes an interval longer. A record whose key cannot be read is not counted, and a finding
-names it.
+What the log does not show: refused commits, and requests that wrote nothing. A window that begins before the log is
+complete (a finding says from which offset on it is) is a lower bound. A missing commit makes an interval longer.
 """,
 )

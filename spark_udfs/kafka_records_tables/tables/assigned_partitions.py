@@ -1,4 +1,4 @@
-"""The partitions that members of groups have, and the topics that groups have left: an input of the table lag."""
+"""The partitions that members of groups have, and the topics that groups have left: an input of `lag`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TABLE: Final = Table(
         Column("client_id", "string", "client.id of that member; null if no record has it"),
         Column("client_host", "string", "address of that member; null if no record has it"),
         Column("has_left", "bool", "whether the group has a commit for the topic but no member that subscribes to it"),
-        Column("log_partition", "int32", "log partition that holds the group"),
+        Column("log_partition", "int32", "log partition that holds the record"),
     ),
     sort=("group_id", "topic", "partition", "log_partition"),
     group="group_id",

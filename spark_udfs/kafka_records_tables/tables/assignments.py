@@ -48,7 +48,7 @@ TABLE: Final = Table(
             "epoch of the assignment, or generation in a classic group; null if unknown",
         ),
         *timestamps("log", "when the record with the assignment was written"),
-        Column("log_partition", "int32", "log partition that holds the group"),
+        Column("log_partition", "int32", "log partition that holds the record"),
         Column("log_offset", "int64", "offset of the record with the assignment"),
     ),
     sort=("group_id", "member_id", "role", "topic", "topic_id", "subtopology_id", "task_type", "partition"),
@@ -69,21 +69,20 @@ One row per member, role and partition (or task of a streams group) that a coord
 (`GroupMetadataManager.replay`; `Assignment`, `TasksTuple`, `TasksTupleWithEpochs`).
 
 `current` and `pending_revocation` come from the member's last current assignment, `target` from its last target
-assignment. A tombstone of one of these records removes its rows; a tombstone of the group removes all. In a classic
-group there is only `current`, what the leader assigned, and only for protocol type consumer: connectors and tasks of
-Connect workers are in `members`. A broker that describes a consumer group shows `current` and `pending_revocation`
-together and leaves out deleted topics; it shows no target for share groups.
+assignment. A tombstone of such a record removes its rows, a tombstone of the group all. A classic group has only
+`current`, what the leader assigned, and only for protocol type consumer: connectors and tasks of Connect workers are in
+`members`. A broker that describes a consumer group shows `current` and `pending_revocation` together, without deleted
+topics, and no target for share groups.
 
 The epoch of a target is that of the group's target assignment. The epoch of a current partition or active task is in
-the record since Kafka 4.3 (consumer groups) and 4.2 (streams groups). In older records, and if the numbers do not fit
-the partitions, it is the member's epoch, as in the coordinator. Standby and warmup tasks have none.
+the record since Kafka 4.3 (consumer groups) and 4.2 (streams groups); otherwise, or if the numbers do not fit the
+partitions, it is the member's, as in the coordinator. Standby and warmup tasks have none.
 
-Records of the newer kinds of groups identify topics by id. The names come from the source, if it knows them
-(`partition.metadata` files, a broker), and from records of the same log partition with both name and id: commits, and
-the group's record of its topics. An id never moves to another name, so each of these is right.
+Records of the newer kinds of groups have ids of topics. The names come from the source (`partition.metadata` files, a
+broker) and from records of the same log partition with both: commits, and the group's record of its topics. An id never
+moves to another name.
 
 What the log does not show: what a member really reads, and whether it is alive; topic ids in classic groups; the topics
-that match the regular expressions of a topology; what a cooperative assignor of a classic group revokes first. A record
-that cannot be decoded has no rows, and a finding names it.
+that match the regular expressions of a topology; what a cooperative assignor of a classic group revokes first.
 """,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_records_tables.tables.declaration import Column, Table, timestamps
+from kafka_records_tables.tables.declaration import REPLAYED, Column, Table, timestamps
 from kafka_records_tables.topics import METADATA
 
 TABLE = Table(
@@ -37,9 +37,7 @@ TABLE = Table(
     module=__name__,
     essential=("broker_id", "is_fenced", "listeners"),
     details=("broker_epoch", "log_dirs"),
-    rules="""\
-The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
-transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
+    rules=REPLAYED + """\
 A broker has a row until an administrator unregisters it. One that was stopped is fenced.
 
 Running brokers (`--bootstrap`) answer as of now, with fenced brokers since Kafka 4.0. They show only the listener that

@@ -77,8 +77,7 @@ One row per problem in `__consumer_offsets`, `__share_group_state` and `__transa
 the source does not have. The checks, by their words in `check`:
 
 - `undecodable_record`: a key or value cannot be decoded. A group or share coordinator does not load the log
-  (`CoordinatorLoaderImpl`), so none of its groups is available; a transaction coordinator ignores the rest of the log
-  (`TransactionStateManager`).
+  (`CoordinatorLoaderImpl`); a transaction coordinator ignores the rest of it (`TransactionStateManager`).
 - `replay_conflict`: a record that can be decoded does not fit those before it, and a coordinator of Kafka 4.3.1 stops
   loading there: a record of one kind of group in a group of another kind, tombstones in the wrong order, a partition
   that a member gets while another has it at the same or a later epoch, two members with one group.instance.id, a
@@ -88,53 +87,52 @@ the source does not have. The checks, by their words in `check`:
 - `unknown_record_type` (information): no Kafka up to {RELEASES[-1]} knows these records; coordinators skip them.
 - `wrong_partition`: the key belongs to another partition of its topic, so its coordinator does not read it (Java's hash
   of the group, of the transactional id, or of group, topic id and partition of share state, modulo the number of
-  partitions). The number comes from running brokers or the option `partitions`; without either a note says that this is
-  not checked.
+  partitions). The number comes from running brokers or the option `partitions`; without it a note says that this is not
+  checked.
 - `not_loaded_by_release`, `passed_over_by_release` (information): what a coordinator of the release in the option
   `loads_in`, with its default settings, does with the records. It does not load a log with an unknown version of a
   value, and skips unknown record types and their tombstones (before 3.5 it does not load these either). One row per
-  group, record type and version. The facts are those of the specs in the jars of
-  {", ".join(RELEASES[:-1])} and {RELEASES[-1]}; another release is judged by the last
-  of these before it, and a newer one is refused. A release with two numbers is its first patch release. Two bugs of
-  replays count too, with one row per group: a streams group after offsets of its name (KAFKA-20254: 4.1.0 to 4.2.0),
-  and a partition of a consumer group that passes from one member to another while the record in between is missing
-  (KAFKA-19862: 4.0.0 to 4.0.1, 4.1.0 to 4.1.1).
+  group, record type and version. Facts come from the specs in the jars of {", ".join(RELEASES[:-1])} and
+  {RELEASES[-1]}; another release is judged by the last of these before it; newer ones are refused. A release with two
+  numbers is its first patch release. Two bugs of replays count too, one row per group each: a streams group after
+  offsets of its name (KAFKA-20254: 4.1.0 to 4.2.0), and a partition of a consumer group that passes from one member to
+  another while the record in between is missing (KAFKA-19862: 4.0.0 to 4.0.1, 4.1.0 to 4.1.1).
 - `unknown_member`: a target or current assignment of a member that no record creates.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
   current assignments of two members. What is to be given up counts as current.
 - `unknown_task`: the target assignment of a streams group has tasks of a subtopology that its topology does not have.
   Transient while the group is Assigning or NotReady.
 - `unassigned`: partitions (active tasks) exist but are in no target assignment of a group with members. In a consumer
-  group they exist if partitions of the topic with higher numbers are assigned, if the group remembers them (brokers
-  before 4.1), or if running brokers have them. In a streams group a subtopology has as many tasks as the largest topic
-  it reads has partitions, and at least one; besides tasks with higher numbers and running brokers, the topology itself
-  has the number for a repartition topic. In a share group they are the partitions of a subscribed topic that its record
-  of type 15 calls initialized; several members may have each. Transient: while the group is Assigning or NotReady; in a
-  consumer group with classic members, which may have brought along their own assignment, until a member has reached the
-  target from an earlier epoch; in a streams group where no member has a task, because topics may have been missing when
-  the target was made; while the target assignment of a share group is older than the group's epoch or the record of
-  type 15; if a topic has got more partitions; if brokers have partitions for which no share state was requested yet. A
-  custom assignor may leave some out on purpose.
-- `share_state_missing`: the group's record of type 15 calls a share partition initialized, but it has no state: a
-  leader that reads the state is refused (INVALID_REQUEST), and nobody consumes the partition.
+  group they exist if higher partitions of the topic are assigned, if the group remembers them (brokers before 4.1), or
+  if running brokers have them. In a streams group a subtopology has as many tasks as the largest topic it reads has
+  partitions, and at least one: higher tasks, running brokers or, for a repartition topic, the topology show how many.
+  In a share group they are the partitions of a subscribed topic that its record of type 15 calls initialized; several
+  members may have each. Transient: while the group is Assigning or NotReady; in a consumer group with classic members,
+  which may have brought along their own assignment, until a member has reached the target from an earlier epoch; in a
+  streams group where no member has a task, because topics may have been missing when the target was made; while the
+  target assignment of a share group is older than the group's epoch or the record of type 15; if a topic has got more
+  partitions; if brokers have partitions for which no share state was requested yet. A custom assignor may leave some
+  out on purpose.
+- `share_state_missing`: the group's record of type 15 calls a share partition initialized, but it has no state: its
+  leader is refused (INVALID_REQUEST), and nobody consumes the partition.
 - `share_state_unnamed`: a share partition has state, but no group lists it, for instance because the answer to the
-  request that created it was lost. Nobody deletes it, unless a member subscribes to the topic and its heartbeat
-  requests it again. A group of that name that starts at a lower epoch cannot initialize it (FENCED_STATE_EPOCH).
+  request for it was lost. It stays unless a member subscribes to the topic and its heartbeat requests it again. A group
+  of that name that starts at a lower epoch cannot initialize it (FENCED_STATE_EPOCH).
 - `share_state_initializing` (transient): the group coordinator has requested state and recorded no answer. It asks
   again at a member's heartbeat, `group.share.initialize.retry.interval.ms` later.
 - `share_state_deleting` (transient): the state of a topic is being deleted. If that failed, the next request to delete
   the group, or its offsets of the topic, tries again.
 
-Groups that are Reconciling are no problem: members give up partitions before others take them. Classic groups assign
-among themselves, and members of a share group may have the same partition: neither is checked for `assigned_twice`.
+Reconciling groups are no problem: members give up partitions before others take them. Classic groups assign among
+themselves, and members of a share group may share a partition: neither is checked for `assigned_twice`.
 
 What the logs do not show: whether a topic was deleted meanwhile; and how many partitions a topic has, unless a group of
 an older broker or running brokers report it (since 4.1 a group keeps only a hash of its topics), so only gaps are
 found. Running brokers and live directories are not read at one moment, and what happens meanwhile looks like missing or
-unnamed share state. So, by the local clock, state written after the reading of groups began is transient, and so is a
-missing one whose record of type 15 was written after the reading of share state began. A deletion meanwhile looks the
+unnamed share state. So state written after the reading of groups began (by the local clock) is transient, and so is a
+missing one whose record of type 15 was written after the reading of share state began; a deletion meanwhile looks the
 same. A moment some seconds ago as `as_of` avoids this. With `as_of` a missing state is transient, because
-`__share_group_state` loses its beginning; groups are not checked where a cleaner has been, and no state is then called
+`__share_group_state` loses its beginning; groups are not checked where a cleaner has been, and no state is called
 unnamed.
 """,
 )

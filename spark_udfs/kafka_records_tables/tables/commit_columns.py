@@ -16,7 +16,7 @@ def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
     """The content of a commit, as columns; LOG_PLACE follows them in every table. `of_a_tombstone` is added to the
     meaning of those that a tombstone lacks."""
     return (
-        Column("group_id", "string", "the group that committed"),
+        Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes"),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the record has none"),
         Column("partition", "int32", "partition of that topic"),

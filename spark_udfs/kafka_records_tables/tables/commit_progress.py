@@ -1,4 +1,4 @@
-"""How the committed offsets of groups moved: an input of the table progress."""
+"""How the committed offsets of groups moved: an input of `progress`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TABLE: Final = Table(
         ),
         Column("first_log_timestamp_ms", "int64", "the time of the first record in the log partition"),
         Column("log_timestamp_ms", "int64", "the latest time of a record in the log partition"),
-        Column("log_partition", "int32", "log partition that holds the group"),
+        Column("log_partition", "int32", "log partition that holds the record"),
         Column("polled_timestamp_ms", "int64", "when a coordinator was asked for the offset; null if a log has it"),
         Column("polled_before_ms", "int64", "when a coordinator was asked before that"),
         Column("offset_before", "int64", "the offset at that time; null if there was none"),

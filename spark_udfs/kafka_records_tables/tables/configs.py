@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_records_tables.tables.declaration import SHOW_SECRETS, Column, Table
+from kafka_records_tables.tables.declaration import REPLAYED, SHOW_SECRETS, Column, Table
 from kafka_records_tables.topics import METADATA
 
 RESOURCE_WORDS: Final = ("topic", "broker", "client-metrics", "group")
@@ -34,14 +34,11 @@ TABLE = Table(
     essential=("resource_type", "resource_name", "name", "value"),
     details=(),
     options=(SHOW_SECRETS,),
-    rules="""\
-The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
-transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
+    rules=REPLAYED + """\
 The log has only configs that were set while the cluster ran, not those in the properties of a broker, and no defaults.
 The configs of a topic are deleted with it.
 
-The value of a config is `(redacted)` if Kafka's own definitions call it a secret or do not know it, unless
-`show_secrets` is set.
+As in `topics`, a possible secret is `(redacted)`.
 
 Running brokers (`--bootstrap`) answer as of now: configs of topics that the client may describe, of running brokers
 and, since Kafka 4.1, of groups. They never reveal a secret, so it is always `(redacted)`.

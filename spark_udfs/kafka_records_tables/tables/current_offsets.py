@@ -25,12 +25,12 @@ TABLE: Final = Table(
     rules="""\
 One row per group, topic and partition with a committed offset.
 
-Among all records of a key, of types 0 and 1 together, the one with the highest log offset decides. A tombstone always
-counts. A value counts if it was written outside a transaction or in a committed one; its own offset is compared, not
-that of the transaction's marker (`OffsetMetadataManager.replayEndTransactionMarker`).
+Of all records of a key (types 0 and 1 together) the one with the highest log offset decides. A tombstone always counts,
+a value if it was written outside a transaction or in a committed one; its own offset is compared, not that of the
+marker (`OffsetMetadataManager.replayEndTransactionMarker`).
 
-A key whose deciding record cannot be used has no row, because an older offset would be wrong; a finding names the
-record. A record cannot be used if it cannot be decoded, if this build does not know its version (a broker stops loading
-the partition there), or if it is a value and the end of its transaction is unknown.
+If the deciding record cannot be used, the key has no row, because an older offset would be wrong; a finding names the
+record. A record cannot be used if it cannot be decoded, if its version is unknown (a broker stops loading the partition
+there), or if it is a value and the end of its transaction is unknown.
 """,
 )

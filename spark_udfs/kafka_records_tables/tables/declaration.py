@@ -92,6 +92,12 @@ RETENTION: Final = Option(
 USUAL_DELETE_RETENTION: Final = "1d"
 """The default of brokers (`log.cleaner.delete.retention.ms`)."""
 
+REPLAYED: Final = """\
+The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
+transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
+"""
+"""How the `rules` of tables about the cluster begin."""
+
 SHOW_SECRETS: Final = Option("show_secrets", "flag", "show passwords and other possible secrets")
 
 DELETE_RETENTION: Final = Option(

@@ -47,7 +47,7 @@ TABLE: Final = Table(
         ),
         Column("offset_count", "int64", "number of offsets that are deleted with a group; null for an offset"),
         *timestamps("commit", "when the offset was committed, or the newest offset of a group; null if there is none"),
-        Column("log_partition", "int32", "log partition that holds the group"),
+        Column("log_partition", "int32", "log partition that holds the record"),
         Column(
             "log_offset",
             "int64",
@@ -73,12 +73,11 @@ One row per committed offset and one per group, deletable or not. `kafka-records
 
 A broker deletes an offset on request (OffsetDelete, KIP-496) whether or not it has expired. `reason` is one of:
 
-- `not_subscribed`: deletable. The group has members but does not subscribe to the topic. This is what KIP-496 is for:
-  while the group lives, such an offset would stay until its retention is over.
+- `not_subscribed`: deletable. The group has members but does not subscribe to the topic, the case that KIP-496 is for.
 - `no_members`: deletable. The group is empty, so it subscribes to nothing. If it comes back, it starts where
   `auto.offset.reset` says.
-- `simple_group`: deletable. The group has no protocol type, so a broker knows no members. Somebody may still be
-  consuming: a consumer that assigns partitions to itself is visible only by its commits.
+- `simple_group`: deletable. The group has no protocol type, so a broker knows no members. A consumer that assigns
+  partitions to itself may still be at work: only its commits show it.
 - `subscribed`: the group subscribes to the topic by name, by a resolved regular expression, or, in a streams group, as
   a source or repartition topic. A broker returns GROUP_SUBSCRIBED_TO_TOPIC.
 - `unreadable_subscription`: a classic group of the protocol type `consumer` has members whose subscriptions a
@@ -94,10 +93,10 @@ A group of any kind can be deleted with all of its offsets (DeleteGroups) if it 
 its state in `__share_group_state`; if a broker cannot delete that, the group stays.
 
 An open transaction protects an offset from expiring, but not from being deleted: the broker drops what the transaction
-committed for that partition, and the end of the transaction brings nothing back. `is_pending` marks these rows.
+committed for that partition for good. `is_pending` marks these rows.
 
-What the log does not show: a classic group in a rebalance looks Stable or Empty here. While members are joining it is
-not empty, so DeleteGroups returns NON_EMPTY_GROUP, and until its first generation begins it counts as subscribed to
+What the log does not show: a classic group in a rebalance looks Stable or Empty here. While members are joining,
+DeleteGroups returns NON_EMPTY_GROUP, and until its first generation begins the group counts as subscribed to
 everything. For a topic or partition that does not exist, a broker returns UNKNOWN_TOPIC_OR_PARTITION before it asks the
 coordinator.
 """,

@@ -81,8 +81,8 @@ TABLE: Final = Table(
         ),
     ),
     rules="""\
-One row per tombstone that the log still holds. A tombstone says what was deleted and not why. Much of the reason
-follows from the records around it, because a coordinator writes everything that one request or timer does at once.
+One row per tombstone that the log still holds. A tombstone says what was deleted, not why. Much of the reason follows
+from the records around it, because a coordinator writes at once what one request or timer does.
 
 The causes, in the words of Kafka's own calls:
 
@@ -100,16 +100,15 @@ The causes, in the words of Kafka's own calls:
 
 The confidence:
 
-- `high`: the log rules out every other cause, for any retention and timeouts. Several causes joined by `or` are sure
-  too: it is one of them, and the log cannot tell which.
+- `high`: the log rules out every other cause, for any retention and timeouts. With several causes joined by `or` it is
+  surely one of them.
 - `medium`: other causes are ruled out only by the given retention and timeouts, or would be a coincidence: an
   administrator may delete exactly what the next clean-up would remove.
 - `low`: records around it are missing, nothing is known of what it deleted, or it contradicts the rules.
   `possible_causes` lists the alternatives.
 
-At the end of a log, or at the moment asked for, more may follow. That an offset stays is taken as proof once the clock
-of the log has advanced by more than a minute (each record counts for at most 20 seconds of it, because clocks jump).
-The last records written are never `high`, because their cause may still change.
+That an offset stays is proof once the clock of the log has advanced by more than a minute (each record counts for at
+most 20 seconds of it, because clocks jump). The last records of a log are never `high`, because more may follow.
 
 The evidence:
 
@@ -127,12 +126,12 @@ The evidence:
 - `seen_before`, `session_timeout_over`, `rebalance_timeout_over`: the last record that a heartbeat of the member
   caused. Since then the session timeout was not over, was just over, or the rebalance timeout was over.
 
-Share state is in a topic of its own: `share_disappearances` has its tombstones.
+`share_disappearances` has the tombstones of share state.
 
-What the log does not show: heartbeats, so `member_left` and `session_timeout` are mostly given together. A classic
-group keeps its members in one record, so a member that leaves writes no tombstone. Two requests that a coordinator
-carried out within a millisecond and wrote into one batch look like one. In a log that was cleaned or begins in the
-middle, less is ruled out and tombstones are gone; a finding says from which offset on it is complete. A source without
-`timestamp_ms` shows no times, and without `base_offset` fewer writes can be told apart.
+What the log does not show: heartbeats, so `member_left` and `session_timeout` mostly come together. A classic group
+keeps its members in one record, so a member that leaves writes no tombstone. Two requests that a coordinator wrote into
+one batch within a millisecond look like one. In a log that was cleaned or begins in the middle, less is ruled out and
+tombstones are gone; a finding says from which offset on it is complete. Without `timestamp_ms` there are no times, and
+without `base_offset` more writes look like one.
 """,
 )

@@ -47,7 +47,7 @@ TABLE: Final = Table(
         ),
         Column("record_type", "int16", "record type of the tombstone that the clean-up writes; null without `at`"),
         Column("key", "binary", "key of that tombstone; null without `at`"),
-        Column("log_partition", "int32", "log partition that holds the group"),
+        Column("log_partition", "int32", "log partition that holds the record"),
         Column(
             "log_offset",
             "int64",
@@ -83,13 +83,13 @@ TABLE: Final = Table(
     rules="""\
 One row per committed offset and one per group; with the option `at`, one per tombstone that a clean-up writes then.
 
-A broker cleans up every `offsets.retention.check.interval.ms`, ten minutes by default, so an offset goes at the first
-clean-up at or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KIP-211, KIP-496). The rules:
+A broker cleans up every `offsets.retention.check.interval.ms` (ten minutes), so an offset goes at the first clean-up at
+or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KIP-211, KIP-496). The rules:
 
-- `commit_timestamp`: the time of the commit plus the retention. This applies to simple groups, to consumer and streams
-  groups in any state, to classic groups with members, and to empty classic groups whose record has no time.
-- `state_timestamp`: the time when a classic group with a protocol type became empty, plus the retention. This applies
-  to all of its offsets, including those committed since.
+- `commit_timestamp`: the time of the commit plus the retention, for simple groups, consumer and streams groups in any
+  state, classic groups with members, and empty classic groups whose record has no time.
+- `state_timestamp`: the time when a classic group with a protocol type became empty, plus the retention, for all of its
+  offsets, including those committed since.
 - `expire_timestamp`: the time set in the commit itself (value version 1), regardless of the retention.
 - `subscribed`: the group subscribes to the topic, by name or by a resolved regular expression. The offset does not
   expire.
@@ -106,9 +106,9 @@ clean-up at or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KI
 - `no_time`: only with `rules=kip-211`, which counts from the time of the state; the record has none.
 
 With `rules=kip-211` the KIP's table of states decides. An empty group with a protocol type goes with all of its offsets
-when the retention has passed since its state began. Other offsets expire when it has passed since their commit, if the
-group does not subscribe to the topic or has no protocol type. The table ignores open transactions and times set in
-commits. It was not checked with a broker, and a note says so.
+when the retention has passed since its state began; other offsets when it has passed since their commit, if the group
+does not subscribe to the topic or has no protocol type. Open transactions and times set in commits are ignored. A note
+says that this was not checked with a broker.
 
 What the log does not show: a classic group in a rebalance looks Stable or Empty here; a broker deletes nothing of it. A
 group that a refused commit created is in no record, and a clean-up may write a tombstone for it. To see what a clean-up

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_records_tables.tables.declaration import Column, Table, timestamps
+from kafka_records_tables.tables.declaration import REPLAYED, Column, Table, timestamps
 from kafka_records_tables.topics import METADATA
 
 TABLE = Table(
@@ -22,9 +22,7 @@ TABLE = Table(
     module=__name__,
     essential=("feature", "level"),
     details=(),
-    rules="""\
-The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
-transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
+    rules=REPLAYED + """\
 The level of metadata.version is a number: 30 is 4.3-IV0 (`MetadataVersion`). The level of kraft.version is in control
 records (`KRaftVersionRecord`); it is 0 if the voters are in the files of controllers.
 

@@ -38,7 +38,7 @@ TABLE: Final = Table(
         Column("protocol_type", "string", "consumer, connect, share, …; empty for simple groups"),
         Column("protocol", "string", "assignor or protocol that members agreed on; null except for classic groups"),
         Column("member_count", "int32", "number of members in the log"),
-        Column("log_partition", "int32", "log partition that holds the group"),
+        Column("log_partition", "int32", "log partition that holds the record"),
         Column(
             "log_offset",
             "int64",
@@ -53,13 +53,12 @@ TABLE: Final = Table(
     rules="""\
 One row per group that a coordinator lists after loading the log (`GroupMetadataManager.replay`).
 
-A group exists from its first record on; a record of one member is enough. Any commit makes a simple group if no group
-of that name exists, even a commit that was aborted, deleted or replaced. When compaction removes the last such commit,
-the group has no row. The tombstone of a group record of any kind ends the group.
+A group exists from its first record on; one record of a member is enough. Any commit makes a simple group if no group
+of that name exists, even one that was aborted, deleted or replaced; when compaction removes the last such commit, the
+group has no row. The tombstone of a group record of any kind ends the group.
 
 What the log does not show: brokers never log a classic group as PreparingRebalance, CompletingRebalance or Dead. A
-group that is Stable here may be rebalancing, or its members may have been gone for less than a session timeout; the
-same holds for members of other kinds of groups. If a record cannot be decoded, its group keeps its row, known from the
-key, with null for what the value would have held.
+group that is Stable here may be rebalancing, or members of any kind of group may have been gone for less than a session
+timeout. If a record cannot be decoded, its group keeps its row, with null for what the value would have held.
 """,
 )

@@ -16,7 +16,7 @@ TABLE: Final = Table(
     records=COMMITS,
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
-        Column("group_id", "string", "the group that committed"),
+        Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes"),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the record has none"),
         Column("partition", "int32", "partition of that topic"),
@@ -62,19 +62,17 @@ TABLE: Final = Table(
 One row per span of time in which a committed offset was valid: a slowly changing dimension of type 2. For each T with
 `valid_from` <= T < `valid_to` there is one row per group, topic and partition, the one of `current_offsets` as of T.
 
-Consecutive commits of a partition that say the same (offset, leader epoch, metadata, topic id) are one row, with their
-number in `commits`: a consumer with nothing to read commits the same every few seconds. A commit in a transaction is
-valid from the marker on, unless a later record of its partition comes before the marker
+Consecutive equal commits of a partition (offset, leader epoch, metadata, topic id) are one row, with their number in
+`commits`: a consumer with nothing to read commits the same every few seconds. A commit in a transaction is valid from
+the marker on, unless a later record of its partition comes before the marker
 (`OffsetMetadataManager.replayEndTransactionMarker`); one in an aborted or open transaction never is. A tombstone of an
 offset ends it at once. The tombstone of a group ends none: a coordinator writes tombstones for its offsets too.
 
-Times are those of the records and markers in the log. If a clock went back, a record gets the latest time before it, so
-that this table and `as_of` agree. In a source that reports `committed` but has no markers, commits in transactions are
-valid from their own place on.
+Times are those of records and markers in the log. If a clock went back, a record gets the latest time before it, as
+with `as_of`. In a source with `committed` but no markers, commits in transactions are valid from their own place on.
 
 A record that cannot be decoded, or a commit whose transaction has an unknown end, ends the offset before it
-(`unusable`); a finding names it. A cleaner removes replaced commits in time. For a cleaned log a finding says from
-which offset on no record is missing: spans from there are whole; before it an offset may seem valid for longer than it
-was, or begin late.
+(`unusable`); a finding names it. A finding says from which offset on a cleaned log lacks no record: spans from there
+are whole; before it an offset may seem valid for longer than it was, or begin late.
 """,
 )

@@ -76,7 +76,7 @@ class IncomingRows:
         return batch.slice(0, first)
 
     def look_beyond(self) -> None:
-        """Check rows after the moment, when the table has seen those before: they show what is missing."""
+        """Check the rows after the moment, once the table has all earlier ones: they show what is missing."""
         if self._later is None:
             return
         times = _times(self._later, self._context)
@@ -103,7 +103,7 @@ class _KnownTypes:
     """Whether a log has a record of a type that the package knows. Others are skipped, as coordinators do."""
 
     def __init__(self, context: Context, table: Table) -> None:
-        # What decodes keys takes a while to load, and an answer that is kept needs none of it.
+        # Imported here: modules that decode keys load slowly, and a kept answer does not need them.
         from kafka_records_tables.coordinator.records.decoded_records import schemas
 
         self._context = context
@@ -145,8 +145,8 @@ def _times(batch: pa.RecordBatch, context: Context) -> INT64:
         offset = batch.column("offset")[int(np.argmax(times.is_null().to_numpy(zero_copy_only=False)))]
         raise ValueError(
             f"{context.topic}-{context.partition}: the record at offset {offset} has no timestamp, so the state of "
-            "the log at a moment is unknown: ask for the end of the log, or read a source with the column "
-            "timestamp_ms"
+            "the log at a moment is unknown: ask for the end of the log, or read a source that has the "
+            "column 'timestamp_ms'"
         )
     milliseconds: INT64 = times.to_numpy()
     return milliseconds

@@ -183,18 +183,18 @@ One row per committed offset. There is also one per partition that a member of t
 group has no commit for, if the partition has offsets to consume or its end is unknown. Share groups have no committed
 offsets: `share_partitions` has what they have acknowledged.
 
-With `spark_checkpoint` there are also rows for queries of Spark Structured Streaming, which keep their offsets in
-checkpoints: one per partition of Kafka's topics in the last committed batch (the newest file in `commits/` and its
-offsets in `offsets/`, of either format). The source then need not have `__consumer_offsets`. `group_id` is the given
-name, or else the id of the query, because checkpoints do not have its name; the columns about members, `topic_id` and
-`log_partition` are null, and `commit_timestamp` is when Spark planned the batch. A note names a batch that is planned
-but not committed: Spark will run it again. Before the first batch is committed, partitions are `no_commit`. Partitions
-that are newer than the batch have no row. Sources of the query that are not Kafka are left out with a note. If two
-sources read a partition, the lower offset counts. Checkpoints are read from local directories, after log starts and
-before log ends; a damaged one, as found by its checksums (`.N.crc`) too, is refused.
+With `spark_checkpoint` there are also rows for queries of Spark Structured Streaming: one per partition of Kafka's
+topics in the last committed batch of the checkpoint (the newest file in `commits/` and its offsets in `offsets/`, of
+either format). The source then need not have `__consumer_offsets`. `group_id` is the given name, or else the id of the
+query, because checkpoints do not have its name; the columns about members, `topic_id` and `log_partition` are null, and
+`commit_timestamp` is when Spark planned the batch. A note names a batch that is planned but not committed, which Spark
+will run again. Before the first committed batch, partitions are `no_commit`. Partitions newer than the batch have no
+row, and sources of the query that are not Kafka are left out with a note. If two sources read a partition, the lower
+offset counts. Checkpoints are read from local directories, after log starts and before log ends; a damaged one (also by
+its checksums, `.N.crc`) is refused.
 
-The coordinator of a group reads one partition of `__consumer_offsets`, chosen by the hash of the group id. Records of
-the group in another partition, for example after their number changed, are left out with a note if brokers or the
+A coordinator reads its groups in one partition of `__consumer_offsets`, chosen by the hash of the group id. Records of
+a group in another one, for example after the number of partitions changed, are left out with a note if brokers or the
 metadata log report that number; `checks` has them as `wrong_partition`.
 
 Lag is what `kafka-consumer-groups --describe` shows: the high watermark, as the leader reports it to consumers, minus
@@ -209,16 +209,16 @@ offset index and the headers of batches; records are not read, which has limits:
 - The header has the time of the first record of a batch. For an offset within a batch `known_by` is `batch`: the record
   may be as new as the last one of the batch.
 - Open transactions are looked for from the committed offset on, and in at least the last 1 MiB of the log. What a
-  transaction without a record there holds back counts as `unread`. The requested groups make no difference.
+  transaction without a record there holds back counts as `unread`.
 - For batches that a cleaner has reduced, `unread` may be too high by the records removed from the first of them.
 - If more than 64 MiB of the log are left, records are not counted, and the time is that of the next batch with records,
   even of an aborted transaction.
 
-Brokers report none of this unless `times` is given. Then one batch is fetched per offset with lag, from many partitions
-at once, which needs READ on the topics. Its header gives `unread_timestamp`, with at most eight Fetch requests per
-offset to skip markers and aborted records. Records are not counted, and the time is null if the first record is in an
-open transaction. A snapshot that has the topic (`snapshot --topic`) has all of this for the last million offsets of
-each log, and always the time of the record itself. Other saved rows have none of it.
+Brokers report none of this unless `times` is given. Then one batch is fetched per offset with lag, which needs READ on
+the topics. Its header gives `unread_timestamp`, with at most eight Fetch requests per offset to skip markers and
+aborted records. Records are not counted, and the time is null if the first record is in an open transaction. A snapshot
+of the topic (`snapshot --topic`) has all of this for the last million offsets of each log, with the time of the record
+itself; other saved rows have none of it.
 
 `has_left` is true in groups without members. It is null while the partition is about to be assigned, and in groups
 whose consumers assign partitions to themselves.
@@ -226,9 +226,8 @@ whose consumers assign partitions to themselves.
 `problem` says why an offset is not what it seems; it is the first that applies:
 
 - `not_authorized`: brokers do not describe the topic to this client, so nothing is known of its logs, nor whether it
-  exists. A finding names the missing right. Groups of the newer protocol identify assigned topics by id, and only a
-  broker or a commit has the name of an id: if a member has partitions of an id without a name, each hidden topic that
-  its group subscribes to has one row, without a partition.
+  exists. A finding names the missing right. Newer groups identify assigned topics by id: if a member has partitions of
+  an id whose name is unknown, each hidden topic that its group subscribes to has one row, without a partition.
 - `no_log`: the source has no log of this partition. Its topic is deleted, or is elsewhere.
 - `topic_recreated`: the topic has another id than the commit (Kafka 4.1 and later write it). The offset belongs to a
   deleted topic, and the coordinator does not return it for the new id (`OffsetMetadataManager.fetchOffsets`).
@@ -243,14 +242,13 @@ whose consumers assign partitions to themselves.
 
 Log starts are requested first, then commits are read up to the present ends of their logs, then topics (ids,
 partitions) and log ends are requested. So records that are deleted or arrive meanwhile make lag larger, but no offset
-`below_log_start` or `beyond_end`. The log start of a partition that was created meanwhile is null. For running brokers,
+`below_log_start` or `beyond_end`; the log start of a partition that was created meanwhile is null. For running brokers,
 `counts.moments` of a result and a note have the moments. A DataFrame in Spark over a directory that a broker is writing
 to reads in any order, so the newest offsets may seem `beyond_end`.
 
 With `window` the history of commits is read too, by the rules of `progress`, which gives `commit_rate`, `produce_rate`
 and `caught_up_in_ms`. If neither files nor batches have a time, `unread_timestamp` is then the time by which another
-group had consumed the first record left (`known_by`: `commits`): the record was there by then or earlier. It stays
-unknown for a record that no group has consumed.
+group had consumed the first record left (`known_by`: `commits`), or null if none has.
 
 What the logs do not show: whether members still consume the topic; offsets that consumers have not committed yet, or
 keep elsewhere. Saved rows and snapshots usually have only `__consumer_offsets`: all other topics are then `no_log`.

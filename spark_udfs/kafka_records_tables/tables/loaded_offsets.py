@@ -1,4 +1,4 @@
-"""How many records of the topic of groups there are: an input of the table log_files."""
+"""How many records of the topic of groups there are: an input of `log_files`."""
 
 from __future__ import annotations
 

@@ -110,9 +110,9 @@ only names and sizes of files, and the ends of the logs.
 A coordinator that gets a partition reads its whole log before it answers (`CoordinatorLoaderImpl`,
 `TransactionStateManager`), including superseded records and markers: `records_to_load` in `bytes`. A cleaner would
 remove the `superseded` ones: records with a later one of the same key, compared as bytes, and records of aborted
-transactions, which replace none (`Cleaner.buildOffsetMapForSegment`). A record of a transaction that is open, or whose
-marker is unknown, is replaced only by a later one of the same producer, and replaces no other. All records up to the
-end of the log are counted, even those that a cleaner cannot reach yet.
+transactions, which replace none (`Cleaner.buildOffsetMapForSegment`). A record of an open transaction, or of one with
+an unknown marker, is replaced only by a later one of the same producer, and replaces no other. All records of the log
+are counted, even those that a cleaner cannot reach yet.
 
 A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in `cleaner-offset-checkpoint`
 (`LogCleanerManager.cleanableOffsets`): from the offset in that file, or the log start, up to `cleanable_offset`, the
@@ -126,13 +126,13 @@ its coordinator deletes the beginning. `held_by` is the first that applies:
   default), so a cleaner does not clean the log yet (`LogCleanerManager.grabFilthiestCompactedLog`).
 - `cleaner`: more than half of them are dirty, so a cleaner would clean. It may be about to (it looks every 15 seconds),
   slow, or dead: a cleaner that failed on a partition does not try it again before a restart
-  (`uncleanable-partitions-count`). An offset in the checkpoint that does not move for days means that it is dead.
+  (`uncleanable-partitions-count`). If the offset in the checkpoint does not move for days, it is dead.
 
-Settings of single topics (`min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`) are ignored.
-Open transactions are found only in the coordinators' topics.
+Settings of topics (`min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`) are ignored, and open
+transactions found only in the coordinators' topics.
 
 Running brokers, snapshots and saved rows have no files: columns about files and the cleaner are null, and a finding
-says so. Read the data directory of a broker for them. Counts of records are there for every source.
+says so. Counts of records are there for every source.
 """,
 )
 

@@ -1,4 +1,4 @@
-"""How large the files of logs are, and how far they are cleaned: an input of the table log_files."""
+"""How large the files of logs are, and how far they are cleaned: an input of `log_files`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _Maker = TypeVar("_Maker", bound="Maker[Any]")
 
 
 class Maker(Protocol[_Made_co]):
-    """Receives raw rows and makes results from them: lots, as rows arrive, or one result at the end."""
+    """Receives raw rows and makes results from them: batches as rows arrive, or one result at the end."""
 
     def take(self, batch: pa.RecordBatch) -> Iterable[_Made_co]:
         """Add the raw rows that follow; returns the results that are ready."""

@@ -82,18 +82,17 @@ TABLE: Final = Table(
         Column(
             "protocols",
             "list<struct<name: string, version: int16, opened: string, user_data: string, bytes: binary>>",
-            "what the member sent to each protocol (assignor) when it joined, as bytes and, if it can be "
-            "read, as JSON; user_data is decoded for the sticky assignors, Kafka Streams "
-            "(SubscriptionInfoData, versions 1 to 11) and Connect workers (their allocation), and null "
-            "otherwise; null except with the classic protocol",
+            "what the member sent for each protocol (assignor) when it joined, as bytes and, if readable, as JSON; "
+            "user_data only of sticky assignors, Kafka Streams (SubscriptionInfoData, versions 1 to 11) and Connect "
+            "workers (their allocation); null except with the classic protocol",
         ),
         Column(
             "assignment",
             "struct<version: int16, opened: string, bytes: binary>",
-            "what the leader of a classic group assigned to the member, as bytes and, if it can be read, as JSON",
+            "what the leader of a classic group assigned to the member, as bytes and, if readable, as JSON",
         ),
         *timestamps("log", "when the member's record was written, or the group's record in a classic group"),
-        Column("log_partition", "int32", "log partition that holds the group"),
+        Column("log_partition", "int32", "log partition that holds the record"),
         Column(
             "log_offset",
             "int64",
@@ -133,17 +132,17 @@ One row per member that a coordinator knows after loading the log (`GroupMetadat
 The members of a classic group are those in its last record. In other groups a member exists from its first record on
 (its metadata or its current assignment) until a tombstone of its metadata or of the group. Epoch and state come from
 its last current assignment. Without one they are 0 and Stable, as in the coordinator, and the previous epoch is 0 in
-streams groups and -1 in others. If a tombstone removed only the current assignment, both epochs are -1. A state number
-without a name stays a number.
+streams groups and -1 in others; if a tombstone removed only the current assignment, both epochs are -1. An unknown
+state stays a number.
 
 For a classic member, `subscribed_topics` has the topics that the coordinator reads, for every version
 (`ClassicGroup.computeSubscribedTopics`; KIP-496): null if the protocol type is not consumer or the bytes cannot be
-read. A member of a streams group has no subscription of its own: the topology of the group names the topics. A classic
-member without a rebalance timeout (values before version 1) gets its session timeout instead, as in the coordinator.
+read. In a streams group the topology names the topics. A classic member without a rebalance timeout (values before
+version 1) gets its session timeout, as in the coordinator.
 
-What the log does not show: whether a member is alive, because heartbeats are not recorded; members that are joining or
-syncing, or that left a classic group during a rebalance; the other protocols that a classic member offered; the end
-offsets of tasks that a member of a streams group reports. A record that cannot be decoded leaves its values null. A
-classic group whose record cannot be decoded has no rows, and a finding names the record.
+What the log does not show: heartbeats, so whether a member is alive; members that are joining or syncing, or that left
+a classic group during a rebalance; the other protocols that a classic member offered; the end offsets of tasks that
+streams members report. A record that cannot be decoded leaves its values null; a classic group then has no rows, and a
+finding names the record.
 """,
 )

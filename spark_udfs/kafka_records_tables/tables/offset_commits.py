@@ -51,8 +51,8 @@ TABLE: Final = Table(
 One row per record that commits or deletes an offset (types 0 and 1), including commits of aborted and open
 transactions.
 
-A cleaner removes replaced records and, later, tombstones, so a cleaned log lacks rows; a finding says from which offset
-on the rows are complete. A record that cannot be decoded has no row, and a finding names it. A commit is `unknown` if
-damage or a missing file hides the marker of its transaction; a finding names it too.
+A cleaner removes replaced records and, later, tombstones; a finding says from which offset on the rows are complete. A
+record that cannot be decoded has no row, and a commit is `unknown` if damage or a missing file hides the marker of its
+transaction; findings name both.
 """,
 )

@@ -66,8 +66,8 @@ TABLE: Final = Table(
         ),
         *timestamps(
             "since",
-            "when the transaction began; without an entry in __transaction_state, log timestamp of its "
-            "first record in the log, or of its last one if the first is unknown, as with running brokers",
+            "when the transaction began; without an entry in __transaction_state, log timestamp of its first record, "
+            "or of its last one if the first is unknown (running brokers)",
         ),
         Column("first_offset", "int64", "offset at which it begins in this log; null if topic is"),
         *timestamps("last", "when its producer last wrote to this log; null if unknown"),
@@ -146,29 +146,29 @@ marker there yet. A transaction in state Ongoing, PrepareCommit or PrepareAbort 
 one row without a topic.
 
 In files, open transactions are found in the newest `.snapshot` of a log, where a broker keeps its producers
-(`ProducerStateManager`), and in the headers of later batches; without a snapshot, in the headers of all batches.
-Records of users' topics are not read. Running brokers are asked (DescribeProducers, which needs READ on the topic), and
-after them the coordinators (ListTransactions, DescribeTransactions; KIP-664). Other sources have only
-`__consumer_offsets` and `__transaction_state`, which show the transactions with pending offsets; `as_of` an earlier
-moment shows only those, too.
+(`ProducerStateManager`), and in the headers of later batches (of all batches if there is no snapshot). Records of
+users' topics are not read. Running brokers are asked (DescribeProducers, which needs READ on the topic), and after them
+the coordinators (ListTransactions, DescribeTransactions; KIP-664). Other sources have only `__consumer_offsets` and
+`__transaction_state`, which show the transactions with pending offsets; `as_of` an earlier moment shows only those,
+too.
 
 The coordinator will write a marker to a partition if the transactional id with this producer id is in one of the states
-above and lists the partition (`TransactionsCommand.FindHangingTransactionsCommand`; KIP-664). Nobody ends any other
-transaction: it hangs by the rule `no_entry`, and `kafka-records abort-transaction` ends it. By the rule `timeout` a
-transaction hangs if it is open for longer than `timeout_ms` and a margin of five minutes, after which Kafka counts it
-as late (`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`). The coordinator aborts it after `timeout_ms`, so either no
-coordinator is at work or its markers do not arrive. A transaction of a two-phase commit (KIP-939; `timeout_ms` is
-2147483647) has no timeout: it is open until its application ends it.
+above and lists the partition (`TransactionsCommand.FindHangingTransactionsCommand`; KIP-664). Any other transaction
+hangs by the rule `no_entry`, and only `kafka-records abort-transaction` ends it. By the rule `timeout` a transaction
+hangs if it is open for longer than `timeout_ms` and five minutes, after which Kafka counts it as late
+(`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`): its coordinator is not at work, or the markers do not arrive. A
+transaction of a two-phase commit (KIP-939; `timeout_ms` is 2147483647) has no timeout: it is open until its application
+ends it.
 
 Timeouts are judged as of the newest time in the source: now for running brokers and the directory that a broker writes
 to (`replication-offset-checkpoint`), and for a copy when it was made. A note says so if it makes a difference; `as_of`
-names another moment. Without `__transaction_state`, `timeout` counts 15 minutes (`transaction.max.timeout.ms`) and the
+sets another moment. Without `__transaction_state`, `timeout` is 15 minutes (`transaction.max.timeout.ms`) and the
 margin, and whether a younger transaction hangs is unknown.
 
 What the logs do not show: an entry in a partition of `__transaction_state` that was not read seems to be missing, so
-read all of its partitions. Live directories are not read at one moment, so a transaction that begins or ends meanwhile
-seems to have no entry: look again, or pass a moment some seconds ago as `as_of`. Brokers leave out transactional ids on
-which the client lacks DESCRIBE.
+read them all. Live directories are not read at one moment, so a transaction that begins or ends meanwhile seems to have
+no entry: look again, or pass a moment some seconds ago as `as_of`. Brokers leave out transactional ids on which the
+client lacks DESCRIBE.
 """,
 )
 
@@ -228,7 +228,7 @@ def _say_moment(late: int, moment: int, context: Context) -> None:
     from kafka_records_tables.tables.completeness import time_text
 
     if late > 0:
-        what = f"the newest time in these logs is {time_text(moment)}: time-outs are judged as of then"
+        what = f"the newest time in these logs is {time_text(moment)}: timeouts are judged as of then"
         impact = f"{plural(late, 'transaction')} would be late by now; --as-of names another moment"
         context.report(Finding("note", JUDGED_AS_OF, what, impact))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_records_tables.tables.declaration import Column, Table
+from kafka_records_tables.tables.declaration import REPLAYED, Column, Table
 from kafka_records_tables.topics import METADATA
 
 TABLE = Table(
@@ -27,9 +27,7 @@ TABLE = Table(
     module=__name__,
     essential=("topic", "partition", "leader"),
     details=("topic_id", "elr"),
-    rules="""\
-The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
-transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
+    rules=REPLAYED + """\
 A change record has what is new and leaves the rest as it was; each new leader raises the leader epoch by one
 (`PartitionRegistration.merge`). When the last broker of a cluster stops, its partitions have no leader, and the log of
 a stopped cluster shows that.

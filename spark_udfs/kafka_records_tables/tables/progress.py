@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TABLE: Final = Table(
     name="progress",
     topic=EVERY_TOPIC,
-    about="whether each group progresses: ok, idle, falling behind, stalled, stopped, rewound; since when",
+    about="whether each group makes progress (ok, idle, falling behind, stalled, stopped, rewound), and since when",
     helper="view",
     inputs=("commit_progress", "assigned_partitions", "log_ends"),
     records=(),
@@ -107,14 +107,13 @@ TABLE: Final = Table(
         ),
     ),
     rules="""\
-One row per committed offset. One reading is enough: the log has the history of commits, and the files of a topic have
-the times of its records.
+One row per committed offset. One reading is enough: the log has the history of commits.
 
 A *wait* is how long a group has had a record to read without changing its offset, from the time of the first record
-left, or from the last change if that was later. A wait is too long if it is longer than the window and longer than
-twice the longest earlier wait, so that a topic with one record a day, an hourly job and a consumer that commits rarely
-raise no alarm. If the history is shorter than four windows, a quarter of it counts as the window. Transaction markers
-and records of aborted transactions are nothing to read. The state is the first that applies:
+left, or from the last change if that was later. It is too long if it is longer than the window and than twice the
+longest earlier wait, so that a topic with one record a day, an hourly job and a consumer that commits rarely raise no
+alarm. If the history is shorter than four windows, a quarter of it counts as the window. Transaction markers and
+records of aborted transactions are nothing to read. The state is the first that applies:
 
 - `rewound`: a lower offset was committed within the window, and the offset has not come back to where it was. It is not
   rewound if it was deleted in between, is of another topic of the same name, or came back from beyond the end of the
@@ -132,9 +131,8 @@ and records of aborted transactions are nothing to read. The state is the first 
 came later; for `rewound`, the last commit that was lower than the one before; for `falling_behind`, the end of the
 first of these parts, of which at most twelve are remembered; for `ok` and `idle`, the first commit of the offset.
 
-A group is `idle` with a `reason` if it cannot or does not want to read the records left. `open_transaction`: an open
-transaction begins at its offset, and `read_committed` ends there. `left`: its members have partitions, but none of this
-topic.
+A group is `idle` with a `reason` if it does not read the records left. `open_transaction`: an open transaction begins
+at its offset, and `read_committed` ends there. `left`: its members have partitions, but none of this topic.
 
 The state is null if it is unknown, and `reason` says why:
 
@@ -161,23 +159,22 @@ What is known of logs over time depends on the source; `known_by` names it:
 
 With `--source requests` (`LiveRequests`) there is no history. Coordinators are asked twice, `interval` apart; that is
 `window_ms`, and `window` has no effect. A group whose offset changed is `ok`, or `rewound` if it is lower the second
-time. A group with nothing left to read is `idle`. If records were left the first time and the offset has not changed,
-the state is `stalled or stopped`, because coordinators do not say whether the same offset was committed again: choose
-an interval longer than the usual pause between commits. If only one offset is left, which may be a transaction marker,
-the state is null (`time_unknown`). `falling_behind` is never found, both rates are those of the interval, and all times
-are null.
+time; with nothing left to read it is `idle`. If records were left the first time and the offset has not changed, it is
+`stalled or stopped`, because coordinators do not say whether the same offset was committed again: choose an interval
+longer than the usual pause between commits. If only one offset is left, which may be a transaction marker, the state is
+null (`time_unknown`). `falling_behind` is never found, both rates are those of the interval, and all times are null.
 
 Times of commits are the brokers'. Times of records may be the producers': a wrong clock makes waits shorter or longer.
-The moment is now for running brokers. For stored logs it is the time of the last record or commit in the source, so
-that a copy from last week shows what was wrong last week; `at` sets another moment.
+The moment is now for running brokers, and for stored logs the time of the last record or commit in the source; `at`
+sets another one.
 
 `commit_rate` is null if the history of the offset is shorter than the window, and `produce_rate` if no file shows where
 the log ended that long ago; brokers do not report it. Both count offsets, including transaction markers.
 
-What the logs do not show: older commits that a cleaner removed, and with them how long a group has waited before; a
-finding says from which offset on nothing is missing. A job that runs for the first time has never waited: it is
-`stopped` when records have waited for longer than the window. A group that has never committed has no row. Groups that
-filter out records, or read late on purpose, look like any others.
+What the logs do not show: older commits that a cleaner removed, and with them earlier waits; a finding says from which
+offset on nothing is missing. A job that runs for the first time has never waited: it is `stopped` when records have
+waited for longer than the window. A group that has never committed has no row. Groups that skip records, or read late
+on purpose, look like others.
 """,
 )
 

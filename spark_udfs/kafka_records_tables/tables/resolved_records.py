@@ -23,7 +23,7 @@ _ROWS: Final = 16_384
 
 
 class ResolvedRecords:
-    """Returns every record decoded, with its OUTCOME, some thousand at a time. A record of a transaction is returned
+    """Returns every record decoded, with its OUTCOME, a few thousand at a time. A record of a transaction is returned
     after the marker that ends it, or at the end. Raises what `transactions_settled.TransactionResolver` raises."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:

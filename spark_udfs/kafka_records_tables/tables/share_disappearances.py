@@ -15,7 +15,7 @@ TABLE: Final = Table(
     records=("ShareSnapshot", "ShareUpdate"),
     reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),
     columns=(
-        Column("group_id", "string", "the share group"),
+        Column("group_id", "string", "the group"),
         Column("topic_id", "string", "id of the topic, 22 characters"),
         Column("topic", "string", "name of the topic; null if unknown, as for most deleted topics"),
         Column("partition", "int32", "partition of that topic"),
@@ -78,17 +78,16 @@ The confidence, and the evidence for it:
   write that was under way when the topic was deleted looks the same.
 
 A coordinator deletes a topic's state in one write, but may put several requests into one batch
-(`share.coordinator.append.linger.ms`). So consecutive tombstones of one batch and millisecond count as one write, and
-only a state that stays after the last of them counts as staying. Without `base_offset` or `timestamp_ms` more look like
-one write.
+(`share.coordinator.append.linger.ms`). So consecutive tombstones of one batch and millisecond count as one write, and a
+state stays if it does so after the last of them. Without `base_offset` or `timestamp_ms` more look like one write.
 
-What the log does not show: whether an administrator deleted the group or its offsets of the topic, because the request
-is the same. `__consumer_offsets` shows it: the tombstone of the group (`disappearances`), and the lists of topics in
-records of type 15, the last of which is in `share_group_topics`. A request to delete state that does not exist writes
-nothing. Initialization with a higher state epoch replaces a state and is not a deletion.
+What the log does not show: whether an administrator deleted the group or its offsets of the topic. `__consumer_offsets`
+shows it: the tombstone of the group (`disappearances`), and the lists of topics in records of type 15, the last of
+which is in `share_group_topics`. A request to delete state that does not exist writes nothing. Initialization with a
+higher state epoch replaces a state and is no deletion.
 
-The coordinator deletes the beginning of this log, tombstones included, when later snapshots replace it. A finding says
-from which offset on the log is complete. There is no `stays_in_topic` if a record is missing or unreadable between the
-one that it would name and the first one after the write.
+The coordinator deletes the beginning of this log when later snapshots replace it; a finding says from which offset on
+the log is complete. There is no `stays_in_topic` if a record is missing or unreadable between the one that it would
+name and the first one after the write.
 """,
 )

@@ -18,7 +18,7 @@ TABLE: Final = Table(
     records=_RECORDS,
     reads=("offset", "key", "value", "control"),
     columns=(
-        Column("group_id", "string", "the share group"),
+        Column("group_id", "string", "the group"),
         Column("topic", "string", "name of the topic"),
         Column("topic_id", "string", "id of the topic, 22 characters, as in share_partitions"),
         Column("partition", "int32", "partition of that topic; null for a topic that is being deleted"),
@@ -40,7 +40,6 @@ topic that is being deleted, for which the record lists no partitions. The last 
 leaves no row. A group whose offsets an administrator set may have only this record.
 
 The group coordinator writes it before it asks the share coordinator for state (initializing) and after the answer
-(initialized), so the two topics differ for a moment. A group whose record cannot be decoded has no rows, because older
-lists would be wrong; a finding names the record.
+(initialized), so the two topics differ for a moment.
 """,
 )

@@ -26,7 +26,7 @@ TABLE: Final = Table(
     records=(),
     reads=(),
     columns=(
-        Column("group_id", "string", "the share group"),
+        Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes; null if the source has no log of it"),
         Column("partition", "int32", "partition of that topic"),
         Column("start_offset", "int64", "first offset that is not acknowledged or archived; null until it is decided"),
@@ -67,8 +67,8 @@ One row per share partition (`share_partitions`). Lag is what `kafka-share-group
 offset. The state has their number; for the state of an older Kafka they are counted in its batches. In a directory lag
 counts up to the log end.
 
-The start offset, and with it lag, is null until the group first reads the partition. A topic that was deleted, or whose
-log the source does not have, has no name and no end. `share_disappearances` has the state of deleted topics.
+Start offset and lag are null until the group first reads the partition. A topic that was deleted, or whose log the
+source does not have, has no name and no end. `share_disappearances` has the state of deleted topics.
 
 With `--source requests` lag is the number that the coordinator returns, or null before Kafka 4.2, and `done` is null.
 

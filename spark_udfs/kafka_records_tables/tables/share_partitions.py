@@ -21,7 +21,7 @@ TABLE: Final = Table(
     records=_RECORDS,
     reads=("offset", "key", "value", "control"),
     columns=(
-        Column("group_id", "string", "the share group"),
+        Column("group_id", "string", "the group"),
         Column("topic_id", "string", "id of the topic, 22 characters; share_group_topics has its name"),
         Column("partition", "int32", "partition of that topic"),
         Column("state_epoch", "int32", "increases when the state is initialized again; null if `is_partial`"),
@@ -79,14 +79,14 @@ One row per share partition (group, topic id, partition) with a snapshot or an u
 
 A snapshot is the whole state. An update changes it: -1 keeps the start offset or the leader epoch, the complete count
 is always replaced, and batches are merged as in `PersisterStateBatchCombiner`. Offsets below the start offset are
-dropped; of two overlapping batches the one with more deliveries wins, or else the one with the higher state. So the
-batches are those of a coordinator, which leaves some neighbours with equal state unmerged.
+dropped; of two overlapping batches the one with more deliveries wins, or else the one with the higher state. As in a
+coordinator, some neighbours with equal state stay unmerged.
 
-The coordinator deletes the beginning of this log, up to the oldest of the last snapshots: now it may delete up to the
-lowest `snapshot_log_offset`. So the log may not show the state as of an earlier moment, and a note says so. A state
-that begins with an update is partial: the content of its snapshot is unknown, and other offsets may have batches too.
-No coordinator loads a log with a record that cannot be decoded, an update without a value, or a batch that ends before
-it begins. The share partition of that record has no row unless a snapshot follows; a finding names the record.
+The coordinator deletes the beginning of this log, up to the oldest of the last snapshots (the lowest
+`snapshot_log_offset`). So the log may not show the state as of an earlier moment, and a note says so. A state that
+begins with an update is partial: its snapshot is unknown, and other offsets may have batches too. No coordinator loads
+a log with a record that cannot be decoded, an update without a value, or a batch that ends before it begins. Its share
+partition has no row unless a snapshot follows; a finding names the record.
 
 What the log does not show: the records that a member has acquired, and what it has acknowledged since the last write.
 """,

@@ -30,14 +30,13 @@ TABLE: Final = Table(
         Column(
             "group_kind",
             "string",
-            "classic, simple (classic without a protocol type), consumer, share or streams, after the "
-            "event, or before it if the group is gone",
+            "kind of the group after the event, or before it if the group is gone",
         ),
         Column("member_id", "string", "member that the event is about; null if it is about the group"),
         Column("epoch", "int32", "epoch or generation of the group after the event; null if no record has one"),
         Column("member_count", "int32", "number of members after the event; null if the group is gone"),
         Column("duration_ms", "int64", "how long the rebalance took, in milliseconds; null for other events"),
-        Column("log_partition", "int32", "log partition that holds the group"),
+        Column("log_partition", "int32", "log partition that holds the record"),
         Column("log_offset", "int64", "offset of the record that shows the event"),
         Column("sequence", "int32", "number of the kind of event, which orders the events of one record"),
     ),
@@ -54,21 +53,20 @@ One row per event in the life of a group, found by replaying all of its records 
     + "\n".join(fill(f"- `{word}`: {meaning}.", 120, subsequent_indent="  ") for word, meaning in MEANINGS.items())
     + """
 
-The records of one batch count together: a member present before and after the batch did not join in it, and the state
-at the end of the batch decides whether a rebalance is complete. Most batches are one write of the coordinator. With
-`group.coordinator.append.linger.ms` a batch may hold several writes; what one did and a later one undid is not an
-event. In a source without batches each record counts alone.
+The records of a batch count together: a member present before and after it did not join in it, and the state at its end
+decides whether a rebalance is complete. Most batches are one write of the coordinator; with
+`group.coordinator.append.linger.ms` they may be several, and what a later one undid is not an event. In a source
+without batches each record counts alone.
 
 A rebalance of a classic group lasts from when all members had joined (the time of the state in the record, since Kafka
-2.1) to the record of the assignment. In other groups it lasts from the first change of the epoch, or from when a member
-has to follow within it, to the record by which the last member has followed. If all members leave first, there is no
-`rebalance_completed`.
+2.1) to the record of the assignment; in other groups from the first change of the epoch, or from when a member has to
+follow within it, to the record by which the last member has followed. If all members leave first, it is never
+completed.
 
 What the log does not show: when a classic group began to rebalance, and which members joined and left before an
 assignment was written; heartbeats; why a member left; when the offsets of a share group were set. Topics in
-`assignment_changed` are named by ids if the source does not know their names. A record that cannot be decoded gives no
-event, and a finding names it. A cleaner removes replaced records, and with them the beginnings and ends of most
-memberships. A finding says from which offset on no record is missing; the first event of a group after it may still
-lack what it is compared with: who left, what was lost, the previous epoch, whether the group existed.
+`assignment_changed` are named by ids if the source does not know their names. A cleaner removes the beginnings and ends
+of most memberships. A finding says from which offset on no record is missing; the first event of a group after it may
+still lack who left, what was lost, the previous epoch, and whether the group existed.
 """,
 )

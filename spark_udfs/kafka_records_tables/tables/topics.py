@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_records_tables.tables.declaration import SHOW_SECRETS, Column, Table, timestamps
+from kafka_records_tables.tables.declaration import REPLAYED, SHOW_SECRETS, Column, Table, timestamps
 from kafka_records_tables.topics import METADATA
 
 TABLE = Table(
@@ -31,9 +31,7 @@ TABLE = Table(
     essential=("topic", "partition_count", "replication_factor"),
     details=("topic_id", "configs"),
     options=(SHOW_SECRETS,),
-    rules="""\
-The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
-transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
+    rules=REPLAYED + """\
 A topic that was deleted and created again under its name has a row for each. A deleted topic has a row as long as the
 log shows its deletion. Times are those of records; a checkpoint has none.
 

@@ -55,7 +55,6 @@ TABLE: Final = Table(
     details=("producer_epoch", "timeout_ms", "start_timestamp", "log_partition", "log_offset"),
     rules="""\
 One row per transactional id with a record and no later tombstone (`TransactionStateManager.loadTransactionMetadata`;
-KIP-98). An id whose last record cannot be decoded has no row, because an older state would be wrong; a finding names
-the record.
+KIP-98).
 """,
 )

@@ -252,7 +252,7 @@ def place_at(url: str) -> Place:
         # A local name may contain any character except NUL. It follows `file:` unencoded, as Spark writes it.
         name = unquote(path + (f"?{query}" if query is not None else ""))
         if authority not in ("", "localhost"):
-            raise LogSourceError(shown, "a file URL names this machine: write file:///path")
+            raise LogSourceError(shown, "a file URL must not name a host: write file:///path")
         return Place(LOCAL, LOCAL.normal(name))
     secrets = _secrets_in(url)
     settings = dict(parse_qsl(query or "", keep_blank_values=True))
@@ -284,7 +284,9 @@ def _anonymous_s3(authority: str, path: str, settings: dict[str, str]) -> tuple[
     """An S3 file system without credentials, and the path in it. pyarrow has this option, but not in URLs."""
     known = {name: settings.pop(name) for name in ("region", "scheme", "endpoint_override") if name in settings}
     if settings:
-        raise ValueError(f"Unexpected query parameter in S3 URI: {next(iter(settings))!r} beside anonymous")
+        raise ValueError(
+            f"Unexpected query parameter in S3 URI: {next(iter(settings))!r} cannot be combined with anonymous"
+        )
     bucket = authority.rpartition("@")[2]
     if "region" not in known and "endpoint_override" not in known:
         known["region"] = arrow.resolve_s3_region(bucket)

@@ -120,7 +120,7 @@ def _check_end(opened: tarfile.TarFile, stream: Any) -> None:
     at = opened.offset
     stream.seek(at)
     if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
-        raise tarfile.ReadError(f"neither a member nor the end starts at byte {at}")
+        raise tarfile.ReadError(f"no member begins at byte {at}")
 
 
 def _add_other(contents: Contents, path: str, member: tarfile.TarInfo, version: Hashable) -> bool:

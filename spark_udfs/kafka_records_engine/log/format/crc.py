@@ -2,7 +2,7 @@
 
 CRC-32C (Castagnoli, reflected polynomial 0x82f63b78) comes from the google-crc32c package, which uses the processor's
 own instruction. If that package is missing, as on a cluster that offers only numpy and pyarrow, a lookup table replaces
-it, with the same results at some ten megabytes per second instead of several thousand.
+it, with the same results at about ten megabytes per second instead of several thousand.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _ENDED: Final[tuple[Transaction, ...]] = ("committed", "aborted", *[_NO_END] * l
 _MOST_DECOMPRESSED: Final = 32 * 1024 * 1024
 """A block ends after this many decompressed bytes, even if the chunk contains more."""
 _MOST_ROWS: Final = 256 * 1024
-"""The largest number of rows in a block. While a block is built, a row takes some hundred bytes of memory."""
+"""The largest number of rows in a block. While a block is built, a row takes a few hundred bytes of memory."""
 _ENDS: Final = np.array([TRANSACTIONS.index(name) for name in _ENDED], np.int8)
 _MOST_DELTA: Final = (1 << 31) - 1
 
@@ -172,7 +172,7 @@ class _CarefulReader:
 class BlockReader:
     """Turns the chunks of one file into blocks, and reports what it had to leave out.
 
-    A block has at most some hundred thousand rows and some tens of megabytes, unless a single record is larger. Without
+    A block has at most a few hundred thousand rows and tens of megabytes, unless a single record is larger. Without
     this limit a batch of a few kilobytes, which may contain millions of records, could fill the memory.
     """
 

@@ -36,7 +36,7 @@ from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 
 TRIES: Final = 60
-"""How often opening is tried while the files keep changing: some ten seconds, including the waits between."""
+"""How often opening is tried while the files keep changing: about ten seconds, including the waits between."""
 
 _WAIT: Final = 0.005
 _LONGEST_WAIT: Final = 0.25

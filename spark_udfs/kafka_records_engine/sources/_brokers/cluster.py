@@ -96,7 +96,7 @@ class UnknownOffset:
     broker_failed: bool = False
     """Whether the leader itself cannot be reached, not only this partition."""
     not_allowed: NotAllowed | None = None
-    """The right that is missing, if that is the reason."""
+    """The missing right, if that is why the topic is unavailable."""
 
     def __str__(self) -> str:
         return self.why
@@ -291,7 +291,7 @@ class Cluster:
             return dict.fromkeys(_places(led), UnknownOffset(f"its leader cannot be asked: {lost}", broker_failed=True))
         leader = self._address_text(address)
         found: dict[tuple[str, int], int | UnknownOffset] = dict.fromkeys(
-            _places(led), UnknownOffset(f"its leader {leader} answers ListOffsets, and says nothing about it")
+            _places(led), UnknownOffset(f"its leader {leader} answers ListOffsets without this partition")
         )
         for topic_answer in answer["topics"]:
             name = topic_answer["name"]
@@ -419,7 +419,7 @@ _NOTHING: Final[dict[str, Any]] = {
 
 def _fault_of(topic: Mapping[str, Any]) -> str | None:
     if topic["partitions"] is None:
-        return f"its answer to Metadata says nothing about topic {topic['name']}"
+        return f"its answer to Metadata lacks topic {topic['name']}"
     if any(each["partition_index"] < 0 for each in topic["partitions"]):
         return f"its answer to Metadata has a partition with a negative number in topic {topic['name']}"
     return None

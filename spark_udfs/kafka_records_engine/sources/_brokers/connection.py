@@ -231,7 +231,7 @@ class Connection:
 
     @contextmanager
     def _note_if_slow(self) -> Iterator[None]:
-        """Log a note after some seconds without an answer, because a time-out may take half a minute."""
+        """Log a note after some seconds without an answer, because a timeout may take half a minute."""
 
         def note() -> None:
             _log.warning("%s: no answer for %g s; it is waited for", self.address, NOTE_AFTER)

@@ -236,7 +236,7 @@ class Fetcher:
         if address is None:
             if node < 0:
                 raise PartitionUnavailable(self._name, "it has no leader")
-            raise ConnectionLost(self._name, f"broker {node} is not there")
+            raise ConnectionLost(self._name, f"broker {node} is unavailable")
         if self._connection is not None and address != self._address:
             self.close()
         if self._connection is None:
@@ -326,7 +326,7 @@ class Fetcher:
             for each in topic["partitions"] if is_own else ():
                 if each["partition_index"] == self._partition:
                     return dict(each)
-        what = f"its answer to Fetch says nothing about {self._name}, which it was asked for"
+        what = f"its answer to Fetch lacks {self._name}, which was requested"
         raise PartitionUnavailable(address, what)
 
     def _redirected(self, preferred: int, address: str) -> None:

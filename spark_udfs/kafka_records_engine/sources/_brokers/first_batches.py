@@ -174,7 +174,7 @@ def _seek_by(cluster: Cluster, address: Address, topics: Mapping[str, Topic], se
             part = found.get(place)
             seek.trouble = None
             if code or part is None:
-                seek.trouble = ErrorCode(code).name if code else "its leader answers Fetch, and says nothing about it"
+                seek.trouble = ErrorCode(code).name if code else "its leader answers Fetch without this partition"
             elif part["error_code"]:
                 _fail(seek, ErrorCode(part["error_code"]), cluster)
             else:

@@ -67,7 +67,7 @@ class ClientCredentials:
         except (ValueError, LookupError, TypeError):
             token = None
         if not isinstance(token, str):
-            raise TokenError(f"{self.url} gives no access_token")
+            raise TokenError(f"the answer of {self.url} has no access_token")
         return token
 
 

@@ -21,7 +21,7 @@ _log: Final = logging.getLogger(__name__)
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _REMEMBERED: Final = 3
-"""For how many full waits a time-out of a leader's partition is remembered."""
+"""For how many full waits a timeout of a leader's partition is remembered."""
 _SHORT_PART: Final = 60
 _SHORTEST_WAIT: Final = 0.1
 
@@ -53,7 +53,7 @@ class Patience:
         target: Hashable = None,
     ) -> None:
         """`name` is for notes. `target` is what the wait is for: a partition, or something else that several waits may
-        share. Without `leader` and `target`, time-outs are not remembered."""
+        share. Without `leader` and `target`, timeouts are not remembered."""
         self.leader = leader
         """The broker that has to answer: the current leader of the partition. None if there is none."""
         self._name = f"{name}: " if name else ""

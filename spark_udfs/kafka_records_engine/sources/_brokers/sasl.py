@@ -139,7 +139,8 @@ class Scram:
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise ValueError("the broker answered with the nonce of another exchange")
         if not _FEWEST_ITERATIONS <= iterations <= _MOST_ITERATIONS:
-            raise ValueError(f"the broker asks for {iterations} iterations")
+            allowed = f"{_FEWEST_ITERATIONS} to {_MOST_ITERATIONS}"
+            raise ValueError(f"the broker asks for {iterations} iterations, not {allowed}")
         if "s" not in fields:
             raise ValueError("the broker sent no salt")
         salted = hashlib.pbkdf2_hmac(self._digest, self._password, b64decode(fields["s"]), iterations)
@@ -157,5 +158,5 @@ class Scram:
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > len(str(_MOST_ITERATIONS)):
-        raise ValueError(f"the broker asks for {text!r} iterations")
+        raise ValueError(f"the broker asks for {text!r} iterations, which is not a valid number")
     return int(text)

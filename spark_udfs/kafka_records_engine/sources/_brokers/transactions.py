@@ -201,7 +201,7 @@ def _check(address: Address, code: int) -> None:
     if code in _LOADING or code in PASSING:
         raise ConnectionLost(named([address]), ErrorCode(code).name)
     if code:
-        raise Refused(named([address]), f"it does not show transactions: {ErrorCode(code).name}")
+        raise Refused(named([address]), f"it does not list transactions: {ErrorCode(code).name}")
 
 
 def write_abort(cluster: Cluster, leader: Address, place: TopicPartition, producer: ActiveProducer) -> str | None:

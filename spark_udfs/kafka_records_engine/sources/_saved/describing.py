@@ -78,7 +78,7 @@ def _taken(found: Found, reader: FileReader, asked: SavedAsked) -> tuple[TakenCo
     if "topic" not in columns and "topic" not in known and asked.topic is None:
         raise LogSourceError(
             found.path,
-            "no column names the topic of the rows: name it with topic=…, --topic, or the option topic in Spark",
+            "no column names the topic of the rows: name it with topic=…, --topic, or the option 'topic' in Spark",
         )
     return tuple(columns.values())
 
@@ -122,8 +122,8 @@ def _check_alike(paths: Sequence[str], taken: Sequence[tuple[TakenColumn, ...]])
                 )
                 raise LogSourceError(
                     path,
-                    f"{one}, but in {printable(first_path)} {other}: read files of one kind at a time, or say what to "
-                    f"take, {how_to_say(raw, '…')}",
+                    f"{one}, but in {printable(first_path)} {other}: read files of one kind at a time, or name the "
+                    f"column, {how_to_say(raw, '…')}",
                 )
 
 

@@ -94,7 +94,7 @@ def usable_rows(
         if name != "topic" and rows.num_rows and pc.min(column).as_py() < 0:
             row = first + int(np.argmax(column.to_numpy() < 0)) + 1
             raise LogSourceError(
-                file.path, f"row {row} has the {name} {column[row - first - 1]}: those of a log begin with 0"
+                file.path, f"row {row} has the {name} {column[row - first - 1]}, but {name}s begin with 0"
             )
     if not told:
         return rows

@@ -1,4 +1,4 @@
-"""Avro, which needs the package fastavro."""
+"""Avro, which needs the `fastavro` package."""
 
 from __future__ import annotations
 

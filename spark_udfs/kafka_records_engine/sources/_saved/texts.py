@@ -55,7 +55,7 @@ def encoding_of(samples: Iterable[Any]) -> Encoding | None:
     hexes, sixes = _fitting(bare, "hex"), _fitting(texts, "base64")
     if hexes.mean() >= _MOST:
         if bare is texts and sixes.mean() >= _MOST and _characters(texts.filter(pa.array(hexes))) < _ENOUGH:
-            raise TooFew("may be base64 or hex")
+            raise TooFew("could be base64 or hex: there are too few to decide")
         return "hex"
     if sixes.mean() >= _MOST:
         return "base64"
@@ -65,7 +65,7 @@ def encoding_of(samples: Iterable[Any]) -> Encoding | None:
         )
     for encoding, fitting in (("hex", hexes), ("base64", sixes)):
         if fitting.mean() > 1 - _MOST:
-            raise Undecided(f"are {encoding} in {fitting.sum()} of {len(texts)} that were looked at")
+            raise Undecided(f"are {encoding} in {fitting.sum()} of {len(texts)} that were examined")
     return "text"
 
 

@@ -92,7 +92,7 @@ class Run:
     def _take(self, log: LogPartition, added: Added, moved: Callable[[int], None]) -> tuple[StoredLog, int | None]:
         before = stored_log(self.root, log.topic, log.partition)
         if not before.files and (before.surveys or before.findings):
-            set_aside(gone_folder_of(self.root, log.topic, log.partition))  # of records that were removed
+            set_aside(gone_folder_of(self.root, log.topic, log.partition))  # surveys of records that were removed
             before = stored_log(self.root, log.topic, log.partition)
         self._keep(before)
         for file in before.files:

@@ -79,7 +79,7 @@ def remove_outdated(folder: str) -> None:
     paths = (os.path.join(folder, name) for name in _names(folder) if _RECORDS.fullmatch(name))
     outdated = [path for path in paths if path not in kept]
     if outdated:
-        sync_folder(folder)  # that run may not have: the other one has to be on the disk first
+        sync_folder(folder)  # the run that wrote the merged file may not have synced it
     for path in outdated:
         with suppress(FileNotFoundError):
             os.unlink(path)
@@ -141,7 +141,7 @@ def make_folder(path: str) -> None:
     """Make a folder and its parents, durably: they survive a power failure."""
     above = os.path.dirname(path)
     if os.path.isdir(path):
-        if not os.listdir(path):  # a run may have been killed as soon as it had made it
+        if not os.listdir(path):  # a run may have been killed right after it made the folder
             sync_folder(above)
         return
     make_folder(above)

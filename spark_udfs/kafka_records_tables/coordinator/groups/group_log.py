@@ -74,7 +74,7 @@ class GroupLog:
 
     def add(self, batch: pa.RecordBatch, lot: CommitLot) -> GroupLot:
         """Replay the raw rows after those of the last call. They have the columns READS; rows of other record types and
-        control rows are skipped. `lot` has the commits among them, already decoded; it may lack the tombstones of
+        control rows are skipped. `lot` has the commits among them, a decoded batch; it may lack the tombstones of
         offsets."""
         found = self._decoded(batch)
         told = [] if found is None else list(events(found, self._picked))

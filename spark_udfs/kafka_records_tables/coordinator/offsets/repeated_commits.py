@@ -56,7 +56,7 @@ class RepeatedCommits:
         self._has_markers |= markers.num_rows > 0
         for settled in self._settling.take(rows):
             self._keep(settled, markers)
-        # Without markers, waiting commits took effect where they are written, which only the end of the log shows.
+        # Only the end of the log shows that there are no markers: then commits took effect where they were written.
         return self._compared() if self._has_markers or not self._settling.waits else _NOTHING
 
     def rest(self) -> pa.RecordBatch:

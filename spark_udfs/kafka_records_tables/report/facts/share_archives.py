@@ -25,7 +25,7 @@ TABLE: Final = Table(
     records=("ShareSnapshot", "ShareUpdate"),
     reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),
     columns=(
-        Column("group_id", "string", "the share group"),
+        Column("group_id", "string", "the group"),
         Column("topic_id", "string", "id of the topic that it consumes"),
         Column("topic", "string", "its name; null if the source does not tell it"),
         Column("partition", "int32", "partition of that topic"),

@@ -251,10 +251,9 @@ RULE = incident_rule(
     title="a share group archived records that no consumer has processed",
     about="""\
 Ranges of offsets that were archived after `deliveries` deliveries or more (or after as many as the
-share.delivery.count.limit of the group, if the metadata log shows it). They are counted over all records of the state
-of a share partition, because the present state no longer has them when its start offset has passed them. Records that a
-consumer rejects at its first deliveries are reported if there are `rejected` of them or more: there the consumer
-decided.""",
+share.delivery.count.limit of the group, if the metadata log shows it). They are counted over the whole history of the
+state, because the present state no longer has ranges that its start offset has passed. Records that a consumer rejects
+at the first deliveries are reported if there are `rejected` of them or more.""",
     tables=("share_partitions", "share_group_topics", "members"),
     levels={
         Level.CRITICAL: "it goes on",

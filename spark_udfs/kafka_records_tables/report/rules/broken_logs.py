@@ -319,7 +319,7 @@ _NOT_LOADED: Final = {
 """The impact, by the topic of the log that cannot be loaded."""
 
 
-_UNDER_WAY: Final = " A change that is under way counts after `report.group_settles_within`."
+_UNDER_WAY: Final = " A change counts after `report.group_settles_within`."
 
 
 def _checks_rule(kind: str, title: str, about: str, levels: dict[Level, str]) -> ReportRule:
@@ -327,7 +327,7 @@ def _checks_rule(kind: str, title: str, about: str, levels: dict[Level, str]) ->
     return ReportRule(
         kind=kind,
         title=title,
-        about=f"{about} From the table `checks`: {', '.join(words)}.",
+        about=f"{about} In `checks`: {', '.join(words)}.",
         tables=("checks", "groups" if kind == "coordinator_cannot_load" else "timeline"),
         levels=levels,
         cases=_cases_of(kind),
@@ -383,7 +383,7 @@ RULES = (
     _checks_rule(
         "records_unknown",
         "records of an unknown type",
-        "Records of a type that no release of Kafka knows.",
+        "No release of Kafka knows their type.",
         {Level.NOTE: "always"},
     ),
 )

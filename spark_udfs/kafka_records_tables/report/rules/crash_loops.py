@@ -289,10 +289,10 @@ def _how_they_left(context: RuleContext, group: str, usual: float) -> str:
     rows = kept(context.table("members"), equal(context.table("members"), "group_id", group))
     timeouts = [each for each in rows["session_timeout_ms"].to_pylist() if each is not None]
     if timeouts and usual < min(timeouts):
-        return f" They leave by themselves: the session time-out is {length(min(timeouts))}, and was not over."
+        return f" They leave by themselves: the session timeout is {length(min(timeouts))}, and was not over."
     if not timeouts and usual < 6000:
         return (
-            " The members left on their own: brokers allow no session time-out below 6 s (unless "
+            " The members left on their own: brokers allow no session timeout below 6 s (unless "
             "group.min.session.timeout.ms says so)."
         )
     return " No record shows whether they left on their own or timed out."
@@ -303,10 +303,9 @@ RULE = incident_rule(
     title="members fail on a record, leave and join again, endlessly",
     about="""\
 Partitions with records to read whose offset does not move while `attempts` members get the partition one after another
-and leave. If the partition has ten earlier offsets in the log, it must be twice as many as left before the offset moved
-in 95 % of these cases: members may be short-lived by design. The waiting record that was written first is the one that
-no member gets past. Members of jobs that start and end leave moved offsets or nothing to read, and are not a
-finding.""",
+and leave. If the log has ten earlier offsets of the partition, it must be twice as many as left before the offset moved
+in 95 % of these cases, because members may be short-lived by design. No member gets past the oldest waiting record.
+Jobs that start and end are not a finding: they leave moved offsets or nothing to read.""",
     tables=("timeline", "lag", "members"),
     levels={Level.HIGH: "it goes on", Level.MODERATE: "the last member that failed left a while ago"},
     find=_find,

@@ -166,11 +166,11 @@ RULE = ReportRule(
     title="a log lacks its beginning or its end",
     about="""\
 Logs of `__consumer_offsets` and `__transaction_state` that do not begin at offset 0, which no clean-up causes, and logs
-of all coordinators that once ended later. This is shown by the high watermarks and recovery points that the broker
-wrote (`replication-offset-checkpoint`, `recovery-point-offset-checkpoint`), by producer snapshots of later offsets, by
-indexes of files that are missing, empty or cut, or by the absence of any file. In a copy of a directory that a broker
-was writing to, logs end a little earlier: that is a note. Kinds that conclude something from what a group has not done
-leave out the groups of such a log. A file that is missing in between is `segment_lost`.""",
+of all coordinators that once ended later. High watermarks and recovery points of the broker show it
+(`replication-offset-checkpoint`, `recovery-point-offset-checkpoint`), producer snapshots of later offsets, indexes of
+files that are missing, empty or cut, or the absence of any file. In a copy that was made while a broker wrote, logs end
+a little earlier: that is a note. Kinds that conclude something from what a group has not done leave out groups of such
+a log. A missing file in between is `segment_lost`.""",
     tables=("log_ends", "groups"),
     levels={
         Level.HIGH: "files show it, the broker had stopped, or it wrote the later end `silent_for` after the last "

@@ -40,7 +40,7 @@ def _damage_cases(context: RuleContext) -> pa.Table:
 
     told = _places(context)
     damage: dict[str | None, list[int]] = {}
-    # What says how much is lost comes before what other tables make of the same place.
+    # Findings that say how much is lost come before findings of tables about the same place.
     by_loss = sorted(enumerate(context.reading), key=lambda each: not (each[1].records or each[1].bytes))
     for at, finding in by_loss:
         place: tuple[Any, ...] = (finding.topic, finding.partition, finding.offset)
@@ -215,10 +215,9 @@ LOST = ReportRule(
     kind="segment_lost",
     title="records between two segment files are missing",
     about="""\
-Offsets that are in no file, of a log that is complete up to there. A cleaner begins at the start of a log and leaves
-gaps there, so it has not removed these. In a cleaned part, a missing file and a cleaned one look the same, and there is
-no finding. Only the first such gap of a log is reported, and the logs of a topic are one finding. A beginning or an end
-that is missing is `log_cut`.""",
+Offsets that are in no file, of a log that is complete up to there. No cleaner has removed these: it begins at the start
+of a log. In a cleaned part a missing file looks like a cleaned one, and there is no finding. Only the first gap of a
+log is reported, and the logs of a topic are one finding. A missing beginning or end is `log_cut`.""",
     tables=("groups",),
     levels={Level.HIGH: "always"},
     cases=_lost_cases,
@@ -291,9 +290,9 @@ RIGHT = ReportRule(
     kind="right_missing",
     title="a right is missing, so that the report is not complete",
     about="""\
-Topics that brokers do not let the user of the report describe or read (an ACL is missing): topics of coordinators, and
-topics that groups have committed offsets for or are assigned. For a topic that may not be described, brokers do not say
-whether it exists. The command ends with status 1.""",
+Topics of coordinators, and topics that groups commit for or are assigned, that the user of the report may not describe
+or read (an ACL is missing). Brokers do not say whether a topic exists that the user may not describe. The command ends
+with status 1.""",
     tables=("lag",),
     levels={Level.HIGH: "always"},
     cases=_right_cases,

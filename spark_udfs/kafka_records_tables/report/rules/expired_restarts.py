@@ -222,9 +222,9 @@ RULE = incident_rule(
     title="offsets expired while a group was away, and it started again elsewhere",
     about="""\
 Tombstones of offsets that a clean-up wrote, and the first commits for these partitions after them. The end of the log
-at the time its member joined shows whether the group began at the start or at the end. Records that were read again or
-skipped are counted for each partition. A group that was at the end at its first commit may have begun at either: then
-both counts are given, and one of them is right.""",
+when its member joined shows whether the group began at the start or at the end. Records that were read again or skipped
+are counted for each partition. If its first commit is at the end, it may have begun at either, and both counts are
+given.""",
     tables=("activity", "current_offsets", "timeline"),
     levels={
         Level.CRITICAL: "records were skipped, or may have been",
@@ -257,7 +257,7 @@ both counts are given, and one of them is right.""",
             "duration",
             "7d",
             "incidents within this time matter",
-            "those who are affected notice within a week",
+            "those affected notice within a week",
         ),
     ),
     folds=(Folds("offsets_began_anew"), Folds("offsets_rewound")),

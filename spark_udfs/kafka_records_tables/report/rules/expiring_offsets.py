@@ -221,18 +221,17 @@ RULE = ReportRule(
     kind="offsets_expiring",
     title="offsets of a group that was in use expire soon",
     about="""\
-Committed offsets that a clean-up deletes within `within`, of groups without members. A consumer group that is down for
-as long as the retention loses its place. So does a simple group, one that assigns itself partitions, if it has
-committed nothing for one of them, although it is at work (`alive_within`). A group with members loses only offsets of
-topics that it does not subscribe to, which is `offsets_unneeded`. A group that was in use only for a moment, as that of
-a console consumer, is a note. A group that has lost its last member is not judged for `report.group_settles_within`,
-because it may be a restart.
+Committed offsets, of groups without members, that a clean-up deletes within `within`. A consumer group that is down for
+as long as the retention loses its place. So does a simple group (its consumers assign partitions to themselves) that is
+at work (`alive_within`) but has committed nothing for one of its partitions. Offsets that a group with members does not
+need are `offsets_unneeded`. A group that was in use only briefly, as that of a console consumer, is a note. A group
+that has just lost its last member is not judged for `report.group_settles_within`: it may be a restart.
 
-Offsets whose commit has an expiry time of its own are left out, because their client requested it.
+Offsets with an expiry time of their own do not count, because their client requested it.
 
-The records of a group, and its epoch (`in_use_epoch`), which rises whenever a member joins or leaves, show how long it
-was in use. If a cleaner has removed the first records and the epoch is low, that is unknown, and the level is one or
-two lower. Expiry is computed with the retention that was passed; see `retention_differs`.""",
+How long a group was in use follows from its records, and from its epoch (`in_use_epoch`), which rises whenever a member
+joins or leaves. If a cleaner has removed the first records and the epoch is low, that is unknown, and the level is one
+or two lower. Expiry is computed with the retention that was passed (see `retention_differs`).""",
     tables=("expirations", "groups", "activity", "current_offsets", "timeline"),
     levels={
         Level.CRITICAL: "the group is at work, and one of its offsets expires within `critical_within`",
@@ -254,7 +253,7 @@ two lower. Expiry is computed with the retention that was passed; see `retention
             "duration",
             "2h",
             "expiry that cannot wait, because the group is at work",
-            "time to find out whose group it is and to commit its offsets again",
+            "time to find its owner and to commit its offsets again",
             "high_within",
         ),
         Threshold(
@@ -276,14 +275,14 @@ two lower. Expiry is computed with the retention that was passed; see `retention
             "count",
             8,
             "the epoch (generation) of a group that was in use",
-            "a tool joins once and leaves; three members that are redeployed twice reach this epoch",
+            "a tool joins once; three members that are redeployed twice reach this epoch",
         ),
         Threshold(
             "overdue_after",
             "duration",
             "1h",
-            "offsets that should have been deleted longer ago than this show that the retention of the brokers is "
-            "longer than the one that was passed",
+            "offsets overdue for longer than this show that brokers keep offsets longer than the retention that was "
+            "passed",
             "brokers clean up every ten minutes, and six clean-ups in a row do not fail",
         ),
     ),
@@ -363,8 +362,8 @@ OVERDUE = ReportRule(
     title="brokers keep offsets longer than the retention that was passed",
     about="""\
 Offsets that should have been deleted by the retention of this report (`--retention`, 7 days by default) but were not.
-Then the brokers' retention is longer, and everything that is computed with the one of the report is wrong. Offsets in a
-partition that no coordinator loads are left out, because nothing cleans up there.""",
+So the brokers' retention is longer, and everything computed with that of the report is wrong. Offsets in a partition
+that no coordinator loads do not count: nothing cleans up there.""",
     tables=("expirations", "checks"),
     levels={Level.NOTE: "always"},
     cases=_overdue_cases,

@@ -63,8 +63,8 @@ def _incident(
     )
     two = Verdict(
         f"Two or more processes use the transactional.id {shown(name)} at the same time: each one that starts raises "
-        "the epoch and fences the other one. That fails (ProducerFencedException, InvalidProducerEpochException), is "
-        "restarted, and fences the first one.",
+        "the epoch and fences the other one. The fenced process fails (ProducerFencedException, "
+        "InvalidProducerEpochException), is restarted, and fences the other one.",
         evidence_for=(
             *shows[:2],
             Evidence(
@@ -130,8 +130,8 @@ RULE = incident_rule(
     about="""\
 `starts` or more starts of producers with one transactional id (records in state Empty, which InitProducerId writes)
 without a `pause`. At least half of them happened while the previous producer was at work: within 250 ms of its last
-record, or within four times the usual pause between records of the id. A process that is restarted leaves its id unused
-for longer. Records that a cleaner has removed are not counted; no record says which client started.""",
+record, or within four times the usual pause between records of the id. A restarted process leaves its id unused for
+longer. Records that a cleaner has removed are not counted; no record names the client.""",
     tables=("transactions",),
     levels={Level.HIGH: "it goes on", Level.LOW: "it has ended"},
     find=_find,

@@ -179,9 +179,9 @@ RULE = ReportRule(
     about="""\
 Groups whose records are `share` of all bytes in some hours within `lately`. In these hours they commit each partition
 more often than every `interval_ms`, and at least `least_commits` times, or write `least_bytes` in commits of
-`commit_bytes` each, most of which is metadata. Mostly these are consumers that commit after every record. Many
-partitions that commit every few seconds are not a flood. A cleaner removes superseded commits, so counts are lower
-bounds, and a flood that was compacted is not found.""",
+`commit_bytes` each, most of which is metadata. Most are consumers that commit after every record. Many partitions with
+a commit every few seconds are not a flood. A cleaner removes superseded commits, so counts are lower bounds, and a
+compacted flood is not found.""",
     tables=("activity", "timeline"),
     levels={
         Level.HIGH: "more often than every `high_interval_ms`, and `high_share` of all bytes",
@@ -221,7 +221,7 @@ bounds, and a flood that was compacted is not found.""",
             "count",
             1000,
             "mean bytes of commits that are large",
-            "a usual one has a hundred, and a broker allows 4096 bytes of metadata (offset.metadata.max.bytes)",
+            "a usual one has a hundred; brokers allow 4096 bytes of metadata (offset.metadata.max.bytes)",
         ),
         Threshold(
             "share",

@@ -285,9 +285,9 @@ RULE = incident_rule(
     about="""\
 Commits beyond the end of their log for a group that had no members then, with the present topic id or none. No consumer
 has read that far, and no log was cut. If earlier records of the group are missing, it may have had members, and both
-causes are named. What consumers did afterwards is counted from their next commits. If these are at the end, the
-consumers may have begun at the start or at the end: then both counts are given. Offsets that a member committed are
-`offsets_beyond_end`: then the log was cut.""",
+causes are named. What consumers did afterwards is counted from their next commits; if these are at the end of the log,
+consumers may have begun at either end, and both counts are given. If a member committed such offsets, the log was cut
+(`offsets_beyond_end`).""",
     tables=("lag", "regressions", "timeline", "log_ends"),
     levels={Level.CRITICAL: "records were skipped, or may have been", Level.HIGH: "nothing was skipped so far"},
     find=_find,

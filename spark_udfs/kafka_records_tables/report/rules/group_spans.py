@@ -25,8 +25,8 @@ def last_commits(context: RuleContext) -> pa.Table:
 
 def settled(context: RuleContext, rows: pa.Table) -> RowMask:
     """In which rows the group has had no event for `report.group_settles_within`: no member joined or left, and nothing
-    was assigned. A finding about another group may be over a moment later. A group without such records counts as
-    settled."""
+    was assigned. A finding about any other group may be untrue a moment later. A group without such records counts
+    as settled."""
     from kafka_records_tables.report.case_columns import looked_up, numbers, with_columns
 
     last = looked_up(rows["group_id"], context.once(_last_events), "group_id", "at_timestamp_ms_max")

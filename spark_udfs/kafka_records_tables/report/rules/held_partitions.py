@@ -81,9 +81,9 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
     if timeout is not None and timeout >= 0:
         ends = asked_ms + timeout
         fenced = (
-            f" The coordinator removes it when its rebalance time-out of {length(timeout)} ends, at {moment(ends)}."
+            f" The coordinator removes it when its rebalance timeout of {length(timeout)} ends, at {moment(ends)}."
             if ends > context.at_ms
-            else f" Its rebalance time-out of {length(timeout)} ended at {moment(ends)}, and no record removes it."
+            else f" Its rebalance timeout of {length(timeout)} ended at {moment(ends)}, and no record removes it."
         )
     silent = f"has committed nothing since {moment(moved)}" if moved else "has committed nothing"
     verdict = Verdict(
@@ -151,9 +151,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a member does not give up partitions that others wait for",
     about="""\
-Members of consumer groups (KIP-848) that have had to give up partitions for `after` or longer, still have them, and
-have committed nothing since: their applications hang, while their heartbeats continue. A member that commits is at
-work, and gives them up with its next poll. The records of classic groups do not show this.""",
+Members of consumer groups (KIP-848) that should have given up partitions `after` ago or earlier, still have them, and
+have committed nothing since: their applications hang, while heartbeats continue. A member that commits gives them up
+with its next poll. Classic groups do not record this.""",
     tables=("assignments", "members", "lag"),
     levels={Level.HIGH: "always"},
     find=_find,

@@ -212,7 +212,7 @@ def _why_all(cause: list[dict[str, Any]]) -> str:
     if word == "left":
         return f": their {_written(cause)} have no end in the log, and nothing will end them"
     return (
-        f", all longer than their time-outs. All belong to the coordinator of __transaction_state-{place}, which should"
+        f", all longer than their timeouts. All belong to the coordinator of __transaction_state-{place}, which should"
         " abort them: it is not running, or its markers do not arrive"
     )
 
@@ -231,7 +231,7 @@ def _why(context: RuleContext, case: dict[str, Any]) -> str:
     from kafka_records_tables.report.rule_context import length, moment
 
     if case["hanging_rule"] != "no_entry":
-        return f", longer than its time-out of {length(case['timeout_ms'])}" if case["is_late"] else ""
+        return f", longer than its timeout of {length(case['timeout_ms'])}" if case["is_late"] else ""
     if not (case["is_left"] or case["is_late"]):
         return ""
     if case["transactional_id"] is None:
@@ -356,11 +356,10 @@ RULE = ReportRule(
     kind="transaction_open",
     title="a transaction hangs",
     about="""\
-Open transactions, from `open_transactions`. One hangs when it is open for longer than its time-out and five minutes, or
-when no transactional id answers for it (KIP-664). In a copy of a log the time of the last record counts, not the
-present, so a transaction that began a while before is a note. A transaction that is open for a shorter time than
-`open_after` is not a finding, because it may have ended before the report is read. Groups whose committed offset is at
-the beginning of the transaction are named: with `read_committed` they get nothing until it ends.
+Open transactions. One hangs when it is open for longer than its timeout and five minutes, or when no transactional id
+has it (KIP-664). In a copy of a log the time of the last record counts, not the present, so a transaction that began a
+while before is a note. Groups whose committed offset is at the beginning of the transaction are named: with
+`read_committed` they get nothing until it ends.
 
 Transactions with the same cause are one finding: orphaned ones per group whose offsets they hold back, which is their
 application; late ones per coordinator; and those that are just open per group.""",
@@ -387,8 +386,8 @@ application; late ones per coordinator; and those that are just open per group."
             "settled_after",
             "duration",
             "5m",
-            "a transaction without an entry counts as hanging when it is this old",
-            "topics are read one after another, so a transaction that ends in between looks like a hanging one",
+            "age at which a transaction without an entry counts as hanging",
+            "topics are read one after another, and it may end in between",
             "critical_after",
         ),
         Threshold(

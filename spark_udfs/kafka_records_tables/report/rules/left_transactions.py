@@ -164,9 +164,9 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
             " It has no timeout because its producer takes part in a two-phase commit."
             if not has_timeout(timeout)
             else (
-                f" Its time-out of {length(timeout)} ends it at {moment(since + timeout)} at the latest."
+                f" Its timeout of {length(timeout)} ends it at {moment(since + timeout)} at the latest."
                 if age < timeout
-                else f" Its time-out of {length(timeout)} is over, and no coordinator has ended it."
+                else f" Its timeout of {length(timeout)} is over, and no coordinator has ended it."
             )
         )
     )

@@ -275,7 +275,7 @@ _CAUSES = {
         Hypothesis(
             "records_deleted",
             "somebody deleted records with DeleteRecords",
-            "No record tells.",
+            "No record shows this.",
             _weigh_deleted,
         ),
     ),
@@ -289,7 +289,7 @@ _CAUSES = {
         Hypothesis(
             "log_cut",
             "the log lost its end when a replica that lacked it became leader",
-            "It is unknown how far the log reached at the commit; only its present end is known.",
+            "Only the present end of the log is known, not its end at the commit.",
             _weigh_cut,
         ),
         Hypothesis(
@@ -357,17 +357,17 @@ RULES = (
         "below_log_start",
         Level.CRITICAL,
         "records were deleted before a group consumed them",
-        "Offsets below the start of the log that they point into: retention has deleted records that were not "
-        "consumed. One finding for a topic, with all groups. This needs a source that holds the topic itself (a "
-        "data directory, running brokers).",
+        "Committed offsets below the start of their log: retention has deleted records that were not consumed. One "
+        "finding for a topic, with all groups. This needs a source with the topic itself (a data directory, running "
+        "brokers).",
     ),
     _rule(
         "offsets_beyond_end",
         "beyond_end",
         Level.HIGH,
         "offsets are beyond the end of their log",
-        "Offsets above the end of the log that they point into: the topic was recreated under its name, or its log "
-        "was cut when a leader was lost. One finding for a topic, with all groups.",
+        "Committed offsets above the end of their log: the topic was recreated under its name, or its log was cut when "
+        "a leader was lost. One finding for a topic, with all groups.",
     ),
 )
 _RULES_BY_KIND = {rule.kind: rule for rule in RULES}

@@ -119,8 +119,8 @@ RULE = incident_rule(
     title="an application makes new transactional ids all the time",
     about="""\
 Transactional ids that are equal except for their ends. Nine in ten were used for at most `epochs` epochs of a producer
-and are done, and they appeared one after another over `spread` or longer. Instances of one application that started
-together, and ids that are used again after a restart, are not a finding.""",
+and are done, and they appeared one after another over `spread` or longer. Instances that started together, and ids that
+are used again after a restart, are not a finding.""",
     tables=("transactions",),
     levels={Level.MODERATE: "it goes on", Level.LOW: "the last one appeared a while ago"},
     find=_find,

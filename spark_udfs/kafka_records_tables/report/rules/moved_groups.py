@@ -80,7 +80,7 @@ def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int |
         for count in range(highest + 1, 2 * highest + 64)
         if all(partition_for(group, count) in each for group, each in twice.items())
     ]
-    # A group in two partitions is already in the new one: with a few such groups, only one partition count is possible.
+    # If a group is in two partitions, one is the new one. A few such groups allow only one number of partitions.
     return counts[0] if twice and len(counts) == 1 else None
 
 
@@ -176,7 +176,7 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
         named = listed([each.group_id for each in stopped])
         parts.append(f"{counted(len(stopped), 'group')} ({named}) committed nothing to their new coordinator")
     until = max(lasts, default=None)
-    # Without a copy in a new partition, the last state of the old ones is that of now, with markers after commits.
+    # Without commits in new partitions, the present state of the old ones is right.
     before_it = None if not firsts else min(firsts) - 1
     as_of = () if before_it is None else ("--as-of", str(before_it))
     old = Rows("current_offsets", (f"log_partition<{before}",) if before else ())

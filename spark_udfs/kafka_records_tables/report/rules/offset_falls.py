@@ -342,9 +342,7 @@ _FIRST = {
 LATELY = Threshold(
     "lately", "duration", "24h", "incidents within this time are new", "since the last shift", "of_the_past"
 )
-PAST = Threshold(
-    "of_the_past", "duration", "7d", "older falls are notes", "those who are affected have noticed within a week"
-)
+PAST = Threshold("of_the_past", "duration", "7d", "older falls are notes", "those affected have noticed by then")
 
 
 def _rule(kind: str, lately: Level, earlier: Level, title: str, about: str) -> ReportRule:

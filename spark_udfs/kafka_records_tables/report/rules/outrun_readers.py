@@ -90,7 +90,7 @@ def _jumps(context: RuleContext, row: dict[str, Any], spans: list[Span]) -> list
             before.offset,
             before.from_ms,
             after,
-            # At most what was deleted: the log never started later than it does now.
+            # At most the records below the present log start can have been deleted.
             min(after.offset - before.offset - step, row["log_start_offset"] - before.offset),
         )
         for before, after in pairs
@@ -322,7 +322,7 @@ RULE = incident_rule(
     about="""\
 Commits that jump `times` as far as commits of the group usually do, from offsets that the log no longer has, in groups
 that lag. At least one of them, or the present offset, must show that the log had been deleted up to there. The loss is
-the sum over all jumps, minus what the group usually reads in between.""",
+the sum of all jumps, minus what the group usually reads in between.""",
     tables=("lag",),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,

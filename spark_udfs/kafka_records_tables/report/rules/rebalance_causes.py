@@ -152,7 +152,7 @@ CAUSES: Final = (
     Hypothesis(
         "polls_too_late",
         "members poll later than max.poll.interval.ms, leave and join again",
-        "For: members leave. Against: no member left, or half of them left sooner than their rebalance time-out.",
+        "For: members leave. Against: no member left, or half of them left sooner than their rebalance timeout.",
         _weigh_late_polls,
     ),
     Hypothesis(

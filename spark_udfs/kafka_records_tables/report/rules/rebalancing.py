@@ -233,7 +233,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         next=(
             context.see("List who joins and leaves, and how long they stay", Rows("timeline", of_group(group))),
             *_why_members_left(context, group),
-            context.see("List the time-outs of its members and the clients they run", Rows("members", of_group(group))),
+            context.see("List the timeouts of its members and the clients they run", Rows("members", of_group(group))),
             context.describe_group(group),
         ),
         measured={
@@ -251,12 +251,11 @@ RULE = ReportRule(
     kind="endless_rebalances",
     title="a group rebalances without end",
     about="""\
-Changes of the epoch (of the generation in classic groups) one after another, without a `pause`, more than members that
-join or leave once would cause. A rolling restart is not a finding: each member leaves and joins once. Neither is a job
-that starts, commits and leaves: no member waits when the first one joins or the last one leaves. What is usual follows
-from the group's own history: it is a note for a group that scales by two members or more, progresses in all partitions,
-and rebalances at most twice as often as during the first half of its rebalances (eleven or more). Earlier changes may
-have been removed by a cleaner, so counts are lower bounds.""",
+A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once would
+cause. A rolling restart is not a finding: each member leaves and joins once. Neither is a job that starts, commits and
+leaves: no other member waits then. It is a note for a group that scales by two members or more, progresses in all
+partitions, and rebalances at most twice as often as during the first half of its rebalances (eleven or more). A cleaner
+may have removed earlier changes, so counts are lower bounds.""",
     tables=("timeline", "groups", "current_offsets", "group_lag", "progress"),
     levels={
         Level.HIGH: "it goes on",
@@ -272,7 +271,7 @@ have been removed by a cleaner, so counts are lower bounds.""",
             "duration",
             "10m",
             "time without a rebalance after which a series ends",
-            "two rebalance time-outs of most clients (max.poll.interval.ms is five minutes)",
+            "two rebalance timeouts of most clients (max.poll.interval.ms is five minutes)",
         ),
         Threshold("least", "count", 10, "rebalances of a series", "fewer happen in any deployment"),
         Threshold(
@@ -280,7 +279,7 @@ have been removed by a cleaner, so counts are lower bounds.""",
             "count",
             6,
             "rebalances of a series for each member",
-            "each joins once; a rolling restart takes two for each, and one that fails and is repeated takes four",
+            "a rolling restart takes two for each, and one that fails and is repeated takes four",
         ),
         Threshold(
             "lately", "duration", "24h", "series that ended this recently are not just notes", "since the last shift"
@@ -431,7 +430,7 @@ def _tell_unsettled(context: RuleContext, case: dict[str, Any]) -> ReportFinding
         evidence_count=len(late),
         rows=(Rows("groups", of_group(group)), rows),
         next=(
-            context.see("List its members, their states and their rebalance time-outs", rows),
+            context.see("List its members, their states and their rebalance timeouts", rows),
             context.see("List what each member has, must give up and will get", Rows("assignments", of_group(group))),
             context.describe_members(group),
         ),
@@ -445,10 +444,10 @@ UNSETTLED = ReportRule(
     title="members of a group never settle",
     about="""\
 Groups of the newer kinds (consumer, streams) that are Assigning, Reconciling or NotReady since their epoch changed,
-`report.group_settles_within` ago or earlier. A member has until its rebalance time-out for this, after which the
-coordinator removes it. A member that sends heartbeats and never gives up a partition keeps the group in this state, and
-so do topics that a streams group waits for. Ten earlier rebalances of the group in the log show what is usual: until
-twice what 95 % of them took at most, it stays a note. The records of a classic group do not show this.""",
+`report.group_settles_within` ago or earlier. The coordinator removes a member that is not done by its rebalance
+timeout. A member that sends heartbeats but never gives up a partition keeps the group in this state, and so do topics
+that a streams group waits for. If the log has ten earlier rebalances of the group, it stays a note until twice what 95
+% of them took at most. Classic groups do not record this.""",
     tables=("groups", "timeline", "members"),
     levels={
         Level.HIGH: "for `high_after`",
@@ -464,10 +463,10 @@ twice what 95 % of them took at most, it stays a note. The records of a classic 
             "duration",
             "10m",
             "a rebalance that should be over",
-            "two rebalance time-outs of most clients (max.poll.interval.ms is five minutes)",
+            "two rebalance timeouts of most clients (max.poll.interval.ms is five minutes)",
             "high_after",
         ),
-        Threshold("high_after", "duration", "1h", "a rebalance that does not end by itself", "twelve such time-outs"),
+        Threshold("high_after", "duration", "1h", "a rebalance that does not end by itself", "twelve such timeouts"),
     ),
 )
 

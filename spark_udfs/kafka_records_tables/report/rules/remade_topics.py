@@ -215,9 +215,9 @@ RULE = ReportRule(
     kind=_KIND,
     title="a topic was deleted and recreated under its name",
     about="""\
-Offsets that name another topic id than those before, of groups that have continued with the new topic (`regressions`,
-topic_recreated), and offsets that name another id than the topic has now, of groups that have not (`lag`,
-topic_recreated). One finding for a topic, regardless of the number of groups. Kafka 4.1 and later write these ids.""",
+Commits with another topic id than those before, of groups that have continued with the new topic (`regressions`,
+topic_recreated), and commits with another id than the topic has now, of groups that have not (`lag`, topic_recreated).
+One finding for a topic, with all groups. Kafka 4.1 and later write these ids.""",
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
     levels={
         Level.HIGH: (

@@ -191,11 +191,10 @@ RULE = ReportRule(
     kind="share_redelivery",
     title="a share group delivers records again and again, or archived them",
     about="""\
-Ranges of offsets in the state of share partitions that were delivered `deliveries` times or more and wait to be
-delivered again, and those that were archived because they were delivered as often as `delivery_limit` allows, or the
-limit of the group if the metadata log shows it. Records that a consumer rejected earlier are not a finding: there the
-consumer decided. The state has only offsets at and after the start offset, so archived records that the start offset
-has passed are not counted.""",
+Ranges of offsets that were delivered `deliveries` times or more and wait to be delivered again, and ranges that were
+archived because they were delivered as often as `delivery_limit` allows (or the limit of the group, if the metadata log
+shows it). Records that a consumer rejected earlier are not a finding. The state begins at the start offset, so archived
+records before it are not counted.""",
     tables=("share_partitions", "share_group_topics", "groups"),
     levels={
         Level.HIGH: "records were archived, or their next delivery is the last one",
@@ -217,7 +216,7 @@ has passed are not counted.""",
             "count",
             5,
             "share.delivery.count.limit of the groups",
-            "the default of brokers (group.share.delivery.count.limit)",
+            "the brokers' default",
         ),
     ),
 )

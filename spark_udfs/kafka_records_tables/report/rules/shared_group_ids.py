@@ -243,8 +243,7 @@ RULE = incident_rule(
     about="""\
 Members of one group that consume different topics: no member was ever assigned topics of both sides, and their
 subscriptions, or the assignments while only one side was there, show that they do not read the topics of the other
-side. When one version of an application replaces another one that reads other topics, both are there for one rollout,
-which is not a finding.""",
+side. A rollout from one version to another that reads other topics is not a finding.""",
     tables=("timeline", "members"),
     levels={Level.HIGH: "`rebalances_high` rebalances while both were there", Level.MODERATE: "fewer"},
     find=_find,

@@ -315,12 +315,11 @@ RULE = incident_rule(
     title="a group reads less than is written, and its backlog grows",
     about="""\
 Groups with members that commit and fall behind, in topics with a backlog of `records` of which the oldest has waited
-for `after`. The backlog is taken at sixty moments of the history, from files of the topics. It has grown in each third
-of the time since it was a tenth of its present size, for `lasts` or longer, although the group read something in each
-third, and `left_over` of what was written was not read. Partitions that do not move at all belong to other findings. A
-backlog that shrinks is not a finding. What is usual follows from the group's own history: a backlog that it had twice
-before, and read, is a note. Running brokers are asked when the records at its committed offsets, and some after them,
-were written: up to 37 Fetch requests for each partition of the groups with the five largest backlogs.""",
+for `after`. The backlog is computed for sixty past moments from files of the topics. Since it was a tenth of its
+present size, `lasts` ago or earlier, it has grown in each third of the time, although the group read something in each,
+and `left_over` of what was written was not read. Partitions that do not move at all belong to other findings. Running
+brokers are asked when the records at its committed offsets, and some after them, were written: up to 37 Fetch requests
+for each partition of the groups with the five largest backlogs.""",
     tables=("progress", "lag", "members", "groups"),
     levels={
         Level.HIGH: "it reads less than half of what is written",

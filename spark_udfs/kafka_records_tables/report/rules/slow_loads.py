@@ -1,4 +1,4 @@
-"""Coordinators that load their log slowly or not at all, as the logs of brokers tell."""
+"""Coordinators that load their log slowly or not at all, as the brokers' own logs show."""
 
 from __future__ import annotations
 
@@ -137,10 +137,9 @@ RULE = incident_rule(
     title="a coordinator loads its log slowly",
     about="""\
 Loads of logs of coordinators that took `after` or longer, or failed, as brokers log them (`Finished loading …`, `Failed
-to load …`). No record shows how long a load took, so the logs of the broker have to be near its data directory: `*.log`
-files beside it, or in a folder `logs` beside it. The last 64 MiB of each are read. Only the slowest load of each log
-counts. What makes loads slow in the future is in the files: logs that are not cleaned are `log_not_cleaned`, and
-`log_files` lists how many bytes a coordinator has to read.""",
+to load …`). No record shows how long a load took, so the broker's log files (`*.log`) must be beside its data
+directory, or in a folder `logs` beside it. The last 64 MiB of each are read, and only the slowest load of each log
+counts. `log_files` has the bytes that a coordinator has to read.""",
     tables=("groups",),
     levels={
         Level.CRITICAL: "a load failed",
@@ -154,12 +153,12 @@ counts. What makes loads slow in the future is in the files: logs that are not c
         PossibleCause(
             _LARGE,
             "reading the log takes this long",
-            "for: the time that was not spent in the scheduler; refuted if that is less than half",
+            "for: the time outside the scheduler; refuted if it is less than half",
         ),
         PossibleCause(
             _QUEUE,
             "the load waited for others",
-            "for: the time that was spent in the scheduler; refuted if that is less than half",
+            "for: the time in the scheduler; refuted if it is less than half",
         ),
     ),
     thresholds=(

@@ -39,7 +39,7 @@ def _find(context: RuleContext) -> list[Incident]:
         places = stopped[group]
         limit = context.limit(f"{KIND}.after")
         if usual is not None:
-            # Nights without records are among the longest intervals. `progress` knows the longest wait for files.
+            # The longest intervals include nights without records. For files, `progress` has the longest wait.
             own = usual.high_ms if context.is_stored else usual.most_ms
             limit = max(_TIMES * own, context.limit("report.group_settles_within"))
         if max(each["wait_ms"] or 0 for each in places) >= limit:
@@ -174,11 +174,10 @@ RULE = incident_rule(
     kind=KIND,
     title="a group has members but reads nothing",
     about="""\
-Groups with members whose partitions are `stopped` in `progress`: records wait for longer than they ever did for this
-group, and nothing is committed. What is too long follows from the group's own history, if the log has ten intervals
-between its commits of new offsets: twice what 95 % of them took at most (for running brokers, twice the longest), and
-at least `report.group_settles_within`. Otherwise it is `after`. Running brokers are asked for the times of unread
-records of suspected groups. Groups without members are not a finding: they have no member that could read.""",
+Groups with members whose partitions are `stopped` in `progress`: nothing is committed, and records wait for too long.
+Too long is twice what 95 % of the intervals between the group's commits of new offsets took at most (for running
+brokers, twice the longest), and at least `report.group_settles_within`; if the log has fewer than ten such intervals,
+`after`. Running brokers are asked for the times of unread records of suspected groups.""",
     tables=("progress", "lag", "members", "groups"),
     levels={Level.HIGH: "always"},
     find=_find,

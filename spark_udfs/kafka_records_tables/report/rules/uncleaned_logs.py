@@ -281,8 +281,8 @@ RULE = incident_rule(
     title="a log is no longer cleaned",
     about=f"""\
 Logs of `{OFFSETS}` and `{TRANSACTIONS}` in a broker's data directory of which more than half could be cleaned (see
-`held_by` of `log_files`) but which no cleaner has touched for `within`. What an open transaction holds back is reported
-by `transaction_open`. Only files show this, so running brokers and saved rows have no such finding.""",
+`held_by` of `log_files`) but which no cleaner has touched for `within`. What an open transaction holds back is
+`transaction_open`. Only files show this, so running brokers and saved rows have no such finding.""",
     tables=("log_ends", "open_transactions", "groups"),
     levels={
         Level.HIGH: "`large` bytes or more could be cleaned",
@@ -331,7 +331,7 @@ by `transaction_open`. Only files show this, so running brokers and saved rows h
             "count",
             1_000_000_000,
             "how many bytes that could be cleaned make the finding urgent",
-            "a coordinator takes some ten seconds to read as much",
+            "a coordinator takes about ten seconds to read as much",
         ),
     ),
 )

@@ -168,10 +168,9 @@ RULE = ReportRule(
     title="members of a group have very different numbers of partitions",
     about="""\
 Stable groups whose members all subscribe to the same and have very different numbers of partitions, or of active tasks:
-the range assignor over many small topics causes this, and so do members with classic protocols in a group that was
-converted. Groups whose members subscribe to different topics are left out, and so are Connect and share groups. Groups
-with an event within `report.group_settles_within` are left out because an incremental rebalance assigns in a second
-step what it revokes in the first.""",
+the range assignor over many small topics causes this, or members with classic protocols in a converted group. Left out
+are groups whose members subscribe to different topics, Connect and share groups, and groups with an event within
+`report.group_settles_within`, because an incremental rebalance takes two steps.""",
     tables=("assignments", "members", "groups", "timeline"),
     levels={
         Level.MODERATE: "the most and the fewest differ by `moderate_difference`",

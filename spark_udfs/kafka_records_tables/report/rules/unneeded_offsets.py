@@ -97,9 +97,9 @@ RULE = ReportRule(
     title="a group keeps offsets of topics that it does not subscribe to",
     about="""\
 Offsets of topics to which a group with members does not subscribe (`deletable_offsets`, not_subscribed), because a
-topic was removed from a subscription. A broker deletes them on request (KIP-496), and by itself at the end of the
-retention. A group with an event within `report.group_settles_within` is left out, because members that subscribe to
-other topics may be about to join.""",
+topic was removed from a subscription. A broker deletes them on request (KIP-496), or when their retention ends. A group
+with an event within `report.group_settles_within` is left out: members that subscribe to other topics may be about to
+join.""",
     tables=("deletable_offsets", "timeline"),
     levels={Level.LOW: "a group has `many` of them", Level.NOTE: "otherwise"},
     cases=_cases,

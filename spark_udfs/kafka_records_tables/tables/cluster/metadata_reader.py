@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MetadataReplay:
-    """Adds the records in force, one lot after another."""
+    """Adds the records in force, one batch after another."""
 
     def __init__(self, records: MetadataRecords) -> None:
         self._records = records

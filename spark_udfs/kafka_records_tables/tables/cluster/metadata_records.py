@@ -76,8 +76,7 @@ class MetadataRecords:
         it."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[tuple[DecodedRecords, bool]]:
-        """The records in force after some more rows; and whether they are of the checkpoint, which has no times of
-        their own."""
+        """The records in force after these rows, and whether they come from the checkpoint, which has no times."""
         self._note_start(batch)
         yield from self._start()
         assert self._first is not None

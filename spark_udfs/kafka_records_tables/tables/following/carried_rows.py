@@ -73,9 +73,9 @@ def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBa
 
 
 def needed_by_state(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa.RecordBatch] | None:
-    """The rows of a topic of coordinators to carry for any table in which the last record of a key decides: the union
-    of `carried` for these tables, with records of every type. `rows` are batches in the order of the log, and the
-    answer is in that order too. None if the source does not say which records are transactional."""
+    """The rows to carry of a coordinators' topic for all tables in which the last record of a key decides: what
+    `carried` returns for each of them. `rows` are batches in the order of the log, and so are the returned ones. None
+    if the source does not show which records are transactional."""
     kept: dict[tuple[str, bool], Latest] = {}
     waiting: list[pa.RecordBatch] = []
     settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)

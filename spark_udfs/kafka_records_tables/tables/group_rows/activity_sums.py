@@ -138,7 +138,7 @@ class ActivitySums:
             self._sums.add(of_places, time, **{what: np.ones(len(places), np.int64)})
 
     def sums(self) -> pa.Table:
-        """All columns BY with SUMMED and GREATEST, which are -1 if there is no value."""
+        """The columns BY, SUMMED and GREATEST; a greatest value is -1 if there is none."""
         self._repeated(self._repeats.rest())
         return self._sums.table()
 

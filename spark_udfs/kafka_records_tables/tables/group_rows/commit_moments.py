@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class CommitMoments:
-    """Finds events among commits, one lot at a time. Memory grows with the topics that existing groups commit for."""
+    """Finds events among commits, one batch at a time. Memory grows with the topics that existing groups commit for."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema]) -> None:
         self._schemas = schemas
         self._known: dict[str, set[str]] = {}
 
     def columns(self, lot: CommitLot, events: list[Transition], states: GroupStates) -> Iterator[dict[str, Any]]:
-        """Some columns of `timeline` for the events in the lot. `events` are the group events between its rows;
+        """Some columns of `timeline` for the events in the batch. `events` are the group events between its rows;
         `states` include them."""
         if not lot.rows.num_rows:
             return

@@ -184,7 +184,7 @@ class GroupHistory:
     def _beginning(self, told: _Telling) -> None:
         before, after = told.before, told.after
         if before is None:
-            # A batch may hold several writes, and so all of a life.
+            # A batch may hold several writes, and so all records of a group.
             made = next((each for each in told.unit if each.after is not None), None)
             if made is not None:
                 told.tell(words.CREATED, made.event.offset, detail={"record": made.event.record})

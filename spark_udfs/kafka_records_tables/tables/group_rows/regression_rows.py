@@ -68,7 +68,7 @@ class Regressions(TableReader):
         self._known_up_to = 0
         """The offset up to which the states of groups are known."""
         self._waiting: deque[StepLot] = deque()
-        """Steps that reach an offset after that."""
+        """Steps after that offset."""
         self._held: HeldSteps | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""The events of groups, a lot of rows at a time, replayed once for all tables of a reading that need them."""
+"""The events of groups, batch by batch, replayed once for all tables of a reading that need them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RECORDS = (*COMMITS, *GROUP_RECORDS, *PARTS)
 
 
 class LogLot(NamedTuple):
-    """Some rows of the log, which follow those of the lot before."""
+    """Rows of the log that follow those of the batch before."""
 
     end: int
     """The offset after the last of them, or of earlier rows."""
@@ -46,8 +46,8 @@ class SharedGroups:
     """Follows the groups of one log partition. Tables that share a reading share the results, which they must take one
     after another; each reports the problems with records (`LogLot.groups`, `.commits`).
 
-    `more` are members of values that the table needs in addition to those of the replay. With `with_moments` lots have
-    events: those of epochs and rebalances only, or, with `of_members`, all of them.
+    `more` are members of values that the table needs in addition to those of the replay. With `with_moments` batches
+    have events: all of them with `of_members`, otherwise only those of epochs and rebalances.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class SharedGroups:
         maker.of_members |= of_members
 
     def take(self, batch: pa.RecordBatch) -> list[LogLot]:
-        """Add the raw rows that follow, with `group_log.READS` and `transaction`; returns the lots that are full."""
+        """Add the raw rows that follow, with `group_log.READS` and `transaction`; returns the batches that are full."""
         return self._once.take(batch)
 
     def rest(self) -> list[LogLot]:
-        """The remaining lots, at the end of the log."""
+        """The remaining batches, at the end of the log."""
         return self._once.rest()
 
 

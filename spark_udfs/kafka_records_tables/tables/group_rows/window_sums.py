@@ -11,8 +11,8 @@ import pyarrow as pa
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 BY: Final = ("group_id", "topic", "window")
-"""What sums are by: `window` is the beginning of one in milliseconds since 1970, null without a time; `topic` is null
-for sums about a group only."""
+"""The keys of sums. `window` is its beginning in milliseconds since 1970, null without a time; `topic` is null for sums
+about a group only."""
 
 SUMMED: Final = (
     "commits",
@@ -49,7 +49,7 @@ _FIRST_ROOM: Final = 256
 
 
 class WindowSums:
-    """Sums up; memory grows with the sums."""
+    """Adds values to sums; memory grows with the number of sums."""
 
     def __init__(self, window_ms: int) -> None:
         self._window_ms = window_ms
@@ -87,7 +87,7 @@ class WindowSums:
                 self._values[name][at] = np.minimum(sums, MOST)
 
     def table(self) -> pa.Table:
-        """All columns BY with SUMMED and GREATEST, which are -1 if there is no value."""
+        """The columns BY, SUMMED and GREATEST; a greatest value is -1 if there is none."""
         count = len(self._numbers)
         names = list(self._places)
         place, window = (np.array([pair[at] for pair in self._numbers], np.int64) for at in (0, 1))

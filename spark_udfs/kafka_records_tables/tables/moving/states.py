@@ -76,7 +76,8 @@ def report_hidden_topics(commits: pa.Table, logs: Logs, context: Context) -> Non
     """A finding for each topic that may not be described."""
     without_log = commits["topic"].combine_chunks().filter(pa.array(logs.row < 0)).unique().drop_null()
     for right in context.log.missing_rights(sorted(without_log.to_pylist())):
-        context.report(right.finding("its lag is unknown"))  # as in `lag`, so that a report shows it once
+        # The text is that of `lag`, so that a report shows the finding once.
+        context.report(right.finding("its lag is unknown"))
 
 
 class Logs:

@@ -69,8 +69,7 @@ def names_told(asked: AskedGroup) -> dict[str, str]:
 
 
 def has_unresolved_regex(asked: AskedGroup) -> bool:
-    """Whether a member subscribes to topics by a regular expression, because then the coordinator does not report to
-    which topics."""
+    """Whether a member subscribes by a regular expression: then the coordinator does not report the topics."""
     return any(member.get("subscribed_topic_regex") for member in asked.described.fields.get("members", ()))
 
 

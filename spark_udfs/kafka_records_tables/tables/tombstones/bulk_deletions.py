@@ -370,7 +370,7 @@ class _SweepEvidence:
                 swept.never = Evidence("open_transaction", waiting[0])
         if known is not None:
             self._note_members(known)
-        # A deletion that no clean-up did needs no second reason.
+        # One reason against a clean-up is enough.
         if self._now is not None and swept.never is None:
             self._note_times(known, self._now)
 

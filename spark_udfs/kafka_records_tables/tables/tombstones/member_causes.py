@@ -143,7 +143,7 @@ def _by_time(write: Write, member: Member | None, session_ms: int, possible: tup
         if late is not None and 0 <= late <= _LATE_MS:
             shown = Evidence("rebalance_timeout_over", current.offset)
             return said((causes.REBALANCE_TIMEOUT,), causes.MEDIUM, (shown,), possible)
-    # A record without that tag is read with zero, and only members of the classic protocol have the tag.
+    # Only records of members with the classic protocol have this tag; in others it is read as zero.
     own_session_ms = metadata and _told(metadata, attribute(_SESSION))
     late = now - seen.timestamp_ms - (own_session_ms or session_ms)
     if late < 0:

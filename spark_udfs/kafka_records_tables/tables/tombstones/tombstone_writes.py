@@ -48,7 +48,7 @@ class Write(NamedTuple):
 
 
 def picked(schemas: Mapping[int, RecordSchema]) -> Picked:
-    """What is read of the values in a write: which instance a member is, if it may be one."""
+    """The fields to read from values: the instance ids of members, in records that have them."""
     members = {}
     for schema in schemas.values():
         if ROLES.get(schema.name) == MEMBER:
@@ -75,7 +75,7 @@ class Boundaries:
         rows = joined(parts)
         starts, is_whole = self._writes(rows)
         if not is_end:
-            # Keep the last batch in which a write begins whole: its length and its first record decide about the write.
+            # Do not split the last batch in which a write begins: its length and first record decide about the write.
             behind = int(starts[_begins_batch(rows, starts)][-1])
             self._held = [rows.slice(behind)]
             if not behind:
@@ -110,7 +110,7 @@ class Boundaries:
             is_long = int(np.count_nonzero(batches == batches[-1])) >= _LONG
             is_whole[-1] &= not (is_long and rows.column("value")[-1].as_py() is None)
         if _is_old(rows).any():
-            # Records of that format do not show where the next write begins.
+            # Records of the oldest format do not show where the next write begins.
             is_whole &= ~_is_old(rows)[starts]
         return starts, is_whole
 

@@ -1,4 +1,4 @@
-"""The columns and the declaration that the inputs of the table log_files share, one for each topic of a coordinator."""
+"""The columns and the declaration that the inputs of `log_files` share, one for each topic of a coordinator."""
 
 from __future__ import annotations
 
