@@ -314,3 +314,28 @@ def more_partitions(scene: Scene) -> Truth:
     truth.planted = f"{topic} got more partitions; {group} reads them from their first record on."
     truth.proof = "the first commits of the new partitions cover all records from 0 on"
     return truth
+
+
+@kind("always_scaling", "an application is scaled up and down again and again, and reads everything", healthy=True)
+def always_scaling(scene: Scene) -> Truth:
+    """Between one member and three, every second or two: as many rebalances as in trouble."""
+    scene.surround(4)
+    group, topic = scene.names.group(), scene.topic(6)
+    protocol = scene.random.choice(["classic", "consumer"])
+    scene.producer([topic], scene.random.uniform(10, 20), 6)
+    scene.consumer(f"{group}-0", group, [topic], protocol)
+    scene.wait(6, 8)
+    steps = 0
+    for number in range(scene.random.randint(9, 10)):
+        for more in (1, 2):
+            scene.consumer(f"{group}-{number}-{more}", group, [topic], protocol)
+            scene.wait(1.2, 1.8)
+        for more in (2, 1):
+            scene.stop(f"{group}-{number}-{more}")
+            scene.wait(1.2, 1.8)
+        steps += 4
+    scene.wait(3, 4)
+    truth = healthy("always_scaling", [group], [topic])
+    truth.planted = f"{group} was scaled between 1 and 3 members in {steps} steps."
+    truth.proof = "rebalances are as frequent from the beginning on, everything is read and committed"
+    return truth
