@@ -112,6 +112,7 @@ def test_a_tombstone_names_no_topic_id(also: str) -> None:
     assert named == [str(Uuid(b"a" * 16)), None, str(Uuid(b"b" * 16)), *[None] * len(more)]
     assert steps.is_value.tolist() == [True, False, True, *more]
     assert len(context.findings) == (also in ("a cut key", "a cut value"))
+    assert context.counts.bytes_left == (also == "a long key")
 
 
 def test_a_later_fall_may_name_the_commit_that_named_the_topic_id() -> None:
@@ -131,6 +132,19 @@ def test_a_later_fall_may_name_the_commit_that_named_the_topic_id() -> None:
     assert places == [({0}, 1), ({0, 1}, 1), ({0, 2}, 1), ({3}, 1)]
     ids = [falls.column(name).to_pylist() for name in ("from_topic_id", "topic_id")]
     assert ids == [[str(Uuid(b"a" * 16))], [str(Uuid(b"b" * 16))]]
+
+
+def test_a_lot_without_a_commit_that_can_be_read_has_no_falls() -> None:
+    topic = Topic()
+    topic.commit("g", 1)
+    *_, key, value = topic.rows.pop()[:7]
+    topic.add_bytes(key, value[:-1])
+    (batch,) = topic.table().combine_chunks().to_batches()
+    found = CommitSteps(RECORDS, Context("__consumer_offsets"))
+    (lot,) = [*found.take(batch), *found.rest()]
+    falls, held = follow(None, lot.steps)
+    assert held is not None
+    assert (falls.num_rows, held.count) == (0, 0)
 
 
 def test_topics_are_those_of_any_partition() -> None:

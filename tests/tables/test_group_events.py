@@ -219,12 +219,15 @@ def test_since_when_a_classic_group_is_in_its_state(since_ms: int, known_ms: int
     value = {"protocol_type": "consumer", "generation": 1, "protocol": None, "leader": None, "members": ()}
     value["current_state_timestamp"] = since_ms
     topic.add("GroupMetadata", {"group": "g"}, value, version=3)
-    groups = GroupsBefore()
-    groups.add(_events(topic.table()))
+    (batch,) = topic.table().combine_chunks().to_batches()
+    log, groups = GroupLog(RECORDS), GroupsBefore()
+    groups.add(log.add(batch, CommitLot(batch, RECORDS)).transitions)
     groups.up_to(1)
-    group = groups.get("g")
+    group, whole = groups.get("g"), log._groups.get("g")
     assert group is not None
-    assert (group.since_ms, group.protocol_type) == (known_ms, "consumer")
+    assert whole is not None
+    assert (group.since_ms, group.protocol_type, group.has_record) == (known_ms, "consumer", True)
+    assert whole.state_since_ms == known_ms
 
 
 def test_rows_without_batches_are_batches_of_their_own() -> None:
