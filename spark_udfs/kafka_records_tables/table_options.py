@@ -188,7 +188,9 @@ def _checkpoints(name: str, value: Any) -> tuple[GivenCheckpoint, ...]:
 def _path(name: str, value: Any) -> str:
     path = fspath(value) if isinstance(value, str | PathLike) else value
     if not isinstance(path, str):
-        raise TypeError(f"{name} is a directory, several, or a mapping of names to directories, not {value!r}")
+        raise TypeError(
+            f"{name} must be a directory, several directories, or a mapping of names to them, not {value!r}"
+        )
     if not path:
         raise QueryError("a directory has an empty name: write . for the current one")
     return path

@@ -373,8 +373,8 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
         (("--columns", "offset,"), "argument --columns: 'offset,' is not a list of columns: write A,B"),
         (("--where", "offset>a"), "offset is an int64, and 'a' is not a whole number"),
         (("--sort", "ofset"), "current_offsets has no column 'ofset'; did you mean offset?"),
-        (("--limit", "-1"), "argument --limit: '-1' is not a number of 0 or more"),
-        (("--processes", "0"), "argument --processes: '0' is not a number of 1 or more"),
+        (("--limit", "-1"), "argument --limit: '-1' must be a whole number of at least 0"),
+        (("--processes", "0"), "argument --processes: '0' must be a whole number of at least 1"),
         (
             ("--as-of", "1700000000"),
             "argument --as-of: 1700000000 is before 1974 if taken as milliseconds since 1970: write "

@@ -257,7 +257,7 @@ def test_two_checkpoints_of_one_query_need_names(tmp_path: Path) -> None:
         ("=x", "'=x' lacks a name or a directory: write NAME=DIR, or ./=x for a directory"),
         ([], "the list of directories is empty: name at least one, or leave out the option"),
         ("", "a directory has an empty name: write . for the current one"),
-        (7, "spark_checkpoint is a directory, several, or a mapping of names to directories, not 7"),
+        (7, "spark_checkpoint must be a directory, several directories, or a mapping of names to them, not 7"),
     ],
 )
 def test_what_is_no_checkpoint(given: Any, message: str) -> None:

@@ -151,7 +151,7 @@ def count_argument(least: int) -> Callable[[str], int]:
 
     def count(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {least} or more")
+            raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least {least}")
         return int(text)
 
     return count

@@ -61,7 +61,7 @@ def source_with_state(
     topic = requests[0].table.topic if len(requests) == 1 else ""
     given = source_of(source, question.topic or topic or None)
     if has(given, AnswersForCoordinators):
-        raise ValueError("state keeps records, but this source has none: LiveBrokers has them")
+        raise ValueError("state keeps records, but this source has none: use LiveBrokers")
     with StateDirectory(state, _needed).opened() as directory:
         yield directory.logs(given, with_history=wants_history(requests), on_progress=on_progress)
 

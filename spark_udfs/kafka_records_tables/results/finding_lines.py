@@ -34,7 +34,7 @@ def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST
     log partitions: the line lists log partitions and what differs.
 
     Of each kind, findings of one severity and reason, only the first `most` are printed; a line at the end counts the
-    others and says `way_to_all` of them.
+    others, followed by `way_to_all`.
     """
     seen: Counter[tuple[str, str]] = Counter()
     for same in _same_words(findings):

@@ -224,7 +224,7 @@ class EntryContent:
         self._extent = extent
         if extent.state == "whole":
             # The compressed records may contain verbatim copies of a batch in a record's value. A stream without its
-            # end may be damaged or not.
+            # end may or may not be damaged.
             yield at, extent.end
 
     def _state_by_records(self, at: int) -> ExtentState:

@@ -236,7 +236,7 @@ class BulkDeletion:
                 in_topic = in_topic or self._shown("stays_in_topic", staying)
         group_ends = Evidence("group_ends", end) if ended else None
         several = Evidence("several_groups", None) if len(groups) - ended > 1 else None
-        # Proofs rule out a cause for any retention, signs make it unlikely. Until the write is over, objects that still
+        # Proofs rule out a cause for any retention; signs make it unlikely. Until the write is over, objects that still
         # exist may yet be deleted with these.
         proofs = [never or (stays if is_over else None), None, group_ends or refused, group_ends]
         proofs[3] = proofs[3] or (in_topic if is_over else None)
