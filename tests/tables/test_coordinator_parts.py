@@ -12,7 +12,7 @@ import pytest
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records_engine.sources import Context
 from kafka_records_runtime.uuids import Uuid
-from kafka_records_tables.coordinator.groups.loading_groups import _as_java_maps_them
+from kafka_records_tables.coordinator.groups.loading_groups import _are, _as_java_maps_them
 from kafka_records_tables.coordinator.offsets import commit_order
 from kafka_records_tables.coordinator.offsets.commit_effects import CLOCK, NO_TIME, Clock
 from kafka_records_tables.coordinator.offsets.commit_order import running_maximum
@@ -56,6 +56,11 @@ def test_members_come_in_the_order_of_javas_hash_map(count: int, places: str) ->
     assert [members.index(each) for each in _as_java_maps_them(members)] == [int(place) for place in places.split()]
 
 
+def test_what_is_left_is_counted() -> None:
+    told = [_are(count, *words) for count in (1, 2) for words in (("member",), ("member's target", "members' targets"))]
+    assert told == ["1 member is", "1 member's target is", "2 members are", "2 members' targets are"]
+
+
 @pytest.mark.parametrize("at_once", [1, 2, 7])
 def test_the_clock_is_the_latest_time_so_far(at_once: int) -> None:
     """A table as of a moment ends before the first record with a later timestamp."""
@@ -83,7 +88,7 @@ def test_the_largest_offset_so_far_may_be_far_below_zero() -> None:
     assert running_maximum(np.zeros(3, np.int64), values).tolist() == values.tolist()
 
 
-@pytest.mark.parametrize("also", ["nothing", "an old key", "a cut key", "a cut value", "a long key"])
+@pytest.mark.parametrize("also", ["nothing", "an old key", "a cut key", "a cut value", "a long key", "a long value"])
 def test_a_tombstone_names_no_topic_id(also: str) -> None:
     """The lot has ids that other commits name. With anything but plain commits, rows are decoded one by one."""
     topic = Topic()
@@ -101,6 +106,8 @@ def test_a_tombstone_names_no_topic_id(also: str) -> None:
             topic.add_bytes(whole_key, whole_value[:-1])
         case "a long key":
             topic.add_bytes(whole_key + b"\0", None)
+        case "a long value":
+            topic.add_bytes(whole_key, whole_value + b"\0")
     context = Context("__consumer_offsets")
     found = CommitSteps(RECORDS, context)
     (batch,) = topic.table().combine_chunks().to_batches()
@@ -108,11 +115,12 @@ def test_a_tombstone_names_no_topic_id(also: str) -> None:
     steps = lot.steps
     assert steps is not None
     named = [None if at < 0 else steps.ids[int(at)].as_py() for at in steps.topic_id]
-    more = {"an old key": [True], "a long key": [False]}.get(also, [])
-    assert named == [str(Uuid(b"a" * 16)), None, str(Uuid(b"b" * 16)), *[None] * len(more)]
+    more = {"an old key": [True], "a long key": [False], "a long value": [True]}.get(also, [])
+    last = str(Uuid(b"b" * 16))
+    assert named == [str(Uuid(b"a" * 16)), None, last, *[last if also == "a long value" else None] * len(more)]
     assert steps.is_value.tolist() == [True, False, True, *more]
     assert len(context.findings) == (also in ("a cut key", "a cut value"))
-    assert context.counts.bytes_left == (also == "a long key")
+    assert context.counts.bytes_left == (also in ("a long key", "a long value"))
 
 
 def test_a_later_fall_may_name_the_commit_that_named_the_topic_id() -> None:
