@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
+import pyarrow as pa
 import pytest
 
 from kafka_records_tables.report.making import read_report
 from kafka_records_tables.report.report_parts import ReportFinding
+from kafka_records_tables.report.rules import rebalancing
 from tests.report.classic_lives import ClassicLife
 from tests.report.made_up_cluster import HOUR, MINUTE, SECOND, MadeCluster
 from tests.report.modern_lives import ModernLife
@@ -52,6 +56,24 @@ def test_endless_rebalances_begin_after_a_start(find: Find, quiet_ms: int, is_st
     finding = find("endless_rebalances", plant)
     assert finding.since_timestamp_ms == (first if is_start else first - quiet_ms)
     assert finding.scale == {"rebalances": LATER + (not is_start)}
+
+
+@pytest.mark.parametrize(("kept", "count"), [(False, LATER), (True, 3)], ids=["new targets", "warm-up tasks"])
+def test_epochs_of_the_same_target_are_no_rebalances(kept: bool, count: int) -> None:
+    """A streams group whose warm-up tasks are ready one after the other."""
+    epoch = {"group_id": GROUP, "event": "epoch", "member_count": 2, "log_partition": 0}
+    details = [
+        {"from": number, "to": number + 1} | ({"target": "unchanged"} if kept and number > 2 else {})
+        for number in range(LATER)
+    ]
+    events = pa.Table.from_pylist(
+        [
+            epoch | {"detail": json.dumps(detail), "at_timestamp_ms": detail["to"] * 30 * SECOND, "log_offset": number}
+            for number, detail in enumerate(details)
+        ]
+    )
+    context: Any = SimpleNamespace(table=lambda _: events, limit=lambda _: 10 * MINUTE)
+    assert rebalancing._runs(context).num_rows == count
 
 
 def test_members_are_unsettled_since_the_first_change_that_did_not_end(find: Find) -> None:

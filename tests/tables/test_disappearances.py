@@ -391,6 +391,31 @@ def test_an_open_transaction_keeps_a_group_from_a_clean_up(outcome: str | None, 
     assert (("open_transaction", 3) in shown(rows[0])) == (outcome is None)
 
 
+@pytest.mark.parametrize("deletes", [True, False])
+def test_an_open_transaction_alone_keeps_no_group_from_a_clean_up_of_4_0(deletes: bool) -> None:
+    """DeleteGroups of the same coordinator deletes what is pending, too; one before 4.0 leaves it."""
+    log = Log()
+    log.write(0, group("other"), member("other", "m", ["x"]), classic("g", generation=0))
+    log.write(0, commit("g", "a", 1, 0), transaction="pending")
+    pending = [commit("g", "a", 1, None)] if deletes else []
+    log.write(DAY_MS, *pending, classic("g"))
+
+    row = explained(log)[-1]
+
+    assert row["possible_causes"] == (["group_deleted"] if deletes else ["group_expired", "group_deleted"])
+
+
+def test_what_is_committed_and_deleted_in_one_batch_is_gone() -> None:
+    """With `group.coordinator.append.linger.ms`: nothing is left that would keep the group from a clean-up."""
+    log = Log()
+    log.write(0, group("other"), member("other", "m", ["x"]))
+    log.write(0, commit("g", "a", 0, 0), commit("g", "a", 0, None))
+    log.write(0, commit("g", "a", 1, 0), transaction="pending")
+    log.write(DAY_MS, classic("g"))
+
+    assert "group_expired" in explained(log)[-1]["possible_causes"]
+
+
 def test_several_groups_that_lose_what_was_due_have_met_a_clean_up() -> None:
     log = Log()
     log.write(0, group("g"), member("g", "m", ["x"]), group("h"), member("h", "m", ["x"]))

@@ -20,7 +20,7 @@ from kafka_records_tables.coordinator.offsets import commit_lots
 from kafka_records_tables.tables.words.timeline_words import MEANINGS
 from tests.conftest import DATA_DIR
 from tests.tables.histories import NAMES, history
-from tests.tables.topic import Topic
+from tests.tables.topic import Topic, struct
 from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of
 
 Row = dict[str, Any]
@@ -369,6 +369,119 @@ def test_a_group_may_end_and_begin_in_one_batch() -> None:
         (3, "g", "created"),
         (3, "g", "first_commit"),
     ]
+
+
+# -- requests in several writes, and epochs of the same target ---------------------------------------------------------
+
+
+def _as_classic(topic: Topic) -> None:
+    members = tuple(
+        struct("group_metadata", "MemberMetadata", member_id=name, client_id="c", client_host="/h",
+               session_timeout=1, subscription=b"\0\0\0\0\0\0\xff\xff\xff\xff", assignment=b"")
+        for name in "ab"
+    )  # fmt: skip
+    value = {"protocol_type": "consumer", "generation": 2, "protocol": "range", "leader": "a", "members": members}
+    topic.add("GroupMetadata", {"group": "g"}, value, version=3)
+
+
+def _as_consumers(topic: Topic, *, are_tombstones: bool = False) -> None:
+    """The records of the group, in the order of a conversion; tombstones in the order of the one back."""
+
+    def add(record: str, key: dict[str, Any], value: dict[str, Any]) -> None:
+        topic.add(record, {"group_id": "g"} | key, None if are_tombstones else value)
+
+    members = [{"member_id": name} for name in "ab"]
+    current = {"member_epoch": 2, "previous_member_epoch": 2, "state": 0}
+    steps: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        *(("ConsumerGroupMemberMetadata", key, _CLIENT | {"instance_id": None, "rack_id": None}) for key in members),
+        ("ConsumerGroupMetadata", {}, {"epoch": 2}),
+        ("ConsumerGroupTargetAssignmentMetadata", {}, {"assignment_epoch": 2}),
+        *(("ConsumerGroupTargetAssignmentMember", key, {"topic_partitions": ()}) for key in members),
+        *(("ConsumerGroupCurrentMemberAssignment", key, current) for key in members),
+    ]
+    if are_tombstones:
+        steps = [*steps[:1:-1], *steps[:2]]
+        steps.append(steps.pop(next(at for at, step in enumerate(steps) if step[0] == "ConsumerGroupMetadata")))
+    for step in steps:
+        add(*step)
+
+
+def _in_batches(topic: Topic, *begins: int) -> Topic:
+    """The same records, with batches that begin at these offsets."""
+    topic.rows = [
+        (*row[:8], max(begin for begin in begins if begin <= offset), *row[9:]) for offset, row in enumerate(topic.rows)
+    ]
+    return topic
+
+
+def _converted(is_upgrade: bool) -> tuple[Topic, int]:
+    """A group that is converted, and the offset of the first record of the conversion."""
+    topic = Topic()
+    (_as_classic if is_upgrade else _as_consumers)(topic)
+    first = len(topic.rows)
+    if is_upgrade:
+        topic.add("GroupMetadata", {"group": "g"}, None)
+        _as_consumers(topic)
+    else:
+        _as_consumers(topic, are_tombstones=True)
+        _as_classic(topic)
+    return topic, first
+
+
+@pytest.mark.parametrize("is_upgrade", [True, False])
+def test_a_conversion_in_two_writes_is_told_once(is_upgrade: bool) -> None:
+    """Where steps of a request are chained, each is a write of its own, and a batch may end after it."""
+    topic, first = _converted(is_upgrade)
+    kinds = ("classic", "consumer") if is_upgrade else ("consumer", "classic")
+    for split in range(first + 1, len(topic.rows)):
+        told = _told(_in_batches(_converted(is_upgrade)[0], 0, first, split), "event", "detail", "member_id")
+        converted = [detail for event, detail, _ in told if event == "converted"]
+        # The batch that ends with the end of the group is about a group that is no longer there.
+        is_cut_at_end = topic.rows[split - 1][5][:2] == (b"\0\2" if is_upgrade else b"\0\3")
+        assert converted == (
+            [] if is_cut_at_end else [json.dumps(dict(zip(("from", "to"), kinds, strict=True)))]
+        ), split
+        joined = Counter(member for event, _, member in told if event == "member_joined")
+        left = Counter(member for event, _, member in told if event == "member_left")
+        assert joined - left == Counter("ab"), split
+
+
+def test_a_member_that_joins_in_the_write_after_a_conversion_converts_nothing_again() -> None:
+    topic, first = _converted(is_upgrade=True)
+    second = len(topic.rows)
+    _member(topic, None)
+    _epochs(topic, 3, 3)
+    _member(topic, 0, epoch=3)
+    events = [event for event, _ in _told(_in_batches(topic, 0, first, second), "event", "log_offset")]
+    assert events.count("converted") == 1
+    assert events[-3:] == ["member_joined", "epoch", "rebalance_started"]
+
+
+def test_two_conversions_in_one_batch_are_two() -> None:
+    topic, first = _converted(is_upgrade=False)
+    topic.add("GroupMetadata", {"group": "g"}, None)
+    _as_consumers(topic)
+    told = _told(_in_batches(topic, 0, first), "event", "detail")
+    assert [json.loads(detail)["to"] for event, detail in told if event == "converted"] == ["classic", "consumer"]
+    assert not [event for event, _ in told if event in ("member_left", "deleted", "emptied")]
+
+
+def test_an_epoch_of_a_streams_group_may_leave_the_target_as_it_is() -> None:
+    """As a step of warm-up tasks does: new are the epochs alone (KAFKA-20665)."""
+    topic = Topic()
+    client = {"process_id": "p", "client_id": "c", "client_host": "/h", "topology_epoch": 0, "rebalance_timeout_ms": 1}
+    client |= {"instance_id": None, "rack_id": None, "user_endpoint": None, "client_tags": ()}
+    tasks = {"active_tasks": (), "standby_tasks": (), "warmup_tasks": ()}
+    begins: list[int] = []
+    topic.add("StreamsGroupMemberMetadata", _OF_M, client)
+    for epoch, has_new_target in ((2, True), (3, False), (4, True)):
+        begins.append(len(topic.rows) if begins else 0)
+        topic.add("StreamsGroupMetadata", {"group_id": "g"}, {"epoch": epoch, "metadata_hash": 7})
+        if has_new_target:
+            topic.add("StreamsGroupTargetAssignmentMember", _OF_M, tasks)
+        topic.add("StreamsGroupTargetAssignmentMetadata", {"group_id": "g"}, {"assignment_epoch": epoch})
+    details = [detail for event, detail in _told(_in_batches(topic, *begins), "event", "detail") if event == "epoch"]
+    assert [json.loads(detail).get("target") for detail in details] == [None, "unchanged", None]
 
 
 def test_names_stay_data() -> None:

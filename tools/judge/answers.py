@@ -55,10 +55,22 @@ UNTOLD: Final = {
     "writes of one moment in one batch": "with group.coordinator.append.linger.ms a batch may hold several writes; "
     "those of one millisecond look like one, so what deletes several things at once may be two deletions",
     "a streams group that 4.1 has just loaded": "until a member sends its next heartbeat it has no configured "
-    "topology, and StreamsGroup.isSubscribedToTopic of 4.1 takes that for no subscription: its offsets expire and can "
-    "be deleted",
+    "topology (StreamsGroup.configuredTopology), so it describes none, and StreamsGroup.isSubscribedToTopic of 4.1 "
+    "takes that for no subscription: its offsets expire and can be deleted",
     "a replay bug of the release": "later releases load the log; checks says so with loads_in",
     "what is to be given up, before 4.3": "ConsumerGroupMember.asConsumerGroupDescribeMember leaves it out",
+    "a transaction whose offsets were deleted": "OffsetMetadataManager.replayEndTransactionMarker of 4.0 forgets only "
+    "what has offsets left, so a group whose pending offsets were all deleted never expires",
+    "an offset in several transactions": "OffsetMetadataManager.deleteAllOffsets of 4.0 writes a tombstone for each "
+    "open transaction that commits it; deletable_offsets has one row",
+    "a topic that had more partitions": "OffsetMetadataManager.onPartitionsDeleted, before 4.3, leaves the offsets of "
+    "an earlier topic of the name whose own deletion the coordinator missed, if they are of partitions that the "
+    "deleted topic does not have; the table takes an offset of the topic that stays for a proof that it was not "
+    "deleted",
+    "tasks of a process, before 4.2": "StreamsGroup.addTaskProcessId and removeTaskProcessIds stop where a record is "
+    "missing in which a member gave up a task (KAFKA-19862); checks knows this of consumer groups",
+    "an open transaction of a group without offsets": "OffsetMetadataManager.cleanupExpiredOffsets of 4.0 looks for "
+    "transactions only where offsets are committed, and deletes such a group; expirations has the rule since 4.1",
     "a topic that the cluster does not have": "a share coordinator looks topics up before it answers",
 }
 """What the log cannot tell, or tells otherwise, and why."""
@@ -83,9 +95,24 @@ SINCE_4_4: Final = frozenset({"a subscription that 4.4 passes over"})
 """Only histories of Kafka 4.4 and later need these."""
 
 BEFORE_4_3: Final = frozenset(
-    {"a streams group that 4.1 has just loaded", "what is to be given up, before 4.3", "a replay bug of the release"}
+    {
+        "a streams group that 4.1 has just loaded",
+        "what is to be given up, before 4.3",
+        "a replay bug of the release",
+        "a topic that had more partitions",
+        "tasks of a process, before 4.2",
+    }
 )
 """Only histories of Kafka before 4.3 need these."""
+
+BEFORE_4_1: Final = frozenset(
+    {
+        "an open transaction of a group without offsets",
+        "a transaction whose offsets were deleted",
+        "an offset in several transactions",
+    }
+)
+"""Only histories of Kafka before 4.1 need these."""
 
 OF_SHARED_BATCHES: Final = frozenset({"writes of one moment in one batch"})
 """Only histories in which writes share batches need these."""

@@ -29,7 +29,7 @@ def activity(loaded: Loaded) -> Iterator[Difference]:
     history = loaded.history
     expected: dict[Any, Counter[str]] = {}
     true: dict[Any, Counter[str]] = {}
-    merged = set()
+    merged, smaller = set(), set()
     for record in history.records:
         if record["offset"] > loaded.cut or "control" in record:
             continue
@@ -46,6 +46,8 @@ def activity(loaded: Loaded) -> Iterator[Difference]:
             sums["deleted"] += 1
             if record["offset"] in history.merged:
                 merged.add(place)
+            if record["offset"] in history.smaller:
+                smaller.add(place)
             true.setdefault(place, Counter()).update(_KINDS[history.why[record["offset"]]["why"]])
     got: dict[Any, Counter[str]] = {}
     sure: dict[Any, Counter[str]] = {}
@@ -64,5 +66,8 @@ def activity(loaded: Loaded) -> Iterator[Difference]:
                 continue
             if place in merged:
                 loaded.untold("writes of one moment in one batch", None)
+                continue
+            if place in smaller:
+                loaded.untold("a topic that had more partitions", None)
                 continue
             yield Difference(_NAME, f"sure deletions in {place}", true.get(place), counts)

@@ -39,13 +39,16 @@ def deletable_offsets(loaded: Loaded) -> Iterator[Difference]:
             continue
         if question["question"] == "delete_group":
             got = _group(groups.get(group), offsets.get(group, {}))
-            yield from differing("deletable_offsets", asked(question), _answered(question), got)
+            yield from differing("deletable_offsets", asked(question), _answered(loaded, question), got)
         else:
             yield from _of_offsets(loaded, question, offsets.get(group, {}))
 
 
-def _answered(question: Question) -> dict[str, Any]:
-    return {"error": question["answer"], "offsets": sorted(_tombstones(question))}
+def _answered(loaded: Loaded, question: Question) -> dict[str, Any]:
+    offsets = _tombstones(question)
+    if loaded.history.is_before("4.1.0") and len(set(offsets)) < len(offsets):
+        offsets = loaded.untold("an offset in several transactions", list(dict.fromkeys(offsets)))
+    return {"error": question["answer"], "offsets": sorted(offsets)}
 
 
 def _group(error: str | None, offsets: Mapping[Place, str]) -> dict[str, Any]:

@@ -55,6 +55,9 @@ def _compared(loaded: Loaded, table: str, options: Mapping[str, int], *, is_note
             if offset in history.merged:
                 loaded.untold("writes of one moment in one batch", None)
                 continue
+            if offset in history.smaller:
+                loaded.untold("a topic that had more partitions", None)
+                continue
             yield Difference(table, f"offset {offset}, {options}", true, (cause, confidence, possible))
         if is_noted:
             loaded.noted[f"{true}{_TOLD}{cause}, {confidence}"] += 1

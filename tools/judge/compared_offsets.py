@@ -44,14 +44,20 @@ def _committed(loaded: Loaded, table: str, rows: pa.Table) -> Iterator[Differenc
 
 
 def _without_group(loaded: Loaded, group: str, offsets: Set[Place]) -> Set[Place]:
-    """The offsets of record type 0, if there is no such group: their tombstones are of type 1."""
+    """The offsets of record type 0, if there is no such group: their tombstones are of type 1. A coordinator of 4.0 may
+    also have deleted the group while a transaction was open, which then committed."""
     (listed,) = (question["answer"] for question in loaded.questions if question["question"] == "list_groups")
     if any(each["groupId"] == group and each["groupType"] != "share" for each in listed):
         return set()
     commits = columns_of(loaded.read("offset_commits"), *_PLACE)
-    keys = {record["offset"]: record["key"] for record in loaded.history.records if "key" in record}
-    old = {(topic, number) for name, topic, number, at in commits if name == group and keys[at].startswith("0000")}
-    left = old & offsets
+    records = {record["offset"]: record for record in loaded.history.records if "key" in record}
+    of_group = [((topic, number), records[at]) for name, topic, number, at in commits if name == group]
+    if loaded.history.is_before("4.1.0"):
+        late = {place for place, record in of_group if record["transactional"]} & offsets
+        if late:
+            loaded.untold("an open transaction of a group without offsets", None)
+            return late
+    left = {place for place, record in of_group if record["key"].startswith("0000")} & offsets
     return loaded.untold("offsets without their group", left) if left else left
 
 

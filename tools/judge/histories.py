@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kafka_records.consumer_offsets import decode_record
 from kafka_records_codegen.evolution.kafka_releases import release_order
 from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 
@@ -22,6 +23,9 @@ Question = dict[str, Any]
 
 CLEANED = "cleaned"
 """Ends the name of a history of which a cleaner has taken a part."""
+
+COMMITS = ("0000", "0001")
+"""How the keys of records of types 0 and 1 begin."""
 
 _OUTCOMES = {"commit": (b"\x00\x00\x00\x01", "committed"), "abort": (b"\x00\x00\x00\x00", "aborted")}
 
@@ -93,6 +97,29 @@ class History:
             writes.setdefault(moment, set()).add(self.why[record["offset"]].get("write", record["batch"]))
         return frozenset(
             record["offset"] for record in self.records if len(writes[record["batch"], record["timestamp_ms"]]) > 1
+        )
+
+    @cached_property
+    def smaller(self) -> frozenset[int]:
+        """The offsets of tombstones for a topic that was deleted, if its name had more partitions before and the
+        coordinator is older than 4.3, which then leaves the offsets of the others."""
+        if not self.is_before("4.3.0") or self.topic != "__consumer_offsets":
+            return frozenset()
+        most: dict[str, int] = {}
+        deleted: dict[tuple[int, str], dict[int, int]] = {}
+        for record in self.records:
+            if "control" in record or not record["key"].startswith(COMMITS):
+                continue
+            key: Any = decode_record(bytes.fromhex(record["key"]), None).key
+            if record["value"] is not None:
+                most[key.topic] = max(key.partition, most.get(key.topic, 0))
+            elif self.why[record["offset"]]["why"] == "topic_deleted":
+                deleted.setdefault((record["batch"], key.topic), {})[record["offset"]] = key.partition
+        return frozenset(
+            offset
+            for (_, topic), partitions in deleted.items()
+            if max(partitions.values()) < most.get(topic, 0)
+            for offset in partitions
         )
 
     def up_to(self, cut: int) -> pa.Table:

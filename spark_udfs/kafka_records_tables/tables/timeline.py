@@ -55,8 +55,8 @@ One row per event in the life of a group, found by replaying all of its records 
 
 The records of a batch count together: a member present before and after it did not join in it, and the state at its end
 decides whether a rebalance is complete. Most batches are one write of the coordinator; with
-`group.coordinator.append.linger.ms` they may be several, and what a later one undid is not an event. In a source
-without batches each record counts alone.
+`group.coordinator.append.linger.ms` they may be several, and what a later one undid is not an event, unless the
+group ended or was converted. In a source without batches each record counts alone.
 
 A rebalance of a classic group lasts from when all members had joined (the time of the state in the record, since Kafka
 2.1) to the record of the assignment; in other groups from the first change of the epoch, or from when a member has to

@@ -1,22 +1,11 @@
 package judge;
 
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
-import java.util.stream.Collectors;
 
-import org.apache.kafka.common.Uuid;
-import org.apache.kafka.common.message.AlterShareGroupOffsetsRequestData.AlterShareGroupOffsetsRequestPartition;
-import org.apache.kafka.common.message.AlterShareGroupOffsetsRequestData.AlterShareGroupOffsetsRequestTopic;
-import org.apache.kafka.common.message.AlterShareGroupOffsetsRequestData;
-import org.apache.kafka.common.message.DeleteShareGroupOffsetsRequestData.DeleteShareGroupOffsetsRequestTopic;
-import org.apache.kafka.common.message.DeleteShareGroupOffsetsRequestData;
 import org.apache.kafka.common.message.OffsetDeleteRequestData.OffsetDeleteRequestPartition;
 import org.apache.kafka.common.message.OffsetDeleteRequestData.OffsetDeleteRequestTopic;
 import org.apache.kafka.common.message.OffsetDeleteRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.protocol.Errors;
 
 /** What administrators do, in the steps that GroupCoordinatorService takes for them. */
 final class Admin {
@@ -37,9 +26,9 @@ final class Admin {
         } else if (choice < 52) {
             deleteOffsets();
         } else if (choice < 62) {
-            alterShareOffsets();
+            world.newKinds.alterShareOffsets();
         } else if (choice < 70) {
-            deleteShareOffsets();
+            world.newKinds.deleteShareOffsets();
         } else if (choice < 90) {
             changeTopics();
         } else {
@@ -53,12 +42,7 @@ final class Admin {
 
     private void deleteGroups() {
         List<String> groups = chance.is(85) ? List.of(world.anyGroup()) : chance.some(world.groupNames, 1, 4);
-        var shared = world.groups.call("sharePartitionDeleteRequests", shard -> shard.sharePartitionDeleteRequests(groups));
-        if (shared != null) {
-            shared.values().stream().filter(each -> each.getValue() == Errors.NONE)
-                .forEach(each -> world.shareState.delete(each.getKey()));
-        }
-        Release.forgetTopologies(world, groups);
+        world.newKinds.prepareDeletion(groups);
         world.groups.call("deleteGroups", shard -> shard.deleteGroups(as(ApiKeys.DELETE_GROUPS), groups));
     }
 
@@ -71,41 +55,6 @@ final class Admin {
         }
         OffsetDeleteRequestData request = new OffsetDeleteRequestData().setGroupId(world.anyGroup()).setTopics(topics);
         world.groups.call("deleteOffsets", shard -> shard.deleteOffsets(as(ApiKeys.OFFSET_DELETE), request));
-    }
-
-    private void alterShareOffsets() {
-        String group = world.anyGroup();
-        var topics = new AlterShareGroupOffsetsRequestData.AlterShareGroupOffsetsRequestTopicCollection();
-        for (String name : chance.some(world.allTopicNames(), 1, 2)) {
-            topics.add(new AlterShareGroupOffsetsRequestTopic().setTopicName(name).setPartitions(List.of(
-                new AlterShareGroupOffsetsRequestPartition().setPartitionIndex(0).setStartOffset(chance.between(0, 50)))));
-        }
-        var request = new AlterShareGroupOffsetsRequestData().setGroupId(group).setTopics(topics);
-        var altered = world.groups.call("alterShareGroupOffsets", shard -> shard.alterShareGroupOffsets(group, request));
-        if (altered != null && altered.getValue().groupTopicPartitionData() != null) {
-            world.shareState.initialize(altered.getValue());
-        }
-    }
-
-    private void deleteShareOffsets() {
-        String group = chance.is(20) ? world.anyGroup() : world.anyGroupOf("share");
-        var request = new DeleteShareGroupOffsetsRequestData().setGroupId(group).setTopics(
-            chance.some(world.allTopicNames(), 1, 5).stream()
-                .map(name -> new DeleteShareGroupOffsetsRequestTopic().setTopicName(name)).toList());
-        var initiated = world.groups.call(
-            "initiateDeleteShareGroupOffsets", shard -> shard.initiateDeleteShareGroupOffsets(group, request)
-        );
-        if (initiated == null || initiated.deleteStateRequestParameters() == null) {
-            return;
-        }
-        world.shareState.delete(initiated.deleteStateRequestParameters());
-        Map<Uuid, String> deleted =
-            initiated.deleteStateRequestParameters().groupTopicPartitionData().topicsData().stream()
-                .filter(topic -> world.topics().withId(topic.topicId()) != null)
-                .collect(Collectors.toMap(
-                    topic -> topic.topicId(), topic -> world.topics().withId(topic.topicId()).name()));
-        world.groups.call("completeDeleteShareGroupOffsets", shard -> shard.completeDeleteShareGroupOffsets(
-            group, deleted, new ArrayList<>(initiated.errorTopicResponseList())));
     }
 
     private void deleteTopic() {
@@ -122,8 +71,7 @@ final class Admin {
             return;
         }
         world.groups.call("onTopicsDeleted", shard -> Cluster.delete(shard, topic));
-        world.groups.call("maybeCleanupShareGroupState", shard -> shard.maybeCleanupShareGroupState(Set.of(topic.id())));
-        world.shareState.topicsDeleted(Set.of(topic.id()));
+        world.newKinds.topicDeleted(topic.id());
     }
 
     private void changeTopics() {

@@ -55,7 +55,7 @@ final class Causes {
         if (OF_CALL.containsKey(call)) {
             return OF_CALL.get(call);
         }
-        short type = record.key().apiKey();
+        short type = Records.type(record);
         if (call.endsWith("cleanupGroupMetadata")) {
             return OFFSETS.contains(type) ? "expired" : "group_expired";
         }
@@ -75,15 +75,15 @@ final class Causes {
     }
 
     private static boolean endsAKind(List<CoordinatorRecord> records) {
-        return records.stream().anyMatch(record -> record.value() == null && GROUPS.contains(record.key().apiKey()));
+        return records.stream().anyMatch(record -> record.value() == null && GROUPS.contains(Records.type(record)));
     }
 
     /** Whether members went over to the new kind, beside the one that joins it: they leave the old one, or are in the new. */
     private static boolean takesMembersOver(List<CoordinatorRecord> records) {
         boolean leaves = records.stream()
-            .anyMatch(record -> record.value() == null && record.key().apiKey() == CONSUMER_MEMBER);
+            .anyMatch(record -> record.value() == null && Records.type(record) == CONSUMER_MEMBER);
         return leaves || records.stream()
-            .filter(record -> record.value() != null && record.key().apiKey() == CONSUMER_MEMBER)
-            .map(CoordinatorRecord::key).distinct().count() > 1;
+            .filter(record -> record.value() != null && Records.type(record) == CONSUMER_MEMBER)
+            .map(Records::key).distinct().count() > 1;
     }
 }

@@ -153,8 +153,9 @@ final class Commits {
             for (int first = chance.between(0, count - 1), n = first; n < Math.min(count, first + 3); n++) {
                 partitions.add(partition(n));
             }
-            topics.add(new OffsetCommitRequestTopic().setName(name).setPartitions(partitions)
-                .setTopicId(topic != null && chance.is(60) ? topic.id() : Uuid.ZERO_UUID));
+            OffsetCommitRequestTopic committed = new OffsetCommitRequestTopic().setName(name).setPartitions(partitions);
+            Calls.setTopicId(committed, topic != null && chance.is(60) ? topic.id() : Uuid.ZERO_UUID);
+            topics.add(committed);
         }
         return topics;
     }

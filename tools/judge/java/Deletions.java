@@ -13,7 +13,6 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
-import org.apache.kafka.coordinator.group.generated.CoordinatorRecordJsonConverters;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -71,8 +70,8 @@ final class Deletions {
     private static void tombstones(ObjectNode line, List<CoordinatorRecord> records) {
         ArrayNode tombstones = Json.array();
         for (CoordinatorRecord record : records) {
-            tombstones.addObject().put("type", record.key().apiKey())
-                .set("key", CoordinatorRecordJsonConverters.writeRecordKeyAsJson(record.key()));
+            tombstones.addObject().put("type", Records.type(record))
+                .set("key", Records.keyAsJson(record));
         }
         line.set("tombstones", Json.sorted(tombstones));
     }

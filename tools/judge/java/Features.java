@@ -13,11 +13,11 @@ import java.util.stream.Collectors;
 
 /**
  * Which features a history has: a subset of them, so that what is on happens often, and rare things meet that always
- * would crowd each other out (Groce et al., Swarm Testing, ISSTA 2012).
+ * would crowd each other out (Groce et al., Swarm Testing, ISSTA 2012). What the release lacks is never on.
  */
 record Features(Set<Feature> on) {
     Features {
-        on = Set.copyOf(on);
+        on = on.stream().filter(feature -> !NewKinds.LACKING.contains(feature)).collect(Collectors.toUnmodifiableSet());
     }
 
     /** A few kinds of groups, so that the groups are large, and about two thirds of what can happen in them. */
@@ -36,6 +36,7 @@ record Features(Set<Feature> on) {
 
     private static Set<Feature> kinds(SplittableRandom random) {
         List<Feature> shuffled = new ArrayList<>(EnumSet.copyOf(Feature.KINDS));
+        shuffled.removeAll(NewKinds.LACKING);
         Collections.shuffle(shuffled, new Random(random.nextLong()));
         EnumSet<Feature> kinds = EnumSet.copyOf(shuffled.subList(0, 1 + random.nextInt(3)));
         if (random.nextInt(3) == 0) {

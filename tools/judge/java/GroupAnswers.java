@@ -17,14 +17,10 @@ import org.apache.kafka.common.message.OffsetFetchRequestData.OffsetFetchRequest
 import org.apache.kafka.common.message.OffsetFetchResponseData.OffsetFetchResponseGroup;
 import org.apache.kafka.common.message.OffsetFetchResponseData.OffsetFetchResponsePartitions;
 import org.apache.kafka.common.message.OffsetFetchResponseData.OffsetFetchResponseTopics;
-import org.apache.kafka.common.message.ShareGroupDescribeResponseDataJsonConverter;
-import org.apache.kafka.common.message.StreamsGroupDescribeResponseDataJsonConverter;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
-import org.apache.kafka.coordinator.group.generated.CoordinatorRecordJsonConverters;
-import org.apache.kafka.coordinator.group.generated.LegacyOffsetCommitKey;
 import org.apache.kafka.coordinator.group.generated.OffsetCommitKey;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
@@ -109,22 +105,15 @@ final class GroupAnswers {
                 shard.describeGroups(ASKING, ids, cut).get(0), ApiKeys.DESCRIBE_GROUPS.latestVersion());
             case "consumer" -> ConsumerGroupDescribeResponseDataJsonConverter.DescribedGroupJsonConverter.write(
                 shard.consumerGroupDescribe(ids, cut).get(0), ApiKeys.CONSUMER_GROUP_DESCRIBE.latestVersion());
-            case "share" -> ShareGroupDescribeResponseDataJsonConverter.DescribedGroupJsonConverter.write(
-                shard.shareGroupDescribe(ids, cut).get(0), ApiKeys.SHARE_GROUP_DESCRIBE.latestVersion());
-            case "streams" -> StreamsGroupDescribeResponseDataJsonConverter.DescribedGroupJsonConverter.write(
-                Release.streamsGroups(shard, ids, cut).get(0), ApiKeys.STREAMS_GROUP_DESCRIBE.latestVersion());
+            case "share" -> NewKinds.describeShareGroup(shard, ids, cut);
+            case "streams" -> NewKinds.describeStreamsGroup(shard, ids, cut);
             default -> throw new IllegalArgumentException("A group is of a kind that is not known: " + type);
         };
     }
 
     private static Commit commit(CoordinatorRecord record) {
-        if (record.key() instanceof OffsetCommitKey key) {
-            return new Commit(key.group(), key.topic(), key.partition());
-        }
-        if (record.key() instanceof LegacyOffsetCommitKey key) {
-            return new Commit(key.group(), key.topic(), key.partition());
-        }
-        return null;
+        OffsetCommitKey key = Records.committed(record);
+        return key == null ? null : new Commit(key.group(), key.topic(), key.partition());
     }
 
     private void fetchAll(String group, boolean stable) {
@@ -190,8 +179,8 @@ final class GroupAnswers {
             return;
         }
         for (CoordinatorRecord record : written) {
-            ObjectNode tombstone = tombstones.addObject().put("type", record.key().apiKey());
-            tombstone.set("key", CoordinatorRecordJsonConverters.writeRecordKeyAsJson(record.key()));
+            ObjectNode tombstone = tombstones.addObject().put("type", Records.type(record));
+            tombstone.set("key", Records.keyAsJson(record));
         }
         line.set("tombstones", Json.sorted(tombstones));
     }

@@ -1,7 +1,6 @@
 package judge;
 
 import java.util.Map;
-import java.util.Optional;
 
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.AbstractConfig;
@@ -38,9 +37,7 @@ final class Kafka {
 
     /** A coordinator of groups; what it holds can be read as of the snapshots taken of it. */
     GroupCoordinatorShard groupCoordinator(Clock clock, Timers timers, Tasks tasks, SnapshotRegistry snapshots) {
-        GroupCoordinatorShard.Builder builder = new GroupCoordinatorShard.Builder(groups, groupConfigs);
-        builder.withAuthorizerPlugin(Optional.empty());
-        return builder
+        return Calls.withoutAuthorizer(new GroupCoordinatorShard.Builder(groups, groupConfigs))
             .withLogContext(Release.LOGS)
             .withTime(clock)
             .withTimer(timers)

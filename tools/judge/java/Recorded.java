@@ -118,7 +118,7 @@ record Recorded(JsonNode header, Log log) {
             }
             return log.topic.equals(Kafka.OFFSETS)
                 ? new GroupAnswers(kafka, loaded, moment).all(times(asked.get("cleanup_at_ms")))
-                : new ShareAnswers(kafka, loaded, moment).all(times(asked.get("snapshot_at_ms")));
+                : NewKinds.shareAnswers(kafka, loaded, moment, times(asked.get("snapshot_at_ms")));
         } catch (Loaded.Refused refused) {
             return List.of(
                 Json.object().put("cut", moment.cut()).put("question", "load").put("error", refused.getMessage())

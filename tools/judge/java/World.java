@@ -9,7 +9,6 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
 import org.apache.kafka.coordinator.share.ShareCoordinatorShard;
@@ -38,9 +37,8 @@ final class World {
     final Living<GroupCoordinatorShard> groups;
     final Living<ShareCoordinatorShard> share;
     final Commits commits;
-    final ShareState shareState;
+    final NewKinds newKinds;
     final List<String> groupNames;
-    final Map<String, StreamsGroupHeartbeatRequestData.Topology> topologies = new HashMap<>();
     private final Admin admin;
     private final List<Member> members = new ArrayList<>();
     private final List<String> possibleKinds;
@@ -58,7 +56,7 @@ final class World {
         groups = groupCoordinator();
         share = shareCoordinator();
         commits = new Commits(this);
-        shareState = new ShareState(this);
+        newKinds = new NewKinds(this);
         admin = new Admin(this);
         possibleKinds = features.on().stream().sorted().filter(KINDS::containsKey).map(KINDS::get).toList();
         groupNames = chance.some(GROUP_NAMES, possibleKinds.size(), possibleKinds.size() + 1);
@@ -81,7 +79,7 @@ final class World {
             features.has(Feature.OLD_VERSIONS) ? new OldVersions(chance, this::topics) : List::of;
         GroupCoordinatorShard shard = kafka.groupCoordinator(clock, timers, tasks, new SnapshotRegistry(Release.LOGS));
         if (features.has(Feature.WARM_UP_TASKS)) {
-            Warmups.give(shard, chance);
+            NewKinds.giveWarmups(shard, chance);
         }
         return new Living<>(shard, log, clock, timers, tasks, asWritten, new Causes(), batches());
     }
@@ -130,9 +128,9 @@ final class World {
         } else if (choice < 77) {
             admin.act();
         } else if (choice < 82) {
-            groupNames.forEach(shareState::write);
+            groupNames.forEach(newKinds::writeShareState);
         } else if (choice < 84) {
-            shareState.snapshotColdPartitions();
+            newKinds.snapshotColdPartitions();
         } else {
             pass();
         }
@@ -172,8 +170,8 @@ final class World {
             case "classic" -> new ClassicMember(this, group, instance, "consumer");
             case "connect" -> new ClassicMember(this, group, instance, chance.of("connect", "sr"));
             case "consumer" -> new ConsumerMember(this, group, instance);
-            case "share" -> new ShareMember(this, group);
-            default -> new StreamsMember(this, group, Release.HAS_STATIC_STREAMS ? instance : null);
+            case "share" -> newKinds.shareMember(group);
+            default -> newKinds.streamsMember(group, instance);
         };
         members.add(member);
         member.heartbeat();

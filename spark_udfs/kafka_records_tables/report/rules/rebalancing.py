@@ -8,6 +8,7 @@ from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 from kafka_records_tables.report.rules.rebalance_causes import CAUSES, QUESTIONS
+from kafka_records_tables.tables.words.timeline_words import UNCHANGED
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -23,10 +24,10 @@ def _runs(context: RuleContext) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from kafka_records_tables.report.case_columns import equal, kept, numbers
+    from kafka_records_tables.report.case_columns import kept, numbers
 
-    rows = context.table("timeline")
-    rows = kept(rows, equal(rows, "event", "epoch"), pc.is_valid(rows["at_timestamp_ms"]))
+    rows = _rebalances(context)
+    rows = kept(rows, pc.is_valid(rows["at_timestamp_ms"]))
     rows = rows.sort_by([("group_id", "ascending"), ("log_partition", "ascending"), ("log_offset", "ascending")])
     if not rows.num_rows:
         return rows
@@ -50,6 +51,18 @@ def _runs(context: RuleContext) -> pa.Table:
     last_runs = run[is_last_of_group]
     rows = rows.filter(np.isin(run, last_runs))
     return rows.filter(pa.array(_is_of_trouble(context, rows)))
+
+
+def _rebalances(context: RuleContext) -> pa.Table:
+    """Changes of the epoch, without those that give no member a new target."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = context.table("timeline")
+    return kept(
+        rows, equal(rows, "event", "epoch"), pc.invert(pc.match_substring(rows["detail"], f'"target": "{UNCHANGED}"'))
+    )
 
 
 def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
@@ -130,10 +143,8 @@ def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]
     progress = context.table("progress")
     works = set(kept(progress, equal(progress, "state", "ok", "idle"))["group_id"].to_pylist())
     fails = kept(progress, equal(progress, "state", "falling_behind", "stalled", "stopped", "rewound"))
-    rows = context.table("timeline")
-    rows = kept(
-        rows, equal(rows, "event", "epoch"), equal(rows, "group_id", *works.difference(fails["group_id"].to_pylist()))
-    )
+    rows = _rebalances(context)
+    rows = kept(rows, equal(rows, "group_id", *works.difference(fails["group_id"].to_pylist())))
     events: dict[str, list[tuple[int, int]]] = {each: [] for each in groups}
     for row in rows.select(["group_id", "at_timestamp_ms", "member_count"]).to_pylist():
         if row["group_id"] in events and row["at_timestamp_ms"] is not None and row["member_count"]:
@@ -254,8 +265,9 @@ RULE = ReportRule(
 A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once would
 cause. A rolling restart is not a finding: each member leaves and joins once. Neither is a job that starts, commits and
 leaves: no other member waits then. It is a note for a group that scales by two members or more, progresses in all
-partitions, and rebalances at most twice as often as during the first half of its rebalances (eleven or more). A cleaner
-may have removed earlier changes, so counts are lower bounds.""",
+partitions, and rebalances at most twice as often as during the first half of its rebalances (eleven or more). Epochs of
+a streams group that give no member a new target do not count: they are steps of warm-up tasks. A cleaner may have
+removed earlier changes, so counts are lower bounds.""",
     tables=("timeline", "groups", "current_offsets", "group_lag", "progress"),
     levels={
         Level.HIGH: "it goes on",

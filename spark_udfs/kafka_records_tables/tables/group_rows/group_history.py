@@ -16,6 +16,9 @@ from kafka_records_tables.coordinator.groups.group_model import (
     ROLES,
     SIMPLE,
     STABLE,
+    STREAMS,
+    TARGET,
+    TARGET_OF_MEMBER,
 )
 from kafka_records_tables.tables.group_rows.member_shares import Given, changed, given
 from kafka_records_tables.tables.words import timeline_words as words
@@ -332,7 +335,8 @@ def _of_epochs(life: _GroupBetweenBatches, told: _Telling) -> None:
     offset = own[-1].offset if own else told.last
     is_new = after.epoch is not None and after.epoch != epoch_before
     if is_new:
-        told.tell(words.EPOCH, offset, detail={"from": epoch_before, "to": after.epoch})
+        target = words.UNCHANGED if _keeps_target(told, after) else None
+        told.tell(words.EPOCH, offset, detail={"from": epoch_before, "to": after.epoch, "target": target})
     if after.kind == CLASSIC:
         if is_new and after.member_count and (before is None or before.kind in (CLASSIC, SIMPLE)):
             told.tell(words.REBALANCE_COMPLETED, offset, duration_ms=_since_joined(own[-1]))
@@ -362,6 +366,13 @@ def _has_to_follow(told: _Telling, state: GroupState) -> bool:
     return state.state == "Reconciling" and is_behind
 
 
+def _keeps_target(told: _Telling, state: GroupState) -> bool:
+    """Whether a streams group has a new epoch and no member a new target: as where a warm-up task is ready, and members
+    take the next step towards the target that they have (KAFKA-20665, Kafka 4.5)."""
+    roles = {ROLES.get(each.event.record) for each in told.unit}
+    return state.kind == STREAMS and told.before is not None and TARGET in roles and TARGET_OF_MEMBER not in roles
+
+
 def _is_first_generation(before: GroupState, after: GroupState) -> bool:
     """Whether this is not a conversion: the first join of a classic group writes a record without a protocol type."""
     return before.kind == SIMPLE and before.epoch is not None and after.kind == CLASSIC
@@ -382,13 +393,24 @@ def _is_end(event: Event) -> bool:
 
 def _lives_apart(events: list[Transition]) -> Iterator[list[Transition]]:
     """The events of one batch, cut where a group ends and one of the same kind is created again, which two writes in
-    one batch may do. A new group of another kind is the same group, converted."""
+    one batch may do. A new group of another kind is the same group, converted; before its second conversion, with the
+    tombstones of the members that it had until then, the events are cut too."""
     unit: list[Transition] = []
     ended: GroupState | None = None
+    is_converted = False
     for each in events:
-        if each.before is None and each.after is not None and ended is not None and ended.kind == each.after.kind:
-            yield unit
-            unit = []
+        if each.before is None and each.after is not None and ended is not None:
+            if ended.kind == each.after.kind:
+                yield unit
+                unit, is_converted = [], False
+            elif is_converted:
+                begin = len(unit) - 1
+                while begin and unit[begin - 1].event.is_tombstone:
+                    begin -= 1
+                yield unit[:begin]
+                unit = unit[begin:]
+            else:
+                is_converted = True
         if each.before is not None and each.after is None:
             ended = each.before
         unit.append(each)

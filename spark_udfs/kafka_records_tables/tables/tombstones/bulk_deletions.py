@@ -365,7 +365,10 @@ class _SweepEvidence:
         swept, known = self._swept, self._known
         if pending:
             waiting = [pending[event.key[1:]] for event in swept.offsets if event.key[1:] in pending]
-            waiting += list(pending.values()) if swept.ends else []
+            # A clean-up of 4.0 looks for transactions only where offsets are committed. DeleteGroups of 4.0 and later
+            # deletes what is pending (`OffsetMetadataManager.cleanupExpiredOffsets`, `deleteAllOffsets`).
+            if swept.ends and (swept.offsets or self._live.of_group(swept.group_id)):
+                waiting += list(pending.values())
             if waiting:
                 swept.never = Evidence("open_transaction", waiting[0])
         if known is not None:

@@ -198,7 +198,7 @@ class TombstoneExplainer:
                 yield from self._finished(by_then)
             self._groups.up_to(begin)
             doings.up_to(begin)
-            self._open(write, by_then, is_last=is_end and begin >= last)
+            self._open(write, by_then, doings, is_last=is_end and begin >= last)
         behind = int(offsets[-1]) + 1
         self._groups.up_to(behind)
         doings.up_to(behind)
@@ -273,10 +273,11 @@ class TombstoneExplainer:
             mend = f"what depends on the retention is wrong: give that of the brokers, {int(minutes)}m at most"
             context.report(Finding("note", OTHER_RETENTION, what, mend, context.topic, context.partition))
 
-    def _open(self, write: Write, passed_ms: int, *, is_last: bool) -> None:
+    def _open(self, write: Write, passed_ms: int, doings: _OffsetReplay, *, is_last: bool) -> None:
         case = _Case(write, passed_ms, is_last)
         swept = [event for event in write.tombstones if event.record in COMMITS]
         deleted, goes = [event.key for event in swept], _NO_GROUPS
+        last = max((event.offset for event in swept), default=0)
         if len(swept) < len(write.tombstones):
             swept, goes = self._explain_at_once(case)
         if swept:
@@ -293,6 +294,8 @@ class TombstoneExplainer:
                 deletions=self._context.log.topics.deletions,
             )
         if deleted:
+            # A batch may hold several writes, and delete what an earlier one of them has committed.
+            doings.up_to(last)
             self._live.delete(deleted)
         self._cases.append(case)
 

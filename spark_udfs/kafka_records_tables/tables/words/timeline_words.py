@@ -22,6 +22,9 @@ FIRST_COMMIT: Final = "first_commit"
 OFFSETS_RESET: Final = "offsets_reset"
 OFFSETS_DELETED: Final = "offsets_deleted"
 
+UNCHANGED: Final = "unchanged"
+"""What the detail of `epoch` says about the target if no member has a new one."""
+
 MEANINGS: Final = {
     CREATED: "the first record of a group, or the first after `deleted`; detail names the record",
     CONVERTED: "the group became one of another kind; detail has both kinds",
@@ -31,7 +34,8 @@ MEANINGS: Final = {
     MEMBER_RETURNED: "a static member came back under the same member id",
     MEMBER_LEFT: "a member left, was fenced or timed out",
     EMPTIED: "the last member is gone",
-    EPOCH: "the epoch of the group changed, or the generation of a classic group; detail has both numbers",
+    EPOCH: "the epoch of the group changed, or the generation of a classic group; detail has both numbers, and "
+    "target: unchanged if a streams group has a new epoch and no member a new target, as in a step of warm-up tasks",
     REBALANCE_STARTED: (
         "members have to follow a new epoch, or one of them has to give something up within the epoch; not for "
         "classic groups, where no record shows it"

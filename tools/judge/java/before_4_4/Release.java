@@ -5,14 +5,12 @@ import java.util.concurrent.CompletableFuture;
 
 import org.apache.kafka.common.message.JoinGroupRequestData;
 import org.apache.kafka.common.message.JoinGroupResponseData;
-import org.apache.kafka.common.message.StreamsGroupDescribeResponseData;
 import org.apache.kafka.common.message.TxnOffsetCommitRequestData;
 import org.apache.kafka.common.utils.AppInfoParser;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
-import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 
 /** What Kafka's classes call otherwise from 4.4 on, as they have it until then. */
 final class Release {
@@ -24,17 +22,16 @@ final class Release {
 
     static CoordinatorResult<Void, CoordinatorRecord> join(
         GroupCoordinatorShard shard,
-        AuthorizableRequestContext client,
+        Client client,
         JoinGroupRequestData request,
         CompletableFuture<JoinGroupResponseData> answer
     ) {
         return shard.classicGroupJoin(client, request, answer);
     }
 
-    static List<StreamsGroupDescribeResponseData.DescribedGroup> streamsGroups(
-        GroupCoordinatorShard shard, List<String> ids, long cut
-    ) {
-        return shard.streamsGroupDescribe(ids, cut);
+    /** The groups of an answer, which is a list of them. */
+    static <T> List<T> described(List<T> groups) {
+        return groups;
     }
 
     static void describeTopology(World world, String group, int epoch) {}

@@ -14,7 +14,7 @@ import org.apache.kafka.common.utils.internals.LogContext;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
-import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.apache.kafka.coordinator.group.streams.StreamsGroupDescribeResult;
 
 /** What Kafka's classes called otherwise before 4.4, as they have it since then. */
 final class Release {
@@ -26,7 +26,7 @@ final class Release {
 
     static CoordinatorResult<Boolean, CoordinatorRecord> join(
         GroupCoordinatorShard shard,
-        AuthorizableRequestContext client,
+        Client client,
         JoinGroupRequestData request,
         CompletableFuture<JoinGroupResponseData> answer
     ) {
@@ -34,10 +34,8 @@ final class Release {
         return shard.classicGroupJoin(client, request, answer, true);
     }
 
-    static List<StreamsGroupDescribeResponseData.DescribedGroup> streamsGroups(
-        GroupCoordinatorShard shard, List<String> ids, long cut
-    ) {
-        return shard.streamsGroupDescribe(ids, cut).describedGroups();
+    static List<StreamsGroupDescribeResponseData.DescribedGroup> described(StreamsGroupDescribeResult result) {
+        return result.describedGroups();
     }
 
     /** A member pushes the description of its topology to the broker, which stores it somewhere or fails to (KIP-1331). */

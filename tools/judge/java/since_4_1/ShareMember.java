@@ -40,7 +40,7 @@ final class ShareMember extends Member {
             return;
         }
         epoch = response.getKey().memberEpoch();
-        response.getValue().ifPresent(world.shareState::initialize);
+        response.getValue().ifPresent(world.newKinds.shareState::initialize);
     }
 
     private ShareGroupHeartbeatRequestData request(int withEpoch) {
@@ -49,7 +49,7 @@ final class ShareMember extends Member {
 
     @Override
     void commit() {
-        world.shareState.write(group);
+        world.newKinds.shareState.write(group);
     }
 
     @Override

@@ -26,7 +26,7 @@ final class StreamsMember extends Member {
     StreamsMember(World world, String group, String instanceId) {
         super(world, group, instanceId);
         memberId = chance.uuid().toString();
-        topology = world.topologies.computeIfAbsent(group, name -> topology(world, name));
+        topology = world.newKinds.topologies.computeIfAbsent(group, name -> topology(world, name));
     }
 
     private static StreamsGroupHeartbeatRequestData.Topology topology(World world, String group) {
@@ -136,7 +136,7 @@ final class StreamsMember extends Member {
     @Override
     void resubscribe() {
         if (chance.is(30)) {
-            world.topologies.put(group, topology(world, group).setEpoch(topology.epoch() + 1));
+            world.newKinds.topologies.put(group, topology(world, group).setEpoch(topology.epoch() + 1));
         }
         heartbeat();
     }
