@@ -272,7 +272,7 @@ def test_rights_are_named(guarded: Guarded) -> None:
 def test_offsets_are_deleted_over_tls_by_who_may(
     guarded: Guarded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the file of properties that `table` takes; who may not describe a group cannot see it."""
+    """With the properties file that `table` takes; who may not describe a group cannot see it."""
     pem, place = guarded.certificates.client.pem, {"group_id": "shipping-2", "topic": "orders", "partition": 0}
     with closing(KafkaAdminClient(bootstrap_servers=guarded.broker.bootstrap)) as admin:
         commit(admin, "shipping-2", {("orders", 0): 7}, "")

@@ -15,7 +15,7 @@ from tests.cli.running import run
 SEGMENTS = str(Path(__file__).parents[2] / "tests/data/topics/kafka-4.3/segments")
 
 
-_NO_QUERY = "the query must be one SELECT: it reads tables and writes only --output"
+_NO_QUERY = "the query must be a single SELECT: it can only read tables, and its result goes to --output"
 
 
 def test_rows_of_a_view_are_those_of_its_table() -> None:

@@ -427,11 +427,11 @@ def test_findings_have_a_file_of_their_own(tmp_path: Path) -> None:
     link.symlink_to(result)
     arguments = ("table", "groups", str(tmp_path / "data"), "--output", str(result), "--findings")
     for path in (result, tmp_path / "data" / ".." / "result.csv"):
-        message = f"{path}: is also the file of --output: give --findings another file"
+        message = f"{path} is also the --output file: give --findings another file"
         assert complaint(run(*arguments, str(path))) == message
         assert not result.exists()
     result.write_text("kept")
-    message = f"{link}: is also the file of --output: give --findings another file"
+    message = f"{link} is also the --output file: give --findings another file"
     assert complaint(run(*arguments, str(link), "--overwrite")) == message
     assert result.read_text() == "kept"
     message = f"{segment}: is one of the files that are read: write the result to another file"

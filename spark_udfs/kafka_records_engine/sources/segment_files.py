@@ -65,7 +65,7 @@ class Segments:
         self._topic = topic
         self._filesystem = filesystem
         self._ended: dict[tuple[str, int], reader.FoundLog] = {}
-        """The logs whose ends were requested last."""
+        """The logs whose end offsets were requested most recently."""
 
     @property
     def name(self) -> str:

@@ -163,7 +163,7 @@ def _log_starts(source: Source, topics: Sequence[str]) -> dict[str, int]:
         return {}
     found: dict[str, int] = {}
     for topic in topics:
-        # A log that may not be read is reported when its rows are read.
+        # If this client has no right to read a log, that is reported when its rows are read.
         with suppress(NotReadable):
             starts = source.log_starts([topic]).offsets
             found |= {f"{topic}-{partition}": offset for (_, partition), (_, offset) in starts.items()}

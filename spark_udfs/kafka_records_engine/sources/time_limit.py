@@ -8,7 +8,7 @@ from math import inf
 
 
 class TimeLimit:
-    """A moment after which no broker is waited for. Several sources may share it.
+    """A deadline for waiting for brokers. Several sources may share it.
 
     A copy in another process ends at the same moment by the clock of its machine, so the clocks of a Spark cluster have
     to agree.

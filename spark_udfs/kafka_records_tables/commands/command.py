@@ -53,7 +53,9 @@ def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
         repeated = repeat_run(words) if has_output else None
         if repeated is not None:
             return repeated
-        from kafka_records_tables.commands.subcommands import parsed  # slow, and a repeated run does not need it
+        from kafka_records_tables.commands.subcommands import (
+            parsed,
+        )  # slow, and not needed if the kept answer is printed again
 
         options = parsed(words)
         if not has_output and getattr(options, "output", None) is None:

@@ -59,7 +59,7 @@ def add_parser(commands: Any) -> None:
         "--command-config",
         type=path_argument,
         metavar="FILE",
-        help="file of properties for connecting to controllers, as for Kafka's own tools: TLS, users, passwords",
+        help="properties file for connecting to controllers, as for Kafka's own tools: TLS, users, passwords",
     )
     parser.add_argument(
         "--timeout",

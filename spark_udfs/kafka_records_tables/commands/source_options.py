@@ -92,7 +92,7 @@ def add_brokers(
         "--command-config",
         type=path_argument,
         metavar="FILE",
-        help="file of properties for connecting to brokers, as for Kafka's own tools: TLS, users, passwords",
+        help="properties file for connecting to brokers, as for Kafka's own tools: TLS, users, passwords",
     )
     parser.add_argument(
         "--timeout",

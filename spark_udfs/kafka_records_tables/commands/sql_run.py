@@ -89,7 +89,9 @@ class SqlRun:
         """
         statements = database.extract_statements(self._task.query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise CommandError("the query must be one SELECT: it reads tables and writes only --output")
+            raise CommandError(
+                "the query must be a single SELECT: it can only read tables, and its result goes to --output"
+            )
         for name, table in TABLES.items():
             database.register(name, table.schema.empty_table())
         names = [*dict.fromkeys(_named_tables(database, self._task.query))]

@@ -346,7 +346,7 @@ def _check(task: TableTask) -> None:
     if task.findings is not None:
         check_file(task.findings, "--findings", task.output.overwrite)
         if task.output.path is not None and is_same_file(task.findings, task.output.path):
-            raise CommandError(f"{task.findings}: is also the file of --output: give --findings another file")
+            raise CommandError(f"{task.findings} is also the --output file: give --findings another file")
         refuse_source(task.findings, task.given.paths)
     _check_package(task.table, task.question.package)
 

@@ -15,7 +15,7 @@ from kafka_records_tables.deletion.deletion_lines import lines_of
 from kafka_records_tables.deletion.deletion_plan import GroupPlan
 
 UNKNOWN: Final = "UNKNOWN_SERVER_ERROR"
-"""The error of an item that the answer does not mention: it is unknown whether it was done."""
+"""The error for an offset or group that the answer does not mention: it may or may not be deleted."""
 
 _LEFT: Final = "left alone"
 _TRIES: Final = 5

@@ -40,7 +40,7 @@ def run(
     *,
     on_progress: OnProgress | None = None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of some tables over some log partitions, each with the number of its request, in no particular order, as
+    """The rows of some tables over some log partitions, each with the index of its table, in no particular order, as
     `engines.local.run` returns them.
 
     The workers must see the same files. One job returns rows, findings and counts, through the memory of the driver.
@@ -49,19 +49,19 @@ def run(
     Parameters
     ----------
     spark
-        The session, of the classic kind or of Spark Connect.
+        A session of classic Spark or of Spark Connect.
     tasks
         What to read, and for which tables.
     reports
-        Get the findings and counts.
+        Receives the findings and counts.
     on_progress
-        Called with the number of bytes that were read so far, and with that of all bytes. The bytes of a log partition
+        Called with the number of bytes read so far and the total number. The bytes of a log partition
         are counted when its task is done.
 
     Raises
     ------
     SparkFailed
-        If Spark does not finish. If a worker or the JVM ended, the text names memory.
+        If Spark does not finish. If a worker or the JVM ended, the message names memory as a possible cause.
     Exception
         Any error of a table, from any task.
     """

@@ -34,7 +34,7 @@ class Session:
 
     @property
     def end(self) -> float:
-        """The moment (`time.monotonic`) after which no broker is waited for."""
+        """The deadline for waiting for brokers (`time.monotonic`)."""
         return inf if self.limit is None else self.limit.end
 
     @property

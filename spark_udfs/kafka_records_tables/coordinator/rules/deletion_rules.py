@@ -25,7 +25,7 @@ UNREADABLE: Final = "unreadable"
 
 
 class DeleteAnswer(NamedTuple):
-    """What a broker does for each reason."""
+    """How a broker answers a request to delete an offset or a group."""
 
     is_deletable: bool | None
     error: str | None = None

@@ -72,7 +72,7 @@ class Unread(NamedTuple):
     stops: bool
     """Whether the coordinator of that release fails to load the log."""
     why: str
-    """The reaction in words, to be put after the name of the release."""
+    """What that release does with the record, as a phrase that follows its name."""
 
 
 def unread_type(release: str, topic: str, record_type: int) -> Unread | None:

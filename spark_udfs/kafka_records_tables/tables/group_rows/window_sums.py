@@ -43,7 +43,7 @@ NO_TIME: Final = -1
 """Means no time, as does any time before 1970."""
 
 MOST: Final = 2**62 - 1
-"""The greatest sum, so that two of them fit in 64 bits: timestamps of records may be any numbers."""
+"""Sums stop at this limit, so that adding two of them cannot overflow 64 bits: a record may have any timestamp."""
 
 _FIRST_ROOM: Final = 256
 

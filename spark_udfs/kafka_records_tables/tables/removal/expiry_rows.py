@@ -66,8 +66,8 @@ class ExpiryRows:
         self._records = schemas(context, "consumer_offsets")
 
     def batches(self, at: int | None = None, until: int | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows, those of offsets first: the tombstones of a clean-up `at` a moment, everything that expires `until`
-        a moment, or all. Moments are in milliseconds since 1970."""
+        """The rows, committed offsets first. With `at`, the tombstones that a clean-up at that time writes; with
+        `until`, everything that has expired by then; else all. Times are in milliseconds since 1970."""
         limit = until if at is None else at
         if self._held.offsets is not None:
             yield from self._offset_rows(self._held.offsets, limit, at is not None)
