@@ -404,8 +404,11 @@ def _commits(end: int) -> Logs:
         ([], "it was not written by kafka-records snapshot"),
         ({"format": "1"}, "its field 'format' is not a number"),
         ({"format": True}, "its field 'format' is not a number"),
-        ({"topic_names": []}, "its field 'topic_names' lacks the name of a topic id"),
-        ({"topic_names": {"aK3dGfTcSs2cLAnzYBkzXg": 7}}, "its field 'topic_names' lacks the name of a topic id"),
+        ({"topic_names": []}, "its field 'topic_names' is not an object of names by topic id"),
+        (
+            {"topic_names": {"aK3dGfTcSs2cLAnzYBkzXg": 7}},
+            "its field 'topic_names' is not an object of names by topic id",
+        ),
         ({"read": [1]}, "its field 'read' is not an object with an entry for each log"),
         ({"read": {"__consumer_offsets-0": {}}}, "its field 'read' has no end for __consumer_offsets-0"),
         ({"end": -1}, "its field 'read' has no end for __consumer_offsets-0"),

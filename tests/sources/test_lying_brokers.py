@@ -128,7 +128,7 @@ def test_ends_that_are_none_are_unknown(answer: dict[str, Any], what: str) -> No
         with pytest.raises(LogSourceError) as raised:
             LiveBrokers(broker.address, QUICK).partitions(TOPIC)
         assert str(raised.value) == (
-            f"{broker.address}: {TOPIC}-0: its leader {broker.address} answers ListOffsets " f"{what}, for 0.4 s"
+            f"{broker.address}: {TOPIC}-0: its leader {broker.address} answers ListOffsets {what}, for 0.4 s"
         )
 
 

@@ -196,7 +196,7 @@ def test_columns_that_are_missing(tmp_path: Path) -> None:
     assert said(SavedRows(tmp_path)) == (
         "there is no column for key, but topic (string), partition (int32), offset (int64), value (binary), "
         'transaction (string), control (string); say which it is, columns={"key": "NAME"}, '
-        "--saved-column key=NAME, or the option savedColumns in Spark"
+        "--saved-column key=NAME, or the option 'savedColumns' in Spark"
     )
     pq.write_table(rows.drop_columns(["partition"]), tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)).endswith(", or put the file into a folder partition=N")
@@ -227,7 +227,8 @@ def test_several_columns_that_may_be_meant(tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)) == (
         "the columns Pay_Load, payload may all be value: say which one is, "
-        'columns={"value": "Pay_Load"}, --saved-column value=Pay_Load, or the option savedColumns in Spark'
+        'columns={"value": "Pay_Load"}, '
+        "--saved-column value=Pay_Load, or the option 'savedColumns' in Spark"
     )
     assert table_of(SavedRows(tmp_path, columns={"value": "payload"}).partitions("t")[0])[0]["value"].to_pylist() == [
         b"a",
@@ -241,8 +242,8 @@ def test_files_of_different_kinds(tmp_path: Path) -> None:
     pq.write_table(rows.drop_columns(["control"]), tmp_path / "b.parquet")
     assert said(SavedRows(tmp_path)) == (
         f"there is no control, but in {tmp_path / 'a.parquet'} control is taken for control: read files of one kind at "
-        'a time, or name the column, columns={"control": "…"}, --saved-column control=…, or the option savedColumns '
-        "in Spark"
+        'a time, or name the column, columns={"control": "…"}, '
+        "--saved-column control=…, or the option 'savedColumns' in Spark"
     )
     assert SavedRows(tmp_path, columns={"control": None}).topics() == ["t"]
 

@@ -195,5 +195,5 @@ def test_options_say_how_rows_were_saved(spark: SparkSession, tmp_path: Path) ->
     commits = read_table("offset_commits", segments(CAPTURE)).table.num_rows
     assert count(**told, records="OffsetCommit") >= commits > 0
     del told["savedColumns"]
-    with pytest.raises(Exception, match="or the option savedColumns in Spark"):
+    with pytest.raises(Exception, match="or the option 'savedColumns' in Spark"):
         count(**told, records="OffsetCommit")

@@ -53,7 +53,7 @@ class DataLost(KafkaRecordsError, RuntimeError):
         self.what = what
 
     def __str__(self) -> str:
-        return f'{self.what}. To go on without them, set the option failOnDataLoss to "false"'
+        return f"{self.what}. To go on without them, set the option 'failOnDataLoss' to 'false'"
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ The causes, in the words of Kafka's own calls:
 The confidence:
 
 - `high`: the log rules out every other cause, for any retention and timeouts. With several causes joined by `or` it is
-  surely one of them.
+  surely one of them. docs/limits.md has two exceptions in logs of Kafka 4.0 to 4.2.
 - `medium`: other causes are ruled out only by the given retention and timeouts, or would be a coincidence: an
   administrator may delete exactly what the next clean-up would remove.
 - `low`: records around it are missing, nothing is known of what it deleted, or it contradicts the rules.

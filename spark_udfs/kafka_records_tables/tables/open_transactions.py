@@ -154,11 +154,11 @@ too.
 
 The coordinator will write a marker to a partition if the transactional id with this producer id is in one of the states
 above and lists the partition (`TransactionsCommand.FindHangingTransactionsCommand`; KIP-664). Any other transaction
-hangs by the rule `no_entry`, and only `kafka-records abort-transaction` ends it. By the rule `timeout` a transaction
-hangs if it is open for longer than `timeout_ms` and five minutes, after which Kafka counts it as late
-(`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`): its coordinator is not at work, or the markers do not arrive. A
-transaction of a two-phase commit (KIP-939; `timeout_ms` is 2147483647) has no timeout: it is open until its application
-ends it.
+hangs by the rule `no_entry`: it stays open until an administrator aborts it, with `kafka-records abort-transaction` or
+Kafka's `kafka-transactions.sh abort`. By the rule `timeout` a transaction hangs if it is open for longer than
+`timeout_ms` and five minutes, after which Kafka counts it as late (`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`):
+its coordinator is not at work, or the markers do not arrive. A transaction of a two-phase commit (KIP-939; `timeout_ms`
+is 2147483647) has no timeout: it is open until its application ends it.
 
 Timeouts are judged as of the newest time in the source: now for running brokers and the directory that a broker writes
 to (`replication-offset-checkpoint`), and for a copy when it was made. A note says so if it makes a difference; `as_of`

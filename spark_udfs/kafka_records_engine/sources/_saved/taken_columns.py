@@ -218,7 +218,8 @@ def _lacking(missing: list[str], fields: Mapping[str, Any], given: Iterable[str]
 def how_to_say(raw: str, column: str) -> str:
     """How to assign a column to one of raw rows: in Python, on the command line, and in Spark."""
     name = printable(column)
-    return f'columns={{"{raw}": "{name}"}}, --saved-column {raw}={name}, or the option savedColumns in Spark'
+    python = f'columns={{"{raw}": "{name}"}}'
+    return f"{python}, --saved-column {raw}={name}, or the option 'savedColumns' in Spark"
 
 
 def _listed(fields: Mapping[str, Any]) -> str:

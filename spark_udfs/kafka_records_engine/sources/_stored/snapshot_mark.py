@@ -36,7 +36,7 @@ def _check(told: dict[str, Any]) -> None:
     if not _is_count(told["format"]):
         raise ValueError("its field 'format' is not a number")
     if not isinstance(told["topic_names"], dict) or not all(map(_is_text, told["topic_names"].values())):
-        raise ValueError("its field 'topic_names' lacks the name of a topic id")
+        raise ValueError("its field 'topic_names' is not an object of names by topic id")
     if not isinstance(told["read"], dict):
         raise ValueError("its field 'read' is not an object with an entry for each log")
     for log, each in told["read"].items():

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -276,8 +277,7 @@ class TombstoneExplainer:
     def _open(self, write: Write, passed_ms: int, doings: _OffsetReplay, *, is_last: bool) -> None:
         case = _Case(write, passed_ms, is_last)
         swept = [event for event in write.tombstones if event.record in COMMITS]
-        deleted, goes = [event.key for event in swept], _NO_GROUPS
-        last = max((event.offset for event in swept), default=0)
+        deleted, goes = swept, _NO_GROUPS
         if len(swept) < len(write.tombstones):
             swept, goes = self._explain_at_once(case)
         if swept:
@@ -293,10 +293,7 @@ class TombstoneExplainer:
                 is_new_broker=is_new,
                 deletions=self._context.log.topics.deletions,
             )
-        if deleted:
-            # A batch may hold several writes, and delete what an earlier one of them has committed.
-            doings.up_to(last)
-            self._live.delete(deleted)
+        doings.delete(deleted)
         self._cases.append(case)
 
     def _explain_at_once(self, case: _Case) -> tuple[list[Event], frozenset[str]]:
@@ -409,6 +406,21 @@ class _OffsetReplay:
             self._commit_up_to(at)
             self._live.end(producer, control == "commit")
         self._commit_up_to(offset)
+
+    def delete(self, tombstones: list[Event]) -> None:
+        """Process tombstones of offsets, and everything before each: a batch may hold several writes, which commit and
+        delete the same offsets in any order."""
+        begin = 0
+        while begin < len(tombstones):
+            self.up_to(tombstones[begin].offset)
+            end = bisect_left(tombstones, self._next_offset(), begin, key=lambda event: event.offset)
+            self._live.delete([event.key for event in tombstones[begin:end]])
+            begin = end
+
+    def _next_offset(self) -> float:
+        """The offset of the next commit or marker."""
+        commit = self._offsets[self._next] if self._next < len(self._offsets) else inf
+        return min(commit, self._markers[0][0]) if self._markers else commit
 
     def _commit_up_to(self, offset: int) -> None:
         end = bisect_left(self._offsets, offset, self._next)
