@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from kafka_records_tables import read_table
@@ -15,6 +18,7 @@ from tests.tables.check_cases import (
 )
 from tests.tables.cluster import Cluster
 from tests.tables.planted_conflicts import PLANTED
+from tests.tables.topic import struct
 
 # -- other releases ----------------------------------------------------------------------------------------------------
 
@@ -176,6 +180,101 @@ def test_a_partition_that_passes_to_another_member_without_a_record_between(rele
     other.current("m", epoch=2)
     other.current("n", 0, epoch=2)
     assert _bugs(other, release) == []
+
+
+def _tasks(cluster: Cluster, member: str, *numbers: int, epoch: int = 1, standby: tuple[int, ...] = ()) -> None:
+    """Write the current assignment of a member of the streams group `g`."""
+    module = "streams_group_current_member_assignment"
+    lists: dict[str, Any] = {
+        f"{name}_tasks{suffix}": ()
+        for name in ("active", "standby", "warmup")
+        for suffix in ("", "_pending_revocation")
+    }
+    for name, given in (("active", numbers), ("standby", standby)):
+        lists[f"{name}_tasks"] = (struct(module, "TaskIds", subtopology_id="s", partitions=given),) if given else ()
+    value = {"member_epoch": epoch, "previous_member_epoch": epoch - 1, "state": 1, **lists}
+    cluster.of_group("StreamsGroupCurrentMemberAssignment", "g", value, member_id=member)
+
+
+def _streams_members(cluster: Cluster, *members: str) -> None:
+    for each in members:
+        cluster.member(each, kind="Streams", process_id=f"process of {each}")
+
+
+@pytest.mark.parametrize(
+    ("release", "stops"), [("4.0", False), ("4.1", True), ("4.1.1", True), ("4.1.2", False), ("4.4", False)]
+)
+def test_a_task_that_passes_to_another_process_without_a_record_between(release: str, stops: bool) -> None:
+    cluster = Cluster()
+    _streams_members(cluster, "m", "n")
+    _tasks(cluster, "m", 0)
+    _tasks(cluster, "n", 0, epoch=2)
+    assert (
+        _bugs(cluster, release)
+        == [
+            "value of StreamsGroupCurrentMemberAssignment: by the records before, another process has a task that the "
+            f"member gets, or its own has none that it gives up: {release} does not load the log (KAFKA-19862), load "
+            "it with 4.1.2 or later"
+        ]
+        * stops
+    )
+
+
+def _given_up_first(cluster: Cluster) -> None:
+    _streams_members(cluster, "m", "n")
+    _tasks(cluster, "m", 0, 1)
+    _tasks(cluster, "m", 1, epoch=2)
+    _tasks(cluster, "n", 0, epoch=2)
+
+
+def _standby_twice(cluster: Cluster) -> None:
+    _streams_members(cluster, "m", "n")
+    _tasks(cluster, "m", standby=(0,))
+    _tasks(cluster, "n", standby=(0,))
+    _tasks(cluster, "m", epoch=2)
+
+
+def _another_process(cluster: Cluster) -> None:
+    """`StreamsGroup.updateMember` removes the tasks of the old process, and adds those of the new one."""
+    _streams_members(cluster, "m")
+    _tasks(cluster, "m", 0, standby=(1,))
+    cluster.member("m", kind="Streams", process_id="another")
+    _tasks(cluster, "m", 1, epoch=2)
+
+
+def _begun_again(cluster: Cluster) -> None:
+    _given_up_first(cluster)
+    for member in ("m", "n"):
+        for record in ("CurrentMemberAssignment", "MemberMetadata"):
+            cluster.of_group(f"StreamsGroup{record}", "g", None, member_id=member)
+    cluster.of_group("StreamsGroupMetadata", "g", None)
+    _given_up_first(cluster)
+
+
+@pytest.mark.parametrize("write", [_given_up_first, _standby_twice, _another_process, _begun_again])
+def test_tasks_that_fit_the_records_before(write: Callable[[Cluster], None]) -> None:
+    cluster = Cluster()
+    write(cluster)
+    assert _bugs(cluster, "4.1.1") == []
+
+
+def _before_its_process(cluster: Cluster) -> None:
+    """What a cleaner leaves if the metadata of a member is written again: until then it has no process."""
+    _tasks(cluster, "m", 0)
+    _streams_members(cluster, "m")
+
+
+def _standby_of_nobody(cluster: Cluster) -> None:
+    _tasks(cluster, "m", standby=(0,))
+    _streams_members(cluster, "m")
+
+
+@pytest.mark.parametrize("write", [_before_its_process, _standby_of_nobody])
+def test_tasks_that_are_named_before_the_process(write: Callable[[Cluster], None]) -> None:
+    cluster = Cluster()
+    write(cluster)
+    (found,) = _bugs(cluster, "4.1.0")
+    assert found.startswith("value of StreamsGroupMemberMetadata: by the records before")
 
 
 # -- conflicts ---------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_records_codegen.evolution.kafka_releases import cache_folder
-from kafka_records_tables.coordinator.groups.replay_bugs import PARTITION_EPOCHS, STREAMS_AFTER_COMMITS
+from kafka_records_tables.coordinator.groups.replay_bugs import PARTITION_EPOCHS, STREAMS_AFTER_COMMITS, TASK_PROCESSES
 from tools.broker import jars_by_maven, java
 
 pytestmark = [pytest.mark.maven, pytest.mark.matrix]
@@ -40,3 +40,10 @@ def test_epochs_of_partitions(release: str) -> None:
     code = _code(release, "modern.consumer.ConsumerGroup", "PartitionEpochs")
     assert "Cannot set the epoch of" in code
     assert ("[GroupId {}] Cannot remove the epoch" not in code) == PARTITION_EPOCHS.is_in(release)
+
+
+@pytest.mark.parametrize("release", ["4.1.0", "4.1.1", "4.1.2", "4.2.0", "4.3.1", "4.4.0"])
+def test_processes_of_tasks(release: str) -> None:
+    code = _code(release, "streams.StreamsGroup", "TaskProcessId")
+    assert "Cannot remove the process ID" in code
+    assert ("[GroupId {}] Cannot remove the process ID" not in code) == TASK_PROCESSES.is_in(release)

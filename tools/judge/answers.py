@@ -67,8 +67,6 @@ UNTOLD: Final = {
     "an earlier topic of the name whose own deletion the coordinator missed, if they are of partitions that the "
     "deleted topic does not have; the table takes an offset of the topic that stays for a proof that it was not "
     "deleted",
-    "tasks of a process, before 4.2": "StreamsGroup.addTaskProcessId and removeTaskProcessIds stop where a record is "
-    "missing in which a member gave up a task (KAFKA-19862); checks knows this of consumer groups",
     "an open transaction of a group without offsets": "OffsetMetadataManager.cleanupExpiredOffsets of 4.0 looks for "
     "transactions only where offsets are committed, and deletes such a group; expirations has the rule since 4.1",
     "a topic that the cluster does not have": "a share coordinator looks topics up before it answers",
@@ -100,7 +98,6 @@ BEFORE_4_3: Final = frozenset(
         "what is to be given up, before 4.3",
         "a replay bug of the release",
         "a topic that had more partitions",
-        "tasks of a process, before 4.2",
     }
 )
 """Only histories of Kafka before 4.3 need these."""

@@ -23,9 +23,6 @@ ONE_EACH: Final = "__consumer_offsets=1,__share_group_state=1"
 _WITHOUT_METADATA: Final = ("StreamsGroupMember.rebalanceTimeoutMs()", "Cannot remove the process ID null")
 """What coordinators of 4.2 and later, and of 4.1, say."""
 
-_OF_PROCESSES: Final = "the process ID"
-"""What a coordinator of 4.1 says that stops at the tasks of a member of a streams group."""
-
 Row = dict[str, Any]
 
 _Left = dict[tuple[str, str | None], int]
@@ -86,9 +83,6 @@ def refusals(loaded: Loaded) -> Iterator[Difference]:
     (answer,) = loaded.questions
     if any(error in answer.get("error", "") for error in _WITHOUT_METADATA):
         loaded.untold("a member without its metadata", None)
-        return
-    if loaded.history.is_before("4.2.0") and _OF_PROCESSES in answer.get("error", ""):
-        loaded.untold("tasks of a process, before 4.2", None)
         return
     about = f"a log that has lost records: {answer.get('error')}, {conflicts}"
     stops = bool(conflicts) or (is_refused(loaded) and _has_replay_bug(loaded))

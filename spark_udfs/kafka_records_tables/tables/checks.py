@@ -94,9 +94,10 @@ the source does not have. The checks, by their words in `check`:
   value, and skips unknown record types and their tombstones (before 3.5 it does not load these either). One row per
   group, record type and version. Facts come from the specs in the jars of {", ".join(RELEASES[:-1])} and
   {RELEASES[-1]}; another release is judged by the last of these before it; newer ones are refused. A release with two
-  numbers is its first patch release. Two bugs of replays count too, one row per group each: a streams group after
-  offsets of its name (KAFKA-20254: 4.1.0 to 4.2.0), and a partition of a consumer group that passes from one member to
-  another while the record in between is missing (KAFKA-19862: 4.0.0 to 4.0.1, 4.1.0 to 4.1.1).
+  numbers is its first patch release. Bugs of replays count too, one row per group each: a streams group after offsets
+  of its name (KAFKA-20254: 4.1.0 to 4.2.0), and a partition of a consumer group (KAFKA-19862: 4.0.0 to 4.0.1, 4.1.0 to
+  4.1.1) or a task of a streams group (4.1.0 to 4.1.1) that passes from one member to another while the record between
+  is missing.
 - `unknown_member`: a target or current assignment of a member that no record creates.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
   current assignments of two members. What is to be given up counts as current.

@@ -28,8 +28,9 @@ from kafka_records_tables.coordinator.groups.group_model import (
     Groups,
     role_of,
 )
-from kafka_records_tables.coordinator.groups.replay_bugs import PARTITION_EPOCHS, STREAMS_AFTER_COMMITS
+from kafka_records_tables.coordinator.groups.replay_bugs import PARTITION_EPOCHS, STREAMS_AFTER_COMMITS, TASK_PROCESSES
 from kafka_records_tables.coordinator.groups.subscriptions import CONSUMER_PROTOCOL
+from kafka_records_tables.coordinator.groups.task_processes import TaskProcesses, assignment_of, process_of
 
 if TYPE_CHECKING:
     from kafka_records_tables.coordinator.groups.group_model import Member
@@ -85,6 +86,8 @@ class LoadingGroups:
         self._left_out: set[str] = set()
         self._owned: dict[str, dict[_Partition, int]] = {}
         """By group, the epoch at which a member owns each partition."""
+        self._tasks: dict[str, TaskProcesses] = {}
+        """By streams group."""
         self.bug: ReplayBug | None = None
         """The bug because of which some releases cannot load the last replayed record, although other releases can;
         None if there is none."""
@@ -103,7 +106,7 @@ class LoadingGroups:
                 why = str(refused)
             if event.is_broken or why is not None:
                 self._left_out.add(event.group_id)
-                self._owned.pop(event.group_id, None)
+                self._forget(event.group_id)
         self.groups.replay(event)
         return why
 
@@ -114,7 +117,7 @@ class LoadingGroups:
     def _check(self, event: Event) -> None:
         kind, role = role_of(event.record)
         if kind == CLASSIC:
-            self._owned.pop(event.group_id, None)
+            self._forget(event.group_id)
             if event.value is not None:
                 _check_classic(event.value)
             return
@@ -123,7 +126,7 @@ class LoadingGroups:
             return
         if role == GROUP and event.is_tombstone:
             _check_gone(group)
-            self._owned.pop(group.group_id, None)
+            self._forget(group.group_id)
         elif role in (TARGET, SHARE_TARGET) and event.is_tombstone:
             _check_target_gone(group)
         elif role == MEMBER:
@@ -154,16 +157,30 @@ class LoadingGroups:
             if (TARGET_OF_MEMBER, event.member_id) in group.records:
                 raise _RefusedError("the member is deleted while it still has a target assignment")
             return
+        if group.kind == STREAMS:
+            self._run(group, known, event.value.process_id, assignment_of(known))
+            return
         held = _held(group, known)
         self._release(group, held, known.epoch)
         self._own(group, held, known.epoch)
 
     def _current(self, group: Group, event: Event) -> None:
         known = group.members.get(event.member_id)
+        if group.kind == STREAMS:
+            self._run(group, known, process_of(known), event.value)
+            return
         if known is not None:
             self._release(group, _held(group, known), known.epoch)
         if not event.is_tombstone and group.kind == CONSUMER:
             self._own(group, _partitions(event.value), event.value.member_epoch)
+
+    def _run(self, group: Group, known: Member | None, process: str | None, value: Any) -> None:
+        if self._tasks.setdefault(group.group_id, TaskProcesses()).stops(known, process, value):
+            self.bug = TASK_PROCESSES
+
+    def _forget(self, group_id: str) -> None:
+        self._owned.pop(group_id, None)
+        self._tasks.pop(group_id, None)
 
     def _own(self, group: Group, places: Iterable[_Partition], epoch: int) -> None:
         owned = self._owned.setdefault(group.group_id, {})

@@ -52,4 +52,13 @@ PARTITION_EPOCHS: Final = ReplayBug(
 )
 """A cleaner has removed the record in which one member gave up a partition, before another member got it."""
 
-REPLAY_BUGS: Final = (STREAMS_AFTER_COMMITS, PARTITION_EPOCHS)
+TASK_PROCESSES: Final = ReplayBug(
+    issue="KAFKA-19862",
+    method="StreamsGroup.addTaskProcessId and removeTaskProcessIds",
+    fixed_in={(4, 1): 2},
+    advice="4.1.2",
+    why="by the records before, another process has a task that the member gets, or its own has none that it gives up",
+)
+"""The same for tasks of a streams group. It also stops at a member whose tasks are named before its process."""
+
+REPLAY_BUGS: Final = (STREAMS_AFTER_COMMITS, PARTITION_EPOCHS, TASK_PROCESSES)

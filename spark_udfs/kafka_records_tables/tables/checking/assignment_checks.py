@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kafka_records_tables.coordinator.groups import task_processes
 from kafka_records_tables.coordinator.groups.group_model import (
     CONSUMER,
     CURRENT,
@@ -51,6 +52,7 @@ PICKED: Final[Picked] = picked_with(
     named_topics.PICKED,
     assignment_gaps.PICKED,
     {"GroupMetadata": ("members.group_instance_id", "members.member_id", "members.subscription")},
+    task_processes.PICKED,
     {name: ("previous_member_epoch",) for name in _LISTS if ROLES[name] == CURRENT},
     _LISTS,
 )
