@@ -105,8 +105,8 @@ def wait_for_the_cleaner(broker: Broker, client: KafkaAdminClient) -> None:
             commit(client, group, {("orders", 1): turn})
 
 
-@pytest.mark.parametrize("kind", ["brokers", pytest.param("files", marks=pytest.mark.matrix)])
 @pytest.mark.matrix
+@pytest.mark.parametrize("kind", ["brokers", "files"])
 def test_last_tuesday(kind: str, cleaning: Broker, client: KafkaAdminClient, tmp_path: Path) -> None:
     taken: list[Taken] = []
     looked = 0

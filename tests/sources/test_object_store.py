@@ -87,10 +87,8 @@ ELSEWHERE = ("place", "high_watermark_timestamp", "high_watermark_timestamp_ms")
 """The columns of `log_ends` that show the files and not of the logs."""
 
 
-@pytest.mark.parametrize(
-    "name", [name if name == "groups" else pytest.param(name, marks=pytest.mark.matrix) for name in COORDINATED]
-)
 @pytest.mark.matrix
+@pytest.mark.parametrize("name", COORDINATED)
 def test_tables_by_several_processes(store: ObjectStore, name: str) -> None:
     """One table shows that processes get the same bytes; `test_engine.py` has the others over files."""
     expected = read_table(name, SEGMENTS)

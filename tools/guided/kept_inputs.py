@@ -39,7 +39,7 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 def smallest(corpus: Path, most: int) -> list[bytes]:
     """Up to `most` of the inputs that the fuzzer found, without the seeds, from short to long."""
     found = {each.read_bytes() for each in corpus.iterdir() if not each.name.startswith("seed-")}
-    fitting = sorted((each for each in found if 2 < len(each) <= _LARGEST), key=lambda each: (len(each), each))
+    fitting = sorted((each for each in found if 1 < len(each) <= _LARGEST), key=lambda each: (len(each), each))
     return fitting[:: max(len(fitting) // most, 1)][:most]
 
 

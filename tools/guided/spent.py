@@ -8,8 +8,6 @@ from typing import Final
 from tools.trust.figures import kept, record
 
 _MEASUREMENT: Final = "fuzz"
-
-
 _ALL: Final = "minutes of a processor, all targets"
 _SPENT: Final = re.compile(r"(\d+) inputs, ([\d.]+) minutes of a processor")
 
@@ -17,8 +15,10 @@ _SPENT: Final = re.compile(r"(\d+) inputs, ([\d.]+) minutes of a processor")
 def add(name: str, inputs: int, seconds: float) -> None:
     """Add to what earlier runs of the target have spent. Findings of earlier runs were corrected or are in the text."""
     figures = dict(kept().get(_MEASUREMENT, {"figures": {}})["figures"])
-    before = _SPENT.match(figures.get(name, "0 inputs, 0 minutes of a processor"))
-    assert before is not None, figures[name]
-    figures[name] = f"{int(before[1]) + inputs} inputs, {float(before[2]) + seconds / 60:.1f} minutes of a processor"
+    told = figures.get(name, "0 inputs, 0 minutes of a processor")
+    before = _SPENT.match(told)
+    assert before is not None, told
+    sums = f"{int(before[1]) + inputs} inputs, {float(before[2]) + seconds / 60:.1f} minutes of a processor"
+    figures[name] = sums + told[before.end() :]
     spent = [found for found in map(_SPENT.match, figures.values()) if found]
     record(_MEASUREMENT, {**figures, _ALL: f"{sum(float(each[2]) for each in spent):.1f}"})

@@ -53,9 +53,8 @@ def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
         repeated = repeat_run(words) if has_output else None
         if repeated is not None:
             return repeated
-        from kafka_records_tables.commands.subcommands import (
-            parsed,
-        )  # slow, and not needed if the kept answer is printed again
+        # Slow, and not needed if the kept answer is printed again.
+        from kafka_records_tables.commands.subcommands import parsed
 
         options = parsed(words)
         if not has_output and getattr(options, "output", None) is None:

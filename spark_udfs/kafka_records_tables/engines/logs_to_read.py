@@ -123,7 +123,8 @@ def topics_known_to(source: Source, report: Callable[[Finding], object] | None =
 
 @dataclass(frozen=True)
 class AllLogs:
-    """The logs of some topics as one object; its rows say where they begin and end (`ends_of_logs.LOG_ENDS_SCHEMA`)."""
+    """The logs of some topics as one object. Its rows say where they begin and end: `LOG_ENDS_SCHEMA` in
+    `kafka_records_engine.sources.ends_of_logs`."""
 
     source: Source
     topics: tuple[str, ...] | None

@@ -16,9 +16,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * What Jazzer calls with its inputs: the functions for Spark, without Spark.
  *
  * <p>The first two bytes of an input choose one of the functions in the property kafkarecords.functions. decode_TOPIC
- * gets a key, whose size is the next byte (255 for null), and the rest as value; from_MESSAGE gets the rest. Nothing may be thrown under PERMISSIVE, a result must be the
- * same after another input was read with the same buffers, and what was decoded without an error must be written and
- * read again as the same row.
+ * gets a key, whose size is the next byte (255 for null), and the rest as value; from_MESSAGE gets the rest. Nothing may
+ * be thrown under PERMISSIVE, a result must be the same after another input was read with the same buffers, and what was
+ * decoded without an error must be written and read again as the same row.
  */
 public final class FuzzedFunctions {
   private static final byte[] OTHER = {0, 1, 0, 1, 'g'};

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     corpus = asked.corpus / "jvm"
     if asked.keep:
-        pack(FUNCTIONS, [functions.described(data) for data in smallest(corpus, _MOST_KEPT)])
+        pack(FUNCTIONS, [functions.described(data) for data in smallest(corpus, _MOST_KEPT) if len(data) > 2])
         return 0
     done = run(asked.seconds, corpus, seed=asked.seed)
     print(
