@@ -19,11 +19,12 @@ from kafka_records_tables.engines.checked_request import question_of
 from kafka_records_tables.read import Engine, read_answers
 from kafka_records_tables.report.causes import with_causes
 from kafka_records_tables.report.facts import first_uses, log_times, producer_starts
-from kafka_records_tables.report.facts.group_facts import MemberLife, Span
+from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Span
 from kafka_records_tables.report.facts.share_archives import Covered
+from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, ReportFinding, ReportRequest
 from kafka_records_tables.report.rule_context import RuleContext
-from kafka_records_tables.report.rules import RULES, crash_loops, shared_group_ids, slow_groups
+from kafka_records_tables.report.rules import RULES, crash_loops, rebalancing, shared_group_ids, slow_groups
 from kafka_records_tables.report.thresholds import thresholds_of
 from kafka_records_tables.tables import TABLES
 from kafka_records_tables.tables.declaration import Table
@@ -206,6 +207,20 @@ def test_a_partition_that_is_idle_does_not_go_on() -> None:
     assert crash_loops._others_that_move(spans, "g", [stuck]) == 1
 
 
+def test_members_that_come_and_go_while_there_is_nothing_to_read_hide_no_loop() -> None:
+    """A record an hour, which is read at once; six members come and go each hour; all fail on the last one."""
+    spans = [Span(at, at * HOUR, (at + 1) * HOUR if at < 21 else None, None, 0, at, None, 1) for at in range(22)]
+    samples = [{"offset": at, "timestamp_ms": (at + 1) * HOUR - SECOND} for at in range(22)]
+    ends = {"topic": "orders", "partition": 0, "samples": samples, "exact_from": 0}
+    lives = [_life("orders", at * 10 * MINUTE, at * 10 * MINUTE + MINUTE) for at in range(22 * 6 + 6)]
+    for each in lives:
+        each.places.add(("orders", 0))
+    row = {"topic": "orders", "partition": 0, "lag": 1, "unread_timestamp_ms": 22 * HOUR - SECOND}
+    stuck = crash_loops._stuck(_context({"log_samples": [ends]}), row, spans, lives)
+    assert stuck is not None
+    assert (len(stuck.attempts), stuck.usual) == (6, 0)
+
+
 def _life(topic: str, joined_ms: int, left_ms: int | None) -> MemberLife:
     left_at = None if left_ms is None else left_ms
     return MemberLife("g", f"{topic}-{joined_ms}", joined_ms, joined_ms, 0, topic, left_ms=left_ms, left_at=left_at)
@@ -233,6 +248,44 @@ def test_where_no_speed_has_changed_both_causes_remain(before: tuple[float, floa
     assert {name: each.refuted_by is None for name, each in weighed.items()} == names
     if all(names.values()):
         assert not any(each.evidence_for for each in weighed.values())
+
+
+@pytest.mark.parametrize(("before", "level"), [(None, Level.HIGH), ((10.0, 10.0), Level.NOTE)])
+def test_a_backlog_is_usual_only_if_the_time_before_is_long_enough(
+    before: tuple[float, float] | None, level: Level
+) -> None:
+    growth = slow_groups.Growth([], 5000, 15_000, 130, 40, 170, before, _spans((1, 1))[0], 0, 0, 2)
+    finding = slow_groups._incident(_context(), "g", "t", growth).finding
+    assert finding.level == level
+    assert ("thresholds decide" in finding.problem) == (level == Level.HIGH)
+
+
+@pytest.mark.parametrize(("state", "is_usual"), [("idle", True), ("stalled or stopped", False), (None, False)])
+def test_a_group_that_always_scales_is_usual_only_if_no_partition_may_fall_behind(
+    state: str | None, is_usual: bool
+) -> None:
+    changes = [
+        {"group_id": "g", "event": "epoch", "at_timestamp_ms": at * MINUTE, "member_count": 1 + at % 3, "detail": "{}"}
+        for at in range(24)
+    ]
+    states = [{"group_id": "g", "state": each} for each in ("ok", state)]
+    assert bool(rebalancing._usual_of_scaling(_context(timeline=changes, progress=states), ["g"])) == is_usual
+
+
+def test_rows_that_rules_have_looked_up_with_options_are_not_given_twice() -> None:
+    context = _context({"history": [{"group_id": "g", "topic": "t", "offset": 1}]})
+    context.look("history", ["g"])
+    context.look("history", ["g"], times=True)
+    rows = context.looked_up("history")
+    assert rows is not None
+    assert rows.num_rows == 1
+    assert context.looked_up("lag") is None
+
+
+def test_when_a_record_was_there_is_known_only_where_every_batch_is() -> None:
+    samples = [{"offset": offset, "timestamp_ms": offset * 100} for offset in (10, 20)]
+    ends = LogEnds([{"topic": "t", "partition": 0, "samples": samples, "exact_from": 11}])
+    assert [ends.written_ms(("t", 0), offset) for offset in (9, 11, 20, 21)] == [None, 2000, 2000, None]
 
 
 def test_brokers_are_asked_when_records_were_written_to_find_a_group_that_is_too_slow() -> None:

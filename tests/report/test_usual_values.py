@@ -30,8 +30,11 @@ def test_intervals_are_those_between_neighbours_in_time() -> None:
 def test_few_intervals_show_nothing() -> None:
     assert usual_gap(range(LEAST)) is None
     assert usual_gap(range(LEAST + 1)) == UsualGap(LEAST, 1, 1, 1)
-    assert usual_most(range(LEAST - 1)) is None
-    assert usual_most(range(20)) == 19
+    assert usual_most(range(19)) is None
+
+
+def test_one_exception_in_twenty_is_not_usual() -> None:
+    assert usual_most([*range(19), 1000]) == 18
 
 
 def test_events_are_as_frequent_as_ever_up_to_twice_as_fast() -> None:
@@ -81,8 +84,8 @@ def test_a_group_that_always_settles_slowly_is_a_note_until_it_takes_twice_as_lo
     cluster.cleaned_until_ms = None
     life = ModernLife(cluster, GROUP, ["orders"])
     life.join(END_MS - 12 * HOUR)
-    for number in range(11):
-        at_ms = END_MS - 10 * HOUR + number * 40 * MINUTE
+    for number in range(20):
+        at_ms = END_MS - 10 * HOUR + number * 25 * MINUTE
         life._come(at_ms, None)
         life.settle(at_ms + 8 * MINUTE)
     life._come(END_MS - 18 * MINUTE, None)
@@ -93,12 +96,28 @@ def test_a_group_that_always_settles_slowly_is_a_note_until_it_takes_twice_as_lo
         assert " 95 % of its earlier rebalances were over within 8 min" in finding.problem
 
 
+def test_the_time_without_members_is_none_of_a_rebalance(tmp_path: Path) -> None:
+    """An hourly job settles within seconds and leaves; the last one does not settle."""
+    cluster = MadeCluster("usual", END_MS, offsets_partitions=1)
+    cluster.cleaned_until_ms = None
+    life = ModernLife(cluster, GROUP, ["orders"])
+    for number in range(20):
+        life.join(END_MS - (22 - number) * HOUR)
+        life.stop(END_MS - (22 - number) * HOUR + 5 * MINUTE)
+    life._come(END_MS - 65 * MINUTE, None)
+    cluster.write(tmp_path)
+    (finding,) = [each for each in read_report(tmp_path, as_of=END_MS).findings if each.kind == "members_unsettled"]
+    assert finding.level == Level.HIGH
+    assert " 95 % of its earlier rebalances were over within 3 s" in finding.problem
+
+
 def test_members_that_usually_leave_before_an_offset_moves_are_counted() -> None:
-    """Twelve offsets a minute apart; three members leave in each minute, and one commit more is not enough to judge."""
-    spans = [Span(each, each * MINUTE, (each + 1) * MINUTE, "commit", 0, each, None, 1) for each in range(12)]
-    left = [MemberLife(GROUP, str(each), 0, 0, 0, left_ms=each * 20 * SECOND) for each in range(36)]
-    assert usual_attempts(spans, left) == 3
-    assert usual_attempts(spans[: LEAST - 1], left) is None
+    """Twenty offsets a minute apart; three members leave in each minute, one of them after there is a record."""
+    spans = [Span(each, each * MINUTE, (each + 1) * MINUTE, "commit", 0, each, None, 1) for each in range(20)]
+    left = [MemberLife(GROUP, str(each), 0, 0, 0, left_ms=each * 20 * SECOND) for each in range(60)]
+    assert usual_attempts(spans, left, None) == 3
+    assert usual_attempts(spans, left, lambda offset: offset * MINUTE + 30 * SECOND) == 1
+    assert usual_attempts(spans, left, lambda offset: offset * MINUTE if offset else None) is None
 
 
 def test_backlogs_that_were_read_before_are_counted() -> None:

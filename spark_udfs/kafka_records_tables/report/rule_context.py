@@ -116,9 +116,9 @@ class RuleContext:
         return known.rows.filter(pc.is_in(known.rows[declaration.group], pa.array([*asked], pa.string())))
 
     def looked_up(self, name: str) -> pa.Table | None:
-        """The rows of a table that rules have read a second time; None if none has read it."""
-        found = [look.rows for (of_table, *_), look in self._looks.items() if of_table == name]
-        return pa.concat_tables(found) if found else None
+        """The rows of a table that rules have read a second time without a topic or options; None if none has."""
+        look = self._looks.get((name, None, ()))
+        return None if look is None else look.rows
 
     def limit(self, name: str) -> Any:
         """A threshold: milliseconds, a count or a share."""

@@ -181,9 +181,9 @@ class LogEnds:
         return any(each["offset"] == offset for each in samples if each["offset"] >= first)
 
     def written_ms(self, place: Place, offset: int) -> int | None:
-        """The latest time at which the first record at or after an offset was there."""
+        """When the batch of the first record at or after an offset was there; None if it is unknown."""
         row = self._rows.get(place)
-        if row is None or row["samples"] is None:
+        if row is None or row["samples"] is None or row["exact_from"] is None or row["exact_from"] > offset:
             return None
         return next((each["timestamp_ms"] for each in row["samples"] if each["offset"] >= offset), None)
 

@@ -9,6 +9,8 @@ from typing import Final
 
 LEAST: Final = 10
 """Fewer intervals do not show what is usual."""
+_LEAST_COUNTS: Final = 20
+"""Among fewer numbers, 95 % of them are all of them."""
 _PERCENTILE: Final = 95
 
 
@@ -42,6 +44,6 @@ def as_often_as_ever(times_ms: Iterable[int]) -> UsualGap | None:
 
 
 def usual_most(counts: Iterable[int]) -> int | None:
-    """What 95 % of some numbers are at most; None if there are fewer than LEAST."""
+    """What 95 % of some numbers are at most; None if there are fewer than twenty, since one of them could decide."""
     known = sorted(counts)
-    return known[len(known) * _PERCENTILE // 100] if len(known) >= LEAST else None
+    return known[-(-len(known) * _PERCENTILE // 100) - 1] if len(known) >= _LEAST_COUNTS else None

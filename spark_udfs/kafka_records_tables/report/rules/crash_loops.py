@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,8 @@ from kafka_records_tables.report.rule import Folds, Threshold, Verdict
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kafka_records_tables.report.facts.group_facts import MemberLife, Offset, Span
     from kafka_records_tables.report.rule_context import RuleContext
 
@@ -101,26 +104,43 @@ def _others_that_move(spans: dict[Offset, list[Span]], group: str, stuck: list[S
 def _stuck(
     context: RuleContext, row: dict[str, Any], spans: list[Span], lives: list[MemberLife]
 ) -> StuckPartition | None:
+    from kafka_records_tables.report.facts.group_facts import log_ends
+
     last, place = spans[-1], (row["topic"], row["partition"])
     since = max(last.from_ms or 0, row["unread_timestamp_ms"] or 0)
     left = [each for each in lives if each.left_ms is not None and place in each.places]
     attempts = [each for each in left if (each.left_ms or 0) >= since]
-    usual = usual_attempts(spans[:-1], left)
-    if len(attempts) < max(context.limit(f"{KIND}.attempts"), 2 * (usual or 0)):
+    if len(attempts) < context.limit(f"{KIND}.attempts"):
+        return None
+    # Members that leave while there is nothing to read do not count now, so they did not count before.
+    ends = None if row["unread_timestamp_ms"] is None else log_ends(context)
+    usual = usual_attempts(spans[:-1], left, None if ends is None else partial(ends.written_ms, place))
+    if len(attempts) < 2 * (usual or 0):
         return None
     # A job that comes and goes reads what is there; a member that had the partition while nothing moved has tried and
     # failed.
     return StuckPartition(*place, last.offset, row["lag"], row["unread_timestamp_ms"], last, attempts, usual)
 
 
-def usual_attempts(spans: list[Span], left: list[MemberLife]) -> int | None:
+def usual_attempts(
+    spans: list[Span], left: list[MemberLife], written_ms: Callable[[int], int | None] | None
+) -> int | None:
     """How many members usually had a partition and left before its offset moved, by its own history: at most so many in
-    95 % of the times that it was committed; None if the log has too few."""
+    95 % of the times that it was committed; None if the log has too few.
+
+    They count from when there was a record to read; `written_ms` tells when the one at an offset was there, and times
+    that it does not know are left out. Without `written_ms` they count from the commit.
+    """
     from kafka_records_tables.report.facts.usual_values import usual_most
 
     times = sorted(each.left_ms or 0 for each in left)
-    known = [(each.from_ms, each.to_ms) for each in spans if each.from_ms is not None and each.to_ms is not None]
-    return usual_most(bisect_left(times, until) - bisect_left(times, since) for since, until in known)
+    counts = []
+    for each in spans:
+        written = 0 if written_ms is None else written_ms(each.offset)
+        if each.from_ms is not None and each.to_ms is not None and written is not None:
+            since = min(max(each.from_ms, written), each.to_ms)
+            counts.append(bisect_left(times, each.to_ms) - bisect_left(times, since))
+    return usual_most(counts)
 
 
 def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], others: int) -> Incident:
@@ -303,8 +323,9 @@ RULE = incident_rule(
     title="members fail on a record, leave and join again, endlessly",
     about="""\
 Partitions with records to read whose offset does not move while `attempts` members get the partition one after another
-and leave. If the log has ten earlier offsets of the partition, it must be twice as many as left before the offset moved
-in 95 % of these cases, because members may be short-lived by design. No member gets past the oldest waiting record.
+and leave. If the log has twenty earlier offsets of the partition, it must be twice as many as left before the offset
+moved in 95 % of these cases, because members may be short-lived by design. From files, members count only while there
+was a record to read. No member gets past the oldest waiting record.
 Jobs that start and end are not a finding: they leave moved offsets or nothing to read.""",
     tables=("timeline", "lag", "members"),
     levels={Level.HIGH: "it goes on", Level.MODERATE: "the last member that failed left a while ago"},

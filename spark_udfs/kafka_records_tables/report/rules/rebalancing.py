@@ -133,7 +133,10 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]:
-    """A sentence about each of some groups that scales and progresses, and rebalances as often as it always did."""
+    """A sentence about each of some groups that scales, falls behind nowhere, and rebalances as often as it always
+    did."""
+    import pyarrow.compute as pc
+
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.facts.usual_values import as_often_as_ever
     from kafka_records_tables.report.rule_context import length
@@ -141,10 +144,11 @@ def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]
     if not groups:
         return {}
     progress = context.table("progress")
-    works = set(kept(progress, equal(progress, "state", "ok", "idle"))["group_id"].to_pylist())
-    fails = kept(progress, equal(progress, "state", "falling_behind", "stalled", "stopped", "rewound"))
+    # A partition whose state is unknown may fall behind too.
+    others = kept(progress, pc.invert(equal(progress, "state", "ok", "idle")))
+    works = set(progress["group_id"].to_pylist()).difference(others["group_id"].to_pylist())
     rows = _rebalances(context)
-    rows = kept(rows, equal(rows, "group_id", *works.difference(fails["group_id"].to_pylist())))
+    rows = kept(rows, equal(rows, "group_id", *works))
     events: dict[str, list[tuple[int, int]]] = {each: [] for each in groups}
     for row in rows.select(["group_id", "at_timestamp_ms", "member_count"]).to_pylist():
         if row["group_id"] in events and row["at_timestamp_ms"] is not None and row["member_count"]:
@@ -158,7 +162,7 @@ def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]
             found[group] = (
                 f" That is usual for this group: half of the first {len(changes) // 2} of its rebalances in the log"
                 f" came within {length(gap.median_ms)} of the one before, and later ones at most twice as often. It"
-                f" scales between {min(sizes)} and {max(sizes)} members, and all its partitions progress."
+                f" scales between {min(sizes)} and {max(sizes)} members, and no partition falls behind."
             )
     return found
 
@@ -216,7 +220,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         kind="endless_rebalances",
         level=Level(case["level"]),
         title=(
-            "a group rebalances as often as it always did"
+            f"a group {'rebalances' if case['goes_on'] else 'rebalanced'} as often as it always did"
             if case["usual"]
             else RULE.title if case["goes_on"] else "a group rebalanced again and again"
         ),
@@ -264,10 +268,10 @@ RULE = ReportRule(
     about="""\
 A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once would
 cause. A rolling restart is not a finding: each member leaves and joins once. Neither is a job that starts, commits and
-leaves: no other member waits then. It is a note for a group that scales by two members or more, progresses in all
-partitions, and rebalances at most twice as often as during the first half of its rebalances (eleven or more). Epochs of
-a streams group that give no member a new target do not count: they are steps of warm-up tasks. A cleaner may have
-removed earlier changes, so counts are lower bounds.""",
+leaves: no other member waits then. It is a note for a group that scales by two members or more, is `ok` or `idle`
+in all partitions (`progress`), and rebalances at most twice as often as during the first half of its rebalances (eleven
+or more). Epochs of a streams group that give no member a new target do not count: they are steps of warm-up tasks. A
+cleaner may have removed earlier changes, so counts are lower bounds.""",
     tables=("timeline", "groups", "current_offsets", "group_lag", "progress"),
     levels={
         Level.HIGH: "it goes on",
@@ -315,26 +319,20 @@ _WAITS_FOR: Final = {
 def _usual_lengths(events: pa.Table, groups: list[str]) -> dict[str, int]:
     """How long 95 % of the earlier rebalances of groups took at most, in milliseconds, for those of which the log has
     enough."""
+    import pyarrow.compute as pc
+
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.facts.usual_values import usual_most
 
     rows = kept(
         events,
         equal(events, "group_id", *groups),
-        equal(events, "event", "epoch", "rebalance_started", "rebalance_completed"),
+        equal(events, "event", "rebalance_completed"),
+        pc.is_valid(events["duration_ms"]),
     )
-    names = ("group_id", "log_partition", "log_offset", "sequence")
-    rows = rows.sort_by([(name, "ascending") for name in names]).select(["group_id", "event", "at_timestamp_ms"])
-    began: dict[str, int] = {}
     lengths: dict[str, list[int]] = {}
-    for row in rows.to_pylist():
-        group, at = row["group_id"], row["at_timestamp_ms"]
-        if at is None:
-            continue
-        if row["event"] != "rebalance_completed":
-            began.setdefault(group, at)
-        elif group in began:
-            lengths.setdefault(group, []).append(at - began.pop(group))
+    for row in rows.select(["group_id", "duration_ms"]).to_pylist():
+        lengths.setdefault(row["group_id"], []).append(row["duration_ms"])
     usual = {group: usual_most(each) for group, each in lengths.items()}
     return {group: each for group, each in usual.items() if each is not None}
 
@@ -458,8 +456,8 @@ UNSETTLED = ReportRule(
 Groups of the newer kinds (consumer, streams) that are Assigning, Reconciling or NotReady since their epoch changed,
 `report.group_settles_within` ago or earlier. The coordinator removes a member that is not done by its rebalance
 timeout. A member that sends heartbeats but never gives up a partition keeps the group in this state, and so do topics
-that a streams group waits for. If the log has ten earlier rebalances of the group, it stays a note until twice what 95
-% of them took at most. Classic groups do not record this.""",
+that a streams group waits for. If the log has twenty earlier rebalances of the group, it stays a note until twice what
+95 % of them took at most. Classic groups do not record this.""",
     tables=("groups", "timeline", "members"),
     levels={
         Level.HIGH: "for `high_after`",

@@ -215,7 +215,7 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
     )
     look = NextStep("Find out why the work became slow (a database, a service it calls, garbage collection)")
     causes = _weighed(group, topic, growth, since)
-    is_usual = growth.episodes >= _USUAL
+    is_usual = growth.before is not None and growth.episodes >= _USUAL
     finding = ReportFinding(
         kind=KIND,
         level=Level.NOTE if is_usual else Level.HIGH if reads < writes / 2 else Level.MODERATE,
@@ -319,7 +319,7 @@ for `after`. The backlog is computed for sixty past moments from files of the to
 present size, `lasts` ago or earlier, it has grown in each third of the time, although the group read something in each,
 and `left_over` of what was written was not read. Partitions that do not move at all belong to other findings. Running
 brokers are asked when the records at its committed offsets, and some after them, were written: up to 37 Fetch requests
-for each partition of the groups with the five largest backlogs.""",
+for each partition, of any topic, of the groups with the five largest backlogs in a topic.""",
     tables=("progress", "lag", "members", "groups"),
     levels={
         Level.HIGH: "it reads less than half of what is written",
