@@ -50,7 +50,7 @@ def _compared(loaded: Loaded, table: str, options: Mapping[str, int], *, is_note
         true = expected.get(offset, "")
         is_told = true in of_text(cause)
         if (confidence == "high" and not is_told) or true not in possible:
-            if true == "expired" and group in loaded.unsubscribed:
+            if true in ("expired", "offset_deleted") and group in loaded.unsubscribed:
                 continue
             if offset in history.merged:
                 loaded.untold("writes of one moment in one batch", None)

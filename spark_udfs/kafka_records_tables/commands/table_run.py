@@ -203,7 +203,9 @@ class TableRun:
                 f"{error}; every controller and broker has it in the directory that metadata.log.dir names, by default "
                 "the first of log.dirs: read that, or ask running brokers with --bootstrap"
             )
-        others = [table.name for table in TABLES.values() if table.topic in there - {self._table.topic}]
+        if self._table.topic in there:
+            return str(error)
+        others = [table.name for table in TABLES.values() if table.topic in there]
         return f"{error}; tables about that: {', '.join(others)}" if others else str(error)
 
     # -- what was found ------------------------------------------------------------------------------------------------
