@@ -188,8 +188,8 @@ def _incident(
     move = NextStep(
         f"Give one of the applications a group.id of its own ({shown(later.clients[0])}, which joined "
         "later), and take its"
-        f" offsets of {listed(sorted(later.topics))} with it: this writes them into a file; put the new group.id into its"
-        " first column, and give it to kafka-consumer-groups --reset-offsets --from-file",
+        f" offsets of {listed(sorted(later.topics))} with it: this writes them into a file; put the new group.id into"
+        " its first column, and give it to kafka-consumer-groups --reset-offsets --from-file",
         context.command(
             Rows("current_offsets", of_group(group, f"topic={sorted(later.topics)[0]}")),
             "--format",
