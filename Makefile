@@ -11,8 +11,9 @@ REFERENCE := --specs message_specs --out docs/reference --package kafka_records 
 HAND_WRITTEN := examples generator spark_udfs tests tools
 SPELLED := CONTRIBUTING.md Makefile README.md docs java message_specs pyproject.toml $(HAND_WRITTEN)
 
-# Tests are shared out among so many processes, as tests/sharing.py says; one of them has the Spark session.
-WORKERS := 2
+# Tests are shared out among so many processes, as tests/sharing.py says; one of them has the Spark session, and those
+# with brokers wait a third of their time.
+WORKERS := 3
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 # The marks of what `make quick` runs; tools/support.py runs the same with other releases of Python.
 QUICK := not (spark or broker or browser or maven or releases or slow or matrix)

@@ -1,4 +1,4 @@
-"""How `pytest -n 2` shares the tests out: a file at a time, and files that need the same costly thing to one worker.
+"""How `pytest -n 3` shares the tests out: a file at a time, and files that need the same costly thing to one worker.
 
 Every worker is a pytest session of its own, and would start its own Spark or broker for the first test that asks for
 one. A file that is put elsewhere than it belongs costs time and nothing else.

@@ -36,8 +36,8 @@ def test_what_quick_and_test_leave_out() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
     assert set(chosen.split(" or ")) == {marker.partition(":")[0] for marker in settings["markers"]}
     (command,) = re.findall(r"^.*-m pytest.*$", make("--dry-run", "test"), re.MULTILINE)
-    assert command.endswith('-m pytest -n 2 -m "not matrix"')
-    assert make("--dry-run", "matrix").rstrip().endswith("-m pytest -n 2 -m matrix")
+    assert command.endswith('-m pytest -n 3 -m "not matrix"')
+    assert make("--dry-run", "matrix").rstrip().endswith("-m pytest -n 3 -m matrix")
 
 
 def test_lint_holds_the_import_contracts_and_nothing_runs_them_twice() -> None:
