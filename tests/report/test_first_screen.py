@@ -79,11 +79,24 @@ def test_details_are_all_that_is_known(empty: Report) -> None:
 
 
 def test_a_healthy_report_is_one_line(empty: Report) -> None:
-    assert printed(empty).count("\n") == 1
-    assert printed(empty).endswith(": nothing found\n")
-    noted = printed(replace(empty, findings=(replace(INCIDENT, level=Level.NOTE),)))
+    judged = replace(empty, tables={})
+    assert printed(judged).count("\n") == 1
+    assert printed(judged).endswith(": nothing found\n")
+    noted = printed(replace(judged, findings=(replace(INCIDENT, level=Level.NOTE),)))
     assert noted.count("\n") == 1
     assert noted.endswith(": 1 finding: 1 note (nothing to do; --details shows it)\n")
+
+
+def test_a_report_without_alarms_says_what_it_could_not_judge(empty: Report) -> None:
+    """Such as of a directory with the topics of coordinators only: groups may stand still there."""
+    unjudged = (
+        "; whether groups keep up is not judged where the log of the topic is not in the source, for 1 of 1 committed "
+        "partitions"
+    )
+    assert " ".join(printed(empty).split()).endswith(f": nothing found{unjudged}")
+    noted = printed(replace(empty, findings=(replace(INCIDENT, level=Level.NOTE),)))
+    assert unjudged in " ".join(noted.split())
+    assert unjudged not in printed(replace(empty, findings=(INCIDENT,)))
 
 
 def test_what_was_met_while_reading_is_one_line_for_each_reason(empty: Report) -> None:

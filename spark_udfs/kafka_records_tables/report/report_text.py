@@ -14,6 +14,7 @@ from kafka_records_tables.report.first_screen import actor_words, incident_lines
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.rule_context import listed, moment
 from kafka_records_tables.results.finding_lines import finding_lines
+from kafka_records_tables.tables.lag import NO_LOG
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import NextStep, Report, ReportFinding
@@ -114,9 +115,22 @@ def in_short(report: Report) -> str:
     if not by_level:
         is_empty = not report.counts.records and not report.counts.markers
         told = "there was nothing to read: the logs of coordinators have no records" if is_empty else "nothing found"
-        return f"{told}{_changes(report)}"
+        return f"{told}{_not_judged(report)}{_changes(report)}"
     parts = ", ".join(f"{by_level[level]} {level.word}" for level in sorted(by_level, reverse=True))
-    return f"{plural(len(report.findings), 'finding')}: {parts}{_changes(report)}"
+    unjudged = "" if any(map(needs_somebody, report.findings)) else _not_judged(report)
+    return f"{plural(len(report.findings), 'finding')}: {parts}{unjudged}{_changes(report)}"
+
+
+def _not_judged(report: Report) -> str:
+    """What nobody may conclude from a report without alarms: that groups keep up, if logs are not in the source."""
+    if "lag" not in report.tables:
+        return ""
+    problems = report.tables["lag"]["problem"].to_pylist()
+    lacking = problems.count(NO_LOG)
+    if not lacking:
+        return ""
+    of_all = f"the log of the topic is not in the source, for {lacking} of {len(problems)} committed partitions"
+    return f"; whether groups keep up is not judged where {of_all}"
 
 
 def _changes(report: Report) -> str:
