@@ -61,6 +61,7 @@ NETS: Final[Mapping[str, Net]] = {
     "groups/record_names": _net("groups", "groups"),
     "groups/replay_bugs": _net("checks check_releases released_replay_bugs", "checks"),
     "groups/subscriptions": _net("expirations deletable_offsets", "expirations timeline"),
+    "groups/task_processes": _net("check_releases", "checks"),
     "offsets/advances": _net("advances"),
     "offsets/commit_effects": _net("coordinator_parts activity history", "history activity"),
     "offsets/commit_lots": _net("commit_lots activity", "activity disappearances timeline"),
