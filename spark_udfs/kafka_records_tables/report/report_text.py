@@ -123,13 +123,15 @@ def in_short(report: Report) -> str:
 
 def _not_judged(report: Report) -> str:
     """What nobody may conclude from a report without alarms: that groups keep up, if logs are not in the source."""
+    from kafka_records_tables.report.case_columns import equal, kept
+
     if "lag" not in report.tables:
         return ""
-    problems = report.tables["lag"]["problem"].to_pylist()
-    lacking = problems.count(NO_LOG)
+    rows = report.tables["lag"]
+    lacking = kept(rows, equal(rows, "problem", NO_LOG)).num_rows
     if not lacking:
         return ""
-    of_all = f"the log of the topic is not in the source, for {lacking} of {len(problems)} committed partitions"
+    of_all = f"the log of the topic is not in the source, for {lacking} of {rows.num_rows} committed partitions"
     return f"; whether groups keep up is not judged where {of_all}"
 
 

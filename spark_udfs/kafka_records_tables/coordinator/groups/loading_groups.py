@@ -237,8 +237,8 @@ def _are(count: int, one: str, more: str | None = None) -> str:
 
 def _held(group: Group, member: Member) -> tuple[_Partition, ...]:
     """The partitions that a member of a consumer group has, including those that it must give up."""
-    has_none = group.kind != CONSUMER or member.current is None or member.epoch == LEFT
-    return () if has_none or member.current is None else _partitions(member.current.value)
+    value = assignment_of(member) if group.kind == CONSUMER else None
+    return () if value is None else _partitions(value)
 
 
 def _partitions(value: Any) -> tuple[_Partition, ...]:

@@ -123,12 +123,11 @@ def _cases(context: RuleContext) -> pa.Table:
     lasts = numbers(cases, "at_timestamp_ms_max") - numbers(cases, "at_timestamp_ms_min")
     goes_on = np.asarray(cases["goes_on"].to_numpy(), bool)
     is_new = numbers(cases, "at_timestamp_ms_max") >= context.at_ms - context.limit("endless_rebalances.lately")
-    usual = _usual_of_scaling(context, cases["group_id"].to_pylist())
-    is_usual = np.array([each in usual for each in cases["group_id"].to_pylist()], bool)
+    groups = cases["group_id"].to_pylist()
+    usual = _usual_of_scaling(context, groups)
+    is_usual = np.array([each in usual for each in groups], bool)
     levels = level_by((is_usual, Level.NOTE), (goes_on, Level.HIGH), (is_new, Level.LOW), default=Level.NOTE)
-    cases = with_columns(
-        cases, usual=pa.array([usual.get(each) for each in cases["group_id"].to_pylist()], pa.string())
-    )
+    cases = with_columns(cases, usual=pa.array([usual.get(each) for each in groups], pa.string()))
     return ranked(cases, levels, numbers(cases, "log_offset_count") + lasts / 1e15)
 
 
