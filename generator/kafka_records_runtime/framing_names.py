@@ -1,6 +1,4 @@
-"""The names of the framings of records. They are in a separate module because `framing` needs schemas, and schemas need
-the names.
-"""
+"""The names of the framings of records, apart from schemas: generated codecs import `framing`, but no schema."""
 
 from __future__ import annotations
 

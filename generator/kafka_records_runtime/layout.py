@@ -15,8 +15,7 @@ from functools import cached_property
 from typing import ClassVar, Final, TypeAlias, TypeVar
 
 from kafka_records_runtime.errors import UnsupportedVersion
-from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema, covers
-from kafka_records_runtime.wire import FIXED_SIZES
+from kafka_records_runtime.schema import FIXED_SIZES, FieldSchema, MessageSchema, StructSchema, covers
 
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 """The member of a struct that keeps tags which its schema does not define: a tuple of (tag, bytes), in wire order."""

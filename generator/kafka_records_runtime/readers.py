@@ -36,8 +36,9 @@ from kafka_records_runtime.layout import (
     plan,
 )
 from kafka_records_runtime.leniency import Leniency
+from kafka_records_runtime.recording import Reader, counting, named, noted, numbered
 from kafka_records_runtime.schema import EMPTY_STRUCT, MessageSchema
-from kafka_records_runtime.trail import TAG_SECTION, Reader, counting, named, noted, numbered
+from kafka_records_runtime.trail import TAG_SECTION
 from kafka_records_runtime.wire import ByteCursor
 
 _FIXED: Final[dict[str, Reader[Any]]] = {

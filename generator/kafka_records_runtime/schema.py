@@ -10,6 +10,7 @@ the empty range.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -61,6 +62,19 @@ _NATURAL_DEFAULTS: Final[dict[str, object]] = {
 
 PRIMITIVES: Final = _NATURAL_DEFAULTS.keys()
 """The primitive types, as named in specs."""
+
+FIXED_SIZES: Final[Mapping[str, int]] = {
+    "bool": 1,
+    "int8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "int32": 4,
+    "uint32": 4,
+    "int64": 8,
+    "float64": 8,
+    "uuid": 16,
+}
+"""The size in bytes of the types that always have the same size."""
 
 
 def natural_default(type: str) -> object:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafka_records_runtime.errors import (
     BufferUnderflow,
@@ -27,10 +27,8 @@ from kafka_records_runtime.failure import ReadFailure, WriteFailure
 from kafka_records_runtime.javatext import decode_replacing
 from kafka_records_runtime.leniency import Leniency
 from kafka_records_runtime.string_limit import MAX_STRING as MAX_STRING
+from kafka_records_runtime.trail import Trail
 from kafka_records_runtime.uuids import Uuid
-
-if TYPE_CHECKING:
-    from kafka_records_runtime.trail import Trail
 
 MAX_INT32: Final = 2**31 - 1
 
@@ -46,19 +44,6 @@ INTEGERS: Final[Mapping[str, tuple[str, int, int]]] = {
     "int64": ("q", -(2**63), 2**63 - 1),
 }
 """Integer types: their `struct` code, lowest and highest value."""
-
-FIXED_SIZES: Final[Mapping[str, int]] = {
-    "bool": 1,
-    "int8": 1,
-    "int16": 2,
-    "uint16": 2,
-    "int32": 4,
-    "uint32": 4,
-    "int64": 8,
-    "float64": 8,
-    "uuid": 16,
-}
-"""The size in bytes of the types that always have the same size."""
 
 
 class ByteCursor:

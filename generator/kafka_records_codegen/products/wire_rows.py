@@ -16,7 +16,7 @@ from kafka_records_runtime.layout import (
     StructValue,
     Value,
 )
-from kafka_records_runtime.wire import FIXED_SIZES
+from kafka_records_runtime.schema import FIXED_SIZES
 
 TAGGED_FIELDS: Final = "tagged fields"
 

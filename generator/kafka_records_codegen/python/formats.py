@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_records_runtime.layout import UVARINT, FixedValue, Value
-from kafka_records_runtime.wire import FIXED_SIZES, INTEGERS
+from kafka_records_runtime.schema import FIXED_SIZES
+from kafka_records_runtime.wire import INTEGERS
 
 Formats = tuple[str, ...]
 

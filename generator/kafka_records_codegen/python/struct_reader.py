@@ -21,8 +21,7 @@ from kafka_records_runtime.layout import (
     StructValue,
     TagsLayout,
 )
-from kafka_records_runtime.schema import FieldSchema
-from kafka_records_runtime.wire import FIXED_SIZES
+from kafka_records_runtime.schema import FIXED_SIZES, FieldSchema
 
 _NEXT_LENGTH: Final = {"n": "m", "m": "k", "k": "n"}
 """The variables for lengths take turns: one is in use while the next two are read."""
