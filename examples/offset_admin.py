@@ -29,7 +29,7 @@ from kafka_records.rpc.offset_fetch_request import OffsetFetchRequest, OffsetFet
 from kafka_records.rpc.offset_fetch_response import OffsetFetchResponse
 from kafka_records.rpc.request_header import RequestHeader
 from kafka_records.rpc.response_header import ResponseHeader
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 Partition = tuple[str, int]
 R = TypeVar("R")

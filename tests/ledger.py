@@ -13,7 +13,7 @@ from typing import Any, Final
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.tree import write
-from kafka_records_runtime.framing import in_frame
+from kafka_records_runtime.records.framing import in_frame
 from tests.spark.jvm.made_records import Raw
 from tools.hostile import mutated
 from tools.random_messages import random_message

@@ -2,7 +2,7 @@
 
 Columns are compared with it. Nothing else reads records like this.
 
-Unlike `kafka_records_runtime.record_reading.read_record`, a record whose value cannot be read still gives its key: a
+Unlike `kafka_records_runtime.records.reading.read_record`, a record whose value cannot be read still gives its key: a
 table has to know *which* key's last record is the broken one.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 from kafka_records_engine.columns.walker_values import ToPlain, holds_unknown_tags, plain_values
 from kafka_records_engine.spark.record_errors import fields_of_error
 from kafka_records_runtime.errors import DecodeError, FramingError, KafkaRecordsError, UnsupportedVersion
-from kafka_records_runtime.framing import (
+from kafka_records_runtime.records.framing import (
     METADATA,
     SchemaRecordType,
     bytes_behind,

@@ -12,9 +12,9 @@ from importlib import import_module
 from random import Random
 from typing import Any, Final
 
-from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, EncodeError, FramingError, KafkaRecordsError
-from kafka_records_runtime.explain import explain_message, explain_text
+from kafka_records_runtime.records.explain import explain_message, explain_text
+from kafka_records_runtime.wire import walker
 from tools.random_messages import random_message
 
 BYTES_PER_BYTE: Final = 128

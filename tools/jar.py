@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder a
 
 import pyspark  # noqa: E402
 
-from kafka_records_runtime.config_names import known_configs  # noqa: E402
+from kafka_records_runtime.kafka.config_names import known_configs  # noqa: E402
 from tools.java_compiler import CompileError, compile_java  # noqa: E402
 
 SOURCES: Final = ROOT / "java" / "kafkarecords"

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, Final
 
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, covers
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
-from kafka_records_runtime.wire import INTEGERS
+from kafka_records_runtime.wire.primitives import INTEGERS
 
 _TEXTS: Final = ("", "a", "topic-1", "Grüße", "日本語", "\N{GRINNING FACE}\x00", "x" * 127, "y" * 128, "z" * 300)
 _RAW: Final = (b"", b"\x00", b"\xff\xfe", bytes(range(126)), bytes(128), bytes(300))

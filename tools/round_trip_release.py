@@ -24,8 +24,8 @@ from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.spec.violations import SpecErrors
 from kafka_records_codegen.tree import UntrackedFiles, write
-from kafka_records_runtime import walker
-from kafka_records_runtime.avro import from_avro, read_schema, to_avro
+from kafka_records_runtime.messages.avro import from_avro, read_schema, to_avro
+from kafka_records_runtime.wire import walker
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records_engine.spark.raw import as_raw_rows
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 
 ANN, BOB = Uuid(b"account of Ann.."), Uuid(b"account of Bob..")
 

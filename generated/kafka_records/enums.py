@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from kafka_records_runtime.open_enum import OpenIntEnum
+from kafka_records_runtime.kafka.open_enum import OpenIntEnum
 
 __all__ = [
     "DeliveryState",

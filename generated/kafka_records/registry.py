@@ -7,7 +7,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-from kafka_records_runtime.apis import Api, Apis
+from kafka_records_runtime.kafka.apis import Api, Apis
 from kafka_records_runtime.errors import UnknownMessage
 
 __all__ = ["APIS", "MESSAGES", "avro_schema", "message_class"]
@@ -561,7 +561,7 @@ def avro_schema(name: str) -> dict[str, Any]:
     It is complete, has the form that `json.load` returns and `fastavro.parse_schema` accepts, and may be changed by the
     caller. Raises UnknownMessage for a name that is neither that of a message nor of a record.
     """
-    from kafka_records_runtime.avro import read_schema
+    from kafka_records_runtime.messages.avro import read_schema
 
     if name in MESSAGES:
         return read_schema(*MESSAGES[name])

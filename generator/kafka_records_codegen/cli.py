@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in ("black", "jinja2"):
             raise
-        from kafka_records_runtime.installing import install_command
+        from kafka_records_runtime.text.installing import install_command
 
         return _unusable(f"{error.name} is not installed: {install_command('codegen')}")
     except BrokenPipeError:
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _unusable(problem: str) -> int:
-    from kafka_records_runtime.printable import printable
+    from kafka_records_runtime.text.printable import printable
 
     print(f"kafka-records-codegen: {printable(problem)}", file=sys.stderr)
     return _UNUSABLE
@@ -111,7 +111,7 @@ def _load(options: argparse.Namespace) -> Model | None:
     from kafka_records_codegen.loader import load, unread
     from kafka_records_codegen.spec.violations import SpecErrors
     from kafka_records_runtime.errors import plural
-    from kafka_records_runtime.printable import printable
+    from kafka_records_runtime.text.printable import printable
 
     ignored = unread(options.specs)
     if ignored:
@@ -140,7 +140,7 @@ def _note_long_modules(out: Path, files: dict[str, str]) -> None:
     """Print the names of modules that are very long. They work, so this is a note, and --strict accepts them."""
     from kafka_records_codegen.generate import long_modules
     from kafka_records_codegen.python.codecs import MOST_LINES
-    from kafka_records_runtime.printable import printable
+    from kafka_records_runtime.text.printable import printable
 
     for path, lines in long_modules(files).items():
         print(
@@ -205,7 +205,7 @@ def _relative(target: Path, start: Path) -> str:
 
 def _check(options: argparse.Namespace, files: dict[str, str]) -> int:
     from kafka_records_codegen.tree import compare, differences, mark_of
-    from kafka_records_runtime.printable import printable
+    from kafka_records_runtime.text.printable import printable
 
     found = compare(options.out, files, lambda: _say_waiting(options.out))
     if found.is_clean:
@@ -369,7 +369,7 @@ def _add_older_dialect(command: argparse.ArgumentParser) -> None:
 
 
 def _rank(word: str) -> str:
-    from kafka_records_runtime.close_names import close_name
+    from kafka_records_runtime.text.close_names import close_name
 
     if word in _RANKS:
         return word

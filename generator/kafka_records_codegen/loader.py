@@ -25,8 +25,8 @@ from kafka_records_codegen.model.resolve import SpecFile, record_pairs, resolve_
 from kafka_records_codegen.spec.attributes import NOT_STORED, read_message
 from kafka_records_codegen.spec.notes import NOTES, NotesSpec, read_notes
 from kafka_records_codegen.spec.violations import Position, SpecErrors, SpecText, Violation, in_order
-from kafka_records_runtime.casing import upper_snake_case
-from kafka_records_runtime.framing import METADATA
+from kafka_records_runtime.records.framing import METADATA
+from kafka_records_runtime.text.casing import upper_snake_case
 
 _LIKE_SPECS = frozenset({".json", ".json5", ".jsonc", ".yaml", ".yml"})
 _NUMBERED = ("request", "response", "metadata", "coordinator-key", "coordinator-value")

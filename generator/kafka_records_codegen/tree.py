@@ -17,7 +17,7 @@ from typing import Final
 from kafka_records_codegen._replacing import STAGING, held, replace
 from kafka_records_codegen.text.mark import LONGEST, Mark
 from kafka_records_runtime.errors import KafkaRecordsError, plural
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 _LISTED: Final = 20
 """The number of files that a message lists before it only counts them."""

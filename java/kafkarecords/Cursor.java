@@ -14,7 +14,7 @@ import org.apache.spark.unsafe.Platform;
  *
  * <p>Everything is big-endian. A read method moves the cursor. It never moves it past {@code end} and never allocates
  * memory before it has compared a length with the number of bytes left. The rules, names and texts are those of {@code
- * kafka_records_runtime.wire}; reading is as lenient as in Kafka's own classes.
+ * kafka_records_runtime.wire.primitives}; reading is as lenient as in Kafka's own classes.
  */
 final class Cursor {
   private static final int MAX_STRING = 32767;

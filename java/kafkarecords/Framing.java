@@ -3,7 +3,7 @@ package kafkarecords;
 /**
  * How the records of a topic begin: where their type and version are, and where the messages begin.
  *
- * <p>The rules, names and texts are those of kafka_records_runtime.framing.
+ * <p>The rules, names and texts are those of kafka_records_runtime.records.framing.
  */
 enum Framing {
   /** The key is an int16 record type and a message, the value an int16 version and a message. */

@@ -5,7 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Derives the byte layout of one version of a message, like {@code struct_layouts} in kafka_records_runtime.layout. */
+/** Derives the byte layout of one version of a message; like {@code kafka_records_runtime.schema.layout}. */
 final class Layouts {
   private final Message message;
   private final int version;

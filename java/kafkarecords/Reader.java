@@ -8,8 +8,8 @@ import java.util.Set;
 /**
  * Reads messages into rows, as leniently as Kafka's own classes.
  *
- * <p>The order of reading, and what is accepted or rejected, are the same as in kafka_records_runtime.readers. Paths
- * cost nothing as long as there is no error: a failure collects its path on the way up.
+ * <p>The order of reading, and what is accepted or rejected, are the same as in kafka_records_runtime.wire.readers.
+ * Paths cost nothing as long as there is no error: a failure collects its path on the way up.
  */
 final class Reader {
   private static final int SMALLEST_TAG = 2;

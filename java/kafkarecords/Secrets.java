@@ -23,7 +23,7 @@ import org.apache.spark.sql.types.StructType;
 /**
  * The fields of a message that are secrets, and the text that replaces them.
  *
- * <p>kafka_records_runtime.secrets and config_names decide which fields are secrets, and which configs are not.
+ * <p>kafka_records_runtime.kafka.secrets and config_names decide which fields are secrets, and which configs are not.
  */
 final class Secrets {
   static final byte[] REDACTED = "(redacted)".getBytes(StandardCharsets.US_ASCII);

@@ -1,9 +1,9 @@
 package kafkarecords;
 
 /**
- * The layout of a field, or of an element of an array, in one version (kafka_records_runtime.layout), with everything
- * that a reader needs. All kinds are one class with a number, so that the reader is one switch, which the JVM compiles
- * to a jump. A switch over an enum would need two more lookups of the number.
+ * The layout of a field, or of an element of an array, in one version (kafka_records_runtime.schema.layout), with
+ * everything that a reader needs. All kinds are one class with a number, so that the reader is one switch, which the
+ * JVM compiles to a jump. A switch over an enum would need two more lookups of the number.
  */
 final class Value {
   static final int BOOL = 0;

@@ -28,7 +28,7 @@ import org.apache.spark.sql.types.StructType;
  * Writes structs of one column type in one version of a message.
  *
  * <p>Whether the type fits is checked once, when the writer is created (UnsupportedOperationException). Which values
- * are rejected, and in which order, is the same as in kafka_records_runtime.writers.
+ * are rejected, and in which order, is the same as in kafka_records_runtime.wire.writers.
  */
 final class Writer {
   private static final int MAX_STRING = 32767;

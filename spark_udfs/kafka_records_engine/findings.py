@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 if TYPE_CHECKING:
     from kafka_records_runtime.errors import KafkaRecordsError

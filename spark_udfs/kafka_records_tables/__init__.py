@@ -64,6 +64,6 @@ def __getattr__(name: str) -> "Any":
     try:
         return getattr(import_module(_LATER[name]), name)
     except ModuleNotFoundError as missing:
-        from kafka_records_runtime.installing import with_hint
+        from kafka_records_runtime.text.installing import with_hint
 
         raise with_hint(missing, "tables") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kafka_records_runtime.close_names import close_names
+from kafka_records_runtime.text.close_names import close_names
 
 
 class UnknownTable(ValueError):

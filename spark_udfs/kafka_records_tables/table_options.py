@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine import arguments
 from kafka_records_engine.sources.spark_checkpoints import GivenCheckpoint
-from kafka_records_runtime.close_names import close_names
+from kafka_records_runtime.text.close_names import close_names
 from kafka_records_tables.near_names import UnknownOption, near
 from kafka_records_tables.query import QueryError, duration, milliseconds
 from kafka_records_tables.tables.checking.release_versions import RELEASES, is_release

@@ -18,8 +18,8 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient, MemberToRemove
 from kafka.coordinator.base import MemberState
 
-from kafka_records_runtime import walker
-from kafka_records_runtime.casing import upper_snake_case
+from kafka_records_runtime.text.casing import upper_snake_case
+from kafka_records_runtime.wire import walker
 from tests.broker.clients import annotated, commit, create_topics, wait_until
 
 PREFIX: Final = "every-"

@@ -14,7 +14,7 @@ from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._brokers import connection
 from kafka_records_engine.sources.controllers import fetch_metadata_log
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 from kafka_records_tables import read_table
 from tests.broker.clients import create_topics
 from tests.cli.running import run

@@ -23,7 +23,7 @@ from kafka_records.rpc.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kafka_records.rpc.offset_commit_response import OffsetCommitResponse
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 from tests.broker.clients import PATIENCE, annotated, commit, create_topics, wait_until
 from tools.broker import HOST, Broker
 

@@ -12,9 +12,9 @@ import pytest
 
 from kafka_records.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
 from kafka_records_runtime.errors import DecodeError
-from kafka_records_runtime.jsonform import to_json
+from kafka_records_runtime.messages.json_form import to_json
 from kafka_records_runtime.schema import MessageSchema
-from kafka_records_runtime.walker import decode
+from kafka_records_runtime.wire.walker import decode
 from tests.cli.kafka_texts import as_numbers
 from tests.cli.running import Ran
 

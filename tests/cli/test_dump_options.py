@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from kafka_records_runtime.uuids import Uuid
-from kafka_records_runtime.walker import default_value, encode
+from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_runtime.wire.walker import default_value, encode
 from kafka_records_tables.commands.catalog import Catalog
 from tests.acme import acme_package
 from tests.cli.running import Ran, run

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafka_records_runtime.framing import in_frame
+from kafka_records_runtime.records.framing import in_frame
 from tests.cli.running import run
 from tests.cli.segment_bytes import batch, write_segment
 from tests.ledger import CORRECTION, FRAMES, TRANSFER, ledger_package

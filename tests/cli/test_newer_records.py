@@ -15,8 +15,8 @@ import pytest
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.tree import write
-from kafka_records_runtime import walker
-from kafka_records_runtime.jsonform import from_json
+from kafka_records_runtime.messages.json_form import from_json
+from kafka_records_runtime.wire import walker
 from kafka_records_tables import read_table
 from tests.cli.running import run
 from tests.cli.segment_bytes import KeyValue, batch, commit, write_segment

@@ -14,7 +14,7 @@ from kafka_records.consumer_offsets import OffsetCommit, UnknownTypeRecord, Unkn
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records_engine.spark.decode import BatchDecoder
 from kafka_records_runtime.errors import DecodeError, FramingError, KafkaRecordsError, UnsupportedVersion
-from kafka_records_runtime.record_reading import read_record, schema_record_types
+from kafka_records_runtime.records.reading import read_record, schema_record_types
 from tests.cli.running import run
 from tests.cli.segment_bytes import batch, write_segment
 from tests.row_reader import RowReader, error_fields

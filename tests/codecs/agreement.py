@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 from hypothesis import strategies as st
 
-from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, EncodeError
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_runtime.wire import walker
 from tests.codecs.strategies import messages
 
 

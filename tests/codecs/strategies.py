@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, covers
-from kafka_records_runtime.uuids import Uuid
 
 _LIMITS = {"int8": (1, True), "int16": (2, True), "int32": (4, True), "int64": (8, True)} | {
     "uint16": (2, False),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kafka_records.registry import APIS, MESSAGES, message_class
-from kafka_records_runtime.apis import Api, Apis
 from kafka_records_runtime.errors import UnknownApi, UnsupportedVersion
+from kafka_records_runtime.kafka.apis import Api, Apis
 
 OFFSET_FETCH, API_VERSIONS, OFFSET_DELETE = 9, 18, 47
 

@@ -22,9 +22,9 @@ from kafka_records import consumer_offsets, registry, share_group_state, transac
 from kafka_records.consumer_offsets.group_metadata import GroupMetadataValue, MemberMetadata
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
 from kafka_records.rpc.fetch_request import FetchRequest
-from kafka_records_runtime.avro import AvroError, from_avro, to_avro
 from kafka_records_runtime.errors import UnknownMessage
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_runtime.messages.avro import AvroError, from_avro, to_avro
 from tests.codecs.strategies import messages
 from tests.conftest import VectorLoader
 

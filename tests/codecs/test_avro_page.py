@@ -10,7 +10,7 @@ import pytest
 from kafka_records_codegen.products.avro import AVRO_TYPES
 from kafka_records_codegen.python.names import PYTHON_TYPES
 from kafka_records_engine.columns import ARROW_TYPES
-from kafka_records_runtime.spark_names import SPARK_TYPES
+from kafka_records_runtime.text.spark_names import SPARK_TYPES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "avro.md").read_text(encoding="utf-8")
 

@@ -15,9 +15,9 @@ import pytest
 
 from kafka_records.registry import message_class
 from kafka_records_runtime.errors import DecodeError
-from kafka_records_runtime.framing import newer_as_highest
-from kafka_records_runtime.jsonform import to_json
-from kafka_records_runtime.walker import decode
+from kafka_records_runtime.messages.json_form import to_json
+from kafka_records_runtime.records.framing import newer_as_highest
+from kafka_records_runtime.wire.walker import decode
 
 VECTORS: Final = Path(__file__).resolve().parents[1] / "data" / "vectors" / "client-protocols.jsonl"
 

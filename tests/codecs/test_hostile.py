@@ -16,11 +16,11 @@ import pytest
 
 from kafka_records import registry
 from kafka_records_codegen.cli import main
-from kafka_records_runtime import walker, wire
 from kafka_records_runtime.errors import CountTooLarge, DecodeError
-from kafka_records_runtime.layout import UNKNOWN_TAGS, struct_layouts
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import MessageSchema
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.schema.layout import UNKNOWN_TAGS, struct_layouts
+from kafka_records_runtime.wire import primitives, walker
 from tests.codecs.names import NAMES
 from tools.hostile import BYTES_PER_BYTE
 from tools.random_messages import random_message
@@ -43,7 +43,7 @@ def shaped(schema: MessageSchema, version: int, name: str, count: int, *, depth:
         field = layout.field
         if not layout.present:
             continue
-        one: Any = FILLINGS.get(field.base, 1 if field.base in wire.INTEGERS else b"12345678")
+        one: Any = FILLINGS.get(field.base, 1 if field.base in primitives.INTEGERS else b"12345678")
         if field.is_struct:
             one = shaped(schema, version, field.base, count, depth=depth - 1, tags=tags)
         values[field.name] = (one,) * (count if depth == 0 else 1) if field.is_array else one
@@ -91,7 +91,7 @@ def growing(cls: Any, version: int, monkeypatch: pytest.MonkeyPatch) -> Iterator
         yield f"{what}, cut", [data[:-1] for data in inputs]
         yield f"{what}, no UTF-8", [data.replace(TEXT.encode(), b"\xff" * len(TEXT)) for data in inputs]
         with monkeypatch.context() as patched:
-            patched.setattr(wire, "write_uvarint", padded_uvarint)
+            patched.setattr(primitives, "write_uvarint", padded_uvarint)
             long = made(depth, tags)
         if long != inputs:
             yield f"{what}, long varints", long

@@ -10,9 +10,10 @@ import pytest
 from kafka_records.consumer_offsets.group_metadata import GroupMetadataValue, MemberMetadata
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
 from kafka_records.consumer_protocol.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
-from kafka_records_runtime import codec, walker
-from kafka_records_runtime.codec import Codec, GiveUp
 from kafka_records_runtime.errors import DecodeError
+from kafka_records_runtime.messages import codec
+from kafka_records_runtime.messages.codec import Codec, GiveUp
+from kafka_records_runtime.wire import walker
 
 LENGTHS = (0, 1, 126, 127, 128, 255, 256, 300, 4095, 4096, 16_382, 16_383, 16_384, 32_767)
 """Around the ends of a byte, of a varint's bytes, of the tables, and Kafka's limit."""

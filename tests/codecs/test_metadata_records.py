@@ -17,7 +17,6 @@ from kafka_records_codegen.evolution.kafka_releases import fetch_specs
 from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.tree import write
-from kafka_records_runtime.casing import upper_snake_case
 from kafka_records_runtime.errors import (
     EncodeError,
     FramingError,
@@ -27,10 +26,11 @@ from kafka_records_runtime.errors import (
     UnknownApiKey,
     UnsupportedVersion,
 )
-from kafka_records_runtime.explain import explain_record, explain_text
-from kafka_records_runtime.framing import in_frame
-from kafka_records_runtime.record_reading import read_record, schema_record_types
-from kafka_records_runtime.records import UnknownApiKeyRecord, UnknownVersionRecord
+from kafka_records_runtime.records.classes import UnknownApiKeyRecord, UnknownVersionRecord
+from kafka_records_runtime.records.explain import explain_record, explain_text
+from kafka_records_runtime.records.framing import in_frame
+from kafka_records_runtime.records.reading import read_record, schema_record_types
+from kafka_records_runtime.text.casing import upper_snake_case
 from tests.kafka_needed import skipped_without_kafka
 from tests.ledger import CORRECTION, FRAMES, TRANSFER, WRITTEN, ledger_package, ledger_records
 from tools.kafka_releases import LATEST

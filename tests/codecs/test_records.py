@@ -34,9 +34,9 @@ from kafka_records_runtime.errors import (
     UnsupportedVersion,
     WrongType,
 )
-from kafka_records_runtime.leniency import Leniency
-from kafka_records_runtime.record_reading import CodecRecordType, read_record, schema_record_types
-from kafka_records_runtime.record_sets import RecordSet
+from kafka_records_runtime.records.reading import CodecRecordType, read_record, schema_record_types
+from kafka_records_runtime.records.sets import RecordSet
+from kafka_records_runtime.wire.leniency import Leniency
 from tests.conftest import VectorLoader
 
 KEY = OffsetCommitKey(group="group-id", topic="foo", partition=1)

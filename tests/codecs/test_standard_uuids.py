@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from kafka_records import registry
-from kafka_records_runtime import walker
-from kafka_records_runtime.avro import to_avro
 from kafka_records_runtime.errors import EncodeError
-from kafka_records_runtime.partitioner import share_partition_key
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.kafka.partitioner import share_partition_key
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.messages.avro import to_avro
+from kafka_records_runtime.wire import walker
 
 pytestmark = pytest.mark.usefixtures("generated_home")
 

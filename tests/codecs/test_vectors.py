@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from kafka_records import registry
-from kafka_records_runtime import walker
-from kafka_records_runtime.codec import Codec
 from kafka_records_runtime.errors import DecodeError, KafkaRecordsError, TrailingBytes
+from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_runtime.messages.codec import Codec
 from kafka_records_runtime.schema import FieldSchema
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.wire import walker
 from tests.conftest import VectorLoader
 from tools.follow.vectors import unknown_tags
 

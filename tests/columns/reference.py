@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.columns import Columns, _assembly, arrow_type, decode_column
-from kafka_records_runtime import walker
 from kafka_records_runtime.errors import (
     DecodeError,
     FramingError,
@@ -22,6 +21,7 @@ from kafka_records_runtime.errors import (
     UnsupportedVersion,
 )
 from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.wire import walker
 
 UNKNOWN_TAGS = "unknown_tagged_fields"
 

@@ -6,12 +6,12 @@ import struct
 from random import Random
 from typing import Any
 
-from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError
-from kafka_records_runtime.layout import ArrayValue, FieldLayout, struct_layouts
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import MessageSchema
-from kafka_records_runtime.uuids import Uuid
-from kafka_records_runtime.wire import INTEGERS, MAX_TAG
+from kafka_records_runtime.schema.layout import ArrayValue, FieldLayout, struct_layouts
+from kafka_records_runtime.wire import walker
+from kafka_records_runtime.wire.primitives import INTEGERS, MAX_TAG
 
 _TEXTS = (
     "",

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import (
     EMPTY_STRUCT,
     FORMAT,
@@ -17,7 +18,6 @@ from kafka_records_runtime.schema import (
     Range,
     StructSchema,
 )
-from kafka_records_runtime.uuids import Uuid
 
 _SIZED = ("string", "bytes", "records")
 _DEFAULTS: dict[str, Any] = {

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafka_records import registry
-from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, KafkaRecordsError
 from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.wire import walker
 from tests.columns.reference import check, counted_walks, engine_limits
 from tests.columns.rows import Values, batch, broken_row, good_row
 from tests.columns.schemas import schemas

@@ -13,7 +13,7 @@ from kafka_records.schemas.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTI
 from kafka_records_engine.columns import _pieces
 from kafka_records_engine.columns.framing_in_columns import begins_with, prefix_bytes, prefix_column, prefixes
 from kafka_records_engine.spark._from_bytes import Capped
-from kafka_records_runtime.framing import framed, message_start, newer_as_highest, prefix_of
+from kafka_records_runtime.records.framing import framed, message_start, newer_as_highest, prefix_of
 from tests.columns.reference import assert_columns, read_row
 from tests.framed import KEYS, PREFIXES, TEXTS
 

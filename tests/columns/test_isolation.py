@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from kafka_records import registry
 from kafka_records_engine.columns import decode_column, decode_record_columns
-from kafka_records_runtime import walker
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.wire import walker
 from tests.columns.buffers import all_bytes, guarded_copies, is_blank, without_nulls
 from tests.columns.records import records_of
 from tests.columns.reference import check, counted_walks, engine_limits

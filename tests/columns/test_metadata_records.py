@@ -12,7 +12,7 @@ import pytest
 
 from kafka_records_engine.columns import _pieces, arrow_type, decode_framed, decode_record_columns
 from kafka_records_engine.columns.framing_in_columns import frame_numbers, type_column
-from kafka_records_runtime.framing import METADATA, numbers_of_frame
+from kafka_records_runtime.records.framing import METADATA, numbers_of_frame
 from kafka_records_runtime.schema import RecordSchema
 from tests.ledger import CORRECTION, FRAMES, TRANSFER, ledger_package, ledger_records
 from tests.row_reader import RowReader

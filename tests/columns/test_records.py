@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from kafka_records_engine.columns import RecordColumns, _pieces, decode_record_columns
 from kafka_records_engine.columns._assembly import split
-from kafka_records_runtime import walker
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
+from kafka_records_runtime.wire import walker
 from tests.columns.buffers import guarded_copies
 from tests.columns.records import assert_records, read_rows, records_of
 from tests.columns.reference import counted_walks, engine_limits

@@ -12,8 +12,8 @@ import pytest
 
 from kafka_records_engine.columns import decode_column
 from kafka_records_engine.columns.arrow_arrays import Constant
-from kafka_records_runtime import walker
 from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
+from kafka_records_runtime.wire import walker
 
 
 @pytest.fixture

@@ -14,10 +14,17 @@ import fastavro
 from kafka_records_codegen.model.messages import Message, Model
 from kafka_records_codegen.products import avro
 from kafka_records_codegen.text.page import Package
-from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError
-from kafka_records_runtime.layout import ArrayValue, FieldLayout, StructLayout, StructValue, Value, message_layout
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_runtime.schema.layout import (
+    ArrayValue,
+    FieldLayout,
+    StructLayout,
+    StructValue,
+    Value,
+    message_layout,
+)
+from kafka_records_runtime.wire import walker
 from tools.random_messages import random_message
 
 Values = dict[str, Any]

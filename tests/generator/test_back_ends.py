@@ -26,12 +26,12 @@ from kafka_records_codegen.model.units import units
 from kafka_records_codegen.text.lines import Lines
 from kafka_records_codegen.text.page import Package, header
 from kafka_records_codegen.tree import write
-from kafka_records_runtime import walker
-from kafka_records_runtime.casing import snake_case
-from kafka_records_runtime.codec import Codec
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_runtime.layout import UVARINT, FixedValue, Member, SizedValue
-from kafka_records_runtime.wire import INTEGERS
+from kafka_records_runtime.messages.codec import Codec
+from kafka_records_runtime.schema.layout import UVARINT, FixedValue, Member, SizedValue
+from kafka_records_runtime.text.casing import snake_case
+from kafka_records_runtime.wire import walker
+from kafka_records_runtime.wire.primitives import INTEGERS
 from tests.codecs.agreement import CHECKS
 from tests.conftest import VectorLoader
 

@@ -8,7 +8,7 @@ import pytest
 
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.model.messages import Message
-from kafka_records_runtime.layout import FixedValue, StructValue, message_layout
+from kafka_records_runtime.schema.layout import FixedValue, StructValue, message_layout
 from tests.generator.spec_files import field, spec, write
 
 ROOT = Path(__file__).resolve().parents[2]

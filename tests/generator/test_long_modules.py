@@ -59,7 +59,7 @@ def test_its_parts_are_imported_in_any_order(first: str) -> None:
     code = f"""
 import kafka_records.rpc.{first}
 from kafka_records.rpc.fetch_request import FetchRequest, FetchTopic
-from kafka_records_runtime import walker
+from kafka_records_runtime.wire import walker
 message = FetchRequest(topics=(FetchTopic("t"),))
 walker.encode = walker.decode = None
 print([FetchRequest.decode(message.encode(version), version) == message for version in (4, 11)])

@@ -16,10 +16,10 @@ import pytest
 from kafka_records_codegen.generate import generate, generate_docs
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.tree import write as write_tree
-from kafka_records_runtime import walker
 from kafka_records_runtime.errors import BufferUnderflow
-from kafka_records_runtime.explain import explain_key, explain_record, explain_text
+from kafka_records_runtime.records.explain import explain_key, explain_record, explain_text
 from kafka_records_runtime.schema import RetiredType
+from kafka_records_runtime.wire import walker
 from kafka_records_tables.commands.catalog import catalog_of
 from tests.generator.markdown_pages import read_page
 from tests.generator.spec_files import field, message, refused, short, write

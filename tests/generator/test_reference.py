@@ -18,11 +18,11 @@ from kafka_records_codegen.model.messages import Model
 from kafka_records_codegen.products import schemas
 from kafka_records_codegen.text.page import Links
 from kafka_records_codegen.text.page import Package as GeneratedPackage
-from kafka_records_runtime import walker
-from kafka_records_runtime.casing import upper_snake_case
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import MessageSchema, covers
-from kafka_records_runtime.trail import TrailStep
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.text.casing import upper_snake_case
+from kafka_records_runtime.wire import walker
+from kafka_records_runtime.wire.trail import TrailStep
 from tests.generator.markdown_pages import Page, anchors, read_page
 
 pytestmark = pytest.mark.slow

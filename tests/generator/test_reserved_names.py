@@ -29,7 +29,7 @@ from kafka_records_codegen.model.naming import (
 from kafka_records_codegen.model.units import units
 from kafka_records_codegen.python.names import OWN_NAMES, local
 from kafka_records_codegen.tree import write
-from kafka_records_runtime.casing import upper_snake_case
+from kafka_records_runtime.text.casing import upper_snake_case
 from tests.generator.language_specs import write_language_specs
 from tests.generator.spec_files import field as field_of
 from tests.generator.spec_files import message, spec
@@ -202,7 +202,7 @@ def test_names_of_the_runtime_are_private(generated: Generated) -> None:
     """No name of a spec starts with an underscore, so those need no reservation."""
     for module in generated.codecs:
         for node in module.body:
-            if isinstance(node, ast.ImportFrom) and node.module == "kafka_records_runtime.codec":
+            if isinstance(node, ast.ImportFrom) and node.module == "kafka_records_runtime.messages.codec":
                 assert [each.asname for each in node.names] == [f"_{each.name}" for each in node.names]
 
 

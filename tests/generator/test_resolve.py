@@ -13,8 +13,8 @@ import pytest
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.model.messages import Field, Message, Model
 from kafka_records_codegen.spec.versions import Versions
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 from kafka_records_runtime.schema import EMPTY_STRUCT
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 from tests.generator.language_specs import write_language_specs
 
 Loader = Callable[..., Model]

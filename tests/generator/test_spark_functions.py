@@ -13,9 +13,9 @@ import pytest
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.products import spark
 from kafka_records_codegen.text.page import Package
-from kafka_records_runtime import walker
-from kafka_records_runtime.framing import METADATA, end_frame, framing_of, start_frame
+from kafka_records_runtime.records.framing import METADATA, end_frame, framing_of, start_frame
 from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.wire import walker
 from tests.generator.spec_files import field, spec, write
 
 ROOT = Path(__file__).resolve().parents[2]

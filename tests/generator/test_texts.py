@@ -24,7 +24,7 @@ from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.spec.violations import SpecErrors
 from kafka_records_codegen.text.page import Package, docstring
 from kafka_records_codegen.tree import write
-from kafka_records_runtime.casing import upper_snake_case
+from kafka_records_runtime.text.casing import upper_snake_case
 from tests.generator.markdown_pages import read_page
 
 HOSTILE = st.lists(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_records_codegen.loader import load, unread
-from kafka_records_runtime.casing import upper_snake_case
+from kafka_records_runtime.text.casing import upper_snake_case
 from tests.generator.spec_files import message, refused, short, write
 
 

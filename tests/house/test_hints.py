@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TEACHER = ROOT / "generator/kafka_records_runtime/installing.py"
+TEACHER = ROOT / "generator/kafka_records_runtime/text/installing.py"
 PROGRAMS = sorted(
     path for folder in ("generator", "spark_udfs", "tools") for path in (ROOT / folder).rglob("*.py") if path != TEACHER
 )

@@ -120,7 +120,7 @@ PLANTED = {
     "kafka_records_engine.columns._slots": ("import fastavro",),
     "kafka_records_engine.sources.arrow_rows": ("import pyspark.sql",),
     "kafka_records_engine.spark.decode": ("import msgspec",),
-    "kafka_records_runtime.walker": ("import numpy",),
+    "kafka_records_runtime.wire.walker": ("import numpy",),
     "kafka_records.consumer_offsets.offset_commit": (
         "from kafka_records.rpc._fetch_request_readers import anything",
         "import kafka_records_engine.log",
@@ -144,7 +144,7 @@ kafka_records_engine.columns._slots: import fastavro
 kafka_records_engine.log.reading._heads: import cryptography
 kafka_records_engine.sources.arrow_rows: import pyspark.sql
 kafka_records_engine.spark.decode: import msgspec
-kafka_records_runtime.walker: import numpy
+kafka_records_runtime.wire.walker: import numpy
 kafka_records_tables.engines.local: from pyspark.sql import types
 kafka_records_tables.results.cells: import deltalake
 kafka_records_tables.tables.groups: import pyspark

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_records_runtime import errors
 from kafka_records_runtime.errors import DecodeError, EncodeError
-from kafka_records_runtime.leniency import Leniency
+from kafka_records_runtime.wire.leniency import Leniency
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "strictness.md").read_text(encoding="utf-8")
 

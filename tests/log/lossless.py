@@ -10,9 +10,9 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kafka_records_runtime import walker
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import MessageSchema
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.wire import walker
 
 
 def through_avro(column: pa.StructArray, schema: Any) -> pa.StructArray:

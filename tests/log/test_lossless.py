@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from kafka_records import registry
 from kafka_records_engine.columns import arrow_type, decode_column, record_arrow_type
-from kafka_records_runtime import walker
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.wire import walker
 from tests.acme import acme_package
 from tests.codecs.strategies import messages
 from tests.conftest import VectorLoader

@@ -16,8 +16,8 @@ from kafka_records_codegen.loader import load
 from kafka_records_codegen.model.messages import Field, Message, Model, RecordPair
 from kafka_records_codegen.spec.notes import NOTES
 from kafka_records_codegen.spec.versions import Versions
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import EMPTY_STRUCT
-from kafka_records_runtime.uuids import Uuid
 from tests.runtime.kafka_enums import kafka_enum
 from tools.compare_specs import WITHOUT_SPECS, compare, read_specs
 from tools.follow.planning import left_out

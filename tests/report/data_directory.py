@@ -10,7 +10,7 @@ from struct import pack
 from typing import Any, Final, NamedTuple
 
 from kafka_records_engine.log.format.checkpoints import CHECKPOINT, HIGH_WATERMARKS
-from kafka_records_runtime.partitioner import partition_for
+from kafka_records_runtime.kafka.partitioner import partition_for
 from tests.log.logs import batch, record
 
 OFFSETS: Final = "__consumer_offsets"

@@ -17,7 +17,7 @@ from struct import pack
 from typing import Final
 
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from tests.report.classic_lives import ClassicLife
 from tests.report.data_directory import OFFSETS, SHARE_STATE, TRANSACTIONS, Write
 from tests.report.healthy import HEALTHY, write_healthy

@@ -11,7 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 from tests.report.data_directory import (
     OFFSETS,
     SHARE_STATE,

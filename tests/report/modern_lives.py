@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kafka_records.registry import message_class
 from kafka_records.share_group_state import share_snapshot, share_update
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from tests.report.data_directory import OFFSETS, SHARE_STATE
 from tests.report.made_up_cluster import MINUTE, SECOND, MadeCluster, Place
 from tests.tables.topic import struct

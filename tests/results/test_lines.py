@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_records_runtime.jsontext import json_text
+from kafka_records_runtime.text.json_text import json_text
 from kafka_records_tables.results.csv_lines import write_csv
 from kafka_records_tables.results.json_lines import write_json
 from kafka_records_tables.results.parquet_file import write_parquet

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import (
     EMPTY_STRUCT,
     FORMAT,
@@ -25,7 +26,6 @@ from kafka_records_runtime.schema import (
     RecordSchema,
     StructSchema,
 )
-from kafka_records_runtime.uuids import Uuid
 
 _LANGUAGE_CASES = Path(__file__).parents[1] / "data" / "kafka" / "language-cases.json"
 _FOLDERS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_records_runtime.close_names import close_name, close_names
+from kafka_records_runtime.text.close_names import close_name, close_names
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from kafka_records_runtime import errors, walker
+from kafka_records_runtime import errors
 from kafka_records_runtime.errors import DecodeError
-from kafka_records_runtime.leniency import Leniency
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.wire import walker
+from kafka_records_runtime.wire.leniency import Leniency
 from tests.runtime.spec_schemas import all_schemas, build, language_schemas
 
 REFUSED: list[tuple[str, int, str, type[DecodeError], str, str | None]] = [

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from kafka_records_runtime import errors, jsonform, walker
+from kafka_records_runtime import errors
 from kafka_records_runtime.errors import EncodeError
+from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_runtime.messages import json_form
 from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, MessageSchema, StructSchema
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.wire import walker
 from tests.runtime.spec_schemas import all_schemas, language_schemas
 
 MEMBER: dict[str, Any] = {"member_id": "m"}
@@ -171,7 +173,7 @@ def test_bools_take_bools_only() -> None:
 def test_a_bool_is_a_number_as_everywhere_in_python() -> None:
     schema = language_schemas()["SimpleExampleMessage"]
     assert walker.encode(schema, {"my_int16": True}, 1) == walker.encode(schema, {"my_int16": 1}, 1)
-    assert jsonform.to_json(schema, walker.default_value(schema) | {"my_int16": True}, 1)["myInt16"] == 1
+    assert json_form.to_json(schema, walker.default_value(schema) | {"my_int16": True}, 1)["myInt16"] == 1
 
 
 def test_subclasses_of_primitives_are_fine() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kafka_records_runtime.error_codes import ErrorCode
-from kafka_records_runtime.open_enum import OpenIntEnum
+from kafka_records_runtime.kafka.error_codes import ErrorCode
+from kafka_records_runtime.kafka.open_enum import OpenIntEnum
 from tests.runtime.kafka_enums import kafka_enum, needs_kafka
 from tools.kafka_enums import ENUMS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from kafka_records_runtime.explain import Line, explain_message, explain_record, explain_text
+from kafka_records_runtime.records.explain import Line, explain_message, explain_record, explain_text
 from tests.runtime.spec_schemas import record_schemas, topic_records
 
 KEY = bytes.fromhex("0001 0001 67 0003 666f6f 00000002")

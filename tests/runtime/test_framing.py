@@ -7,7 +7,7 @@ import pytest
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.schemas.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION
 from kafka_records_runtime.errors import FramingError, MissingRecordType, MissingValueVersion, NullKey
-from kafka_records_runtime.framing import (
+from kafka_records_runtime.records.framing import (
     COORDINATOR,
     PREFIX,
     end_frame,

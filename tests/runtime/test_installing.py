@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kafka_records_runtime import installing
-from kafka_records_runtime.installing import install_command
+from kafka_records_runtime.text import installing
+from kafka_records_runtime.text.installing import install_command
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_records_runtime.javatext import decode_replacing
+from kafka_records_runtime.text.java_text import decode_replacing
 
 MALFORMED = {
     "80": 1,

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from kafka_records_runtime import errors, jsonform, walker
+from kafka_records_runtime import errors
 from kafka_records_runtime.errors import EncodeError, JsonError
+from kafka_records_runtime.messages import json_form
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema
+from kafka_records_runtime.wire import walker
 from tests.runtime.spec_schemas import all_schemas, language_schemas
 
 COMMIT = {"offset": 1, "leaderEpoch": 2, "metadata": "m", "commitTimestamp": 3}
@@ -109,39 +111,39 @@ REFUSED: list[tuple[str, int, Any, str]] = [
 @pytest.mark.parametrize(("name", "version", "data", "text"), REFUSED)
 def test_refused(name: str, version: int, data: Any, text: str) -> None:
     with pytest.raises(JsonError) as caught:
-        jsonform.from_json(all_schemas()[name], data, version)
+        json_form.from_json(all_schemas()[name], data, version)
     assert str(caught.value) == f"{name} v{version}: {text}"
 
 
 def test_versions_are_checked_first() -> None:
     schema = all_schemas()["OffsetCommitValue"]
     with pytest.raises(errors.UnsupportedVersion):
-        jsonform.from_json(schema, {}, 5)
+        json_form.from_json(schema, {}, 5)
     with pytest.raises(errors.UnsupportedVersion):
-        jsonform.to_json(schema, {}, -1)
+        json_form.to_json(schema, {}, -1)
 
 
 def test_a_field_of_another_version_is_taken_as_kafka_takes_it() -> None:
     schema = all_schemas()["OffsetCommitValue"]
-    value = jsonform.from_json(schema, COMMIT | {"expireTimestamp": 9}, 3)
+    value = json_form.from_json(schema, COMMIT | {"expireTimestamp": 9}, 3)
     assert value["expire_timestamp"] == 9
-    assert jsonform.from_json(schema, COMMIT, 4)["unknown_tagged_fields"] == ()
+    assert json_form.from_json(schema, COMMIT, 4)["unknown_tagged_fields"] == ()
 
 
 def test_classes_take_the_place_of_dicts() -> None:
     schema = all_schemas()["ConsumerProtocolAssignment"]
     classes = {"ConsumerProtocolAssignment": SimpleNamespace, "TopicPartition": SimpleNamespace}
     data = {"assignedPartitions": [{"topic": "t", "partitions": [1]}], "userData": "AQI="}
-    value = jsonform.from_json(schema, data, 0, classes)
+    value = json_form.from_json(schema, data, 0, classes)
     assert value.assigned_partitions[0].partitions == (1,)
     assert value.user_data == b"\x01\x02"
-    assert jsonform.to_json(schema, value, 0) == data
+    assert json_form.to_json(schema, value, 0) == data
 
 
 def test_tagged_fields_stand_at_their_declared_place() -> None:
     schema = all_schemas()["TransactionLogValue"]
     value = walker.default_value(schema) | {"previous_producer_id": 1, "next_producer_id": 2}
-    assert json.dumps(jsonform.to_json(schema, value, 1)) == (
+    assert json.dumps(json_form.to_json(schema, value, 1)) == (
         '{"producerId": 0, "previousProducerId": 1, "nextProducerId": 2, "producerEpoch": 0, '
         '"transactionTimeoutMs": 0, "transactionStatus": 0, "transactionPartitions": [], '
         '"transactionLastUpdateTimestampMs": 0, "transactionStartTimestampMs": 0}'
@@ -180,7 +182,7 @@ def test_tagged_fields_stand_at_their_declared_place() -> None:
 )  # fmt: skip
 def test_values_that_cannot_be_printed(name: str, version: int, value: Any, text: str) -> None:
     with pytest.raises(EncodeError) as caught:
-        jsonform.to_json(all_schemas()[name], value, version)
+        json_form.to_json(all_schemas()[name], value, version)
     assert str(caught.value) == text
 
 
@@ -194,45 +196,45 @@ FLOATS = MessageSchema(
     [(1.5, 1.5), (math.inf, "Infinity"), (-math.inf, "-Infinity"), (1e300, 1e300), (0.0, 0.0)],
 )
 def test_floats(value: float, printed: object) -> None:
-    assert jsonform.to_json(FLOATS, {"f": value}, 0) == {"f": printed}
-    assert jsonform.from_json(FLOATS, {"f": printed}, 0) == {"f": value}
+    assert json_form.to_json(FLOATS, {"f": value}, 0) == {"f": printed}
+    assert json_form.from_json(FLOATS, {"f": printed}, 0) == {"f": value}
 
 
 def test_nan_and_whole_numbers_as_floats() -> None:
-    assert jsonform.to_json(FLOATS, {"f": math.nan}, 0) == {"f": "NaN"}
-    assert math.isnan(jsonform.from_json(FLOATS, {"f": "NaN"}, 0)["f"])
-    found = jsonform.from_json(FLOATS, {"f": 3}, 0)["f"]
+    assert json_form.to_json(FLOATS, {"f": math.nan}, 0) == {"f": "NaN"}
+    assert math.isnan(json_form.from_json(FLOATS, {"f": "NaN"}, 0)["f"])
+    found = json_form.from_json(FLOATS, {"f": 3}, 0)["f"]
     assert (found, type(found)) == (3.0, float)
     for bad in ("inf", True, 10**400):
         with pytest.raises(JsonError):
-            jsonform.from_json(FLOATS, {"f": bad}, 0)
+            json_form.from_json(FLOATS, {"f": bad}, 0)
 
 
 def test_bools() -> None:
     schema = MessageSchema(1, "Flag", (0, 0), None, (StructSchema("Flag", (FieldSchema("on", "on", "bool", (0, 0)),)),))
-    assert jsonform.to_json(schema, {"on": True}, 0) == {"on": True}
-    assert jsonform.from_json(schema, {"on": False}, 0) == {"on": False}
+    assert json_form.to_json(schema, {"on": True}, 0) == {"on": True}
+    assert json_form.from_json(schema, {"on": False}, 0) == {"on": False}
     with pytest.raises(JsonError) as caught:
-        jsonform.from_json(schema, {"on": 1}, 0)
+        json_form.from_json(schema, {"on": 1}, 0)
     assert str(caught.value) == "Flag v0: on is a number, expected true or false"
 
 
 def test_records_are_printed_as_base64_or_as_kafka_prints_them_as_empty_text() -> None:
     schema = language_schemas()["SimpleRecordsMessage"]
-    assert jsonform.to_json(schema, {"record_set": b"batch"}, 1) == {"topic": "", "recordSet": "YmF0Y2g="}
-    assert jsonform.to_json(schema, {"record_set": b"batch"}, 1, lossy=True) == {"topic": "", "recordSet": ""}
-    assert jsonform.to_json(schema, {"record_set": None}, 1) == {"topic": "", "recordSet": None}
-    assert jsonform.from_json(schema, {"topic": "", "recordSet": "YmF0Y2g="}, 1)["record_set"] == b"batch"
-    assert jsonform.from_json(schema, {"topic": "", "recordSet": ""}, 1)["record_set"] == b""
-    assert jsonform.from_json(schema, {"topic": "", "recordSet": None}, 1)["record_set"] is None
+    assert json_form.to_json(schema, {"record_set": b"batch"}, 1) == {"topic": "", "recordSet": "YmF0Y2g="}
+    assert json_form.to_json(schema, {"record_set": b"batch"}, 1, lossy=True) == {"topic": "", "recordSet": ""}
+    assert json_form.to_json(schema, {"record_set": None}, 1) == {"topic": "", "recordSet": None}
+    assert json_form.from_json(schema, {"topic": "", "recordSet": "YmF0Y2g="}, 1)["record_set"] == b"batch"
+    assert json_form.from_json(schema, {"topic": "", "recordSet": ""}, 1)["record_set"] == b""
+    assert json_form.from_json(schema, {"topic": "", "recordSet": None}, 1)["record_set"] is None
 
 
 def test_unknown_tagged_fields_are_the_last_member_of_their_struct() -> None:
     schema = all_schemas()["OffsetCommitValue"]
-    value = jsonform.from_json(schema, COMMIT, 4) | {"unknown_tagged_fields": ((7, b"\x01\x02"), (9, b""))}
-    shown = jsonform.to_json(schema, value, 4)
+    value = json_form.from_json(schema, COMMIT, 4) | {"unknown_tagged_fields": ((7, b"\x01\x02"), (9, b""))}
+    shown = json_form.to_json(schema, value, 4)
     assert shown == COMMIT | {"unknown_tagged_fields": [{"tag": 7, "data": "AQI="}, {"tag": 9, "data": ""}]}
-    assert jsonform.from_json(schema, shown, 4) == value
-    assert jsonform.to_json(schema, value, 4, lossy=True) == COMMIT
+    assert json_form.from_json(schema, shown, 4) == value
+    assert json_form.to_json(schema, value, 4, lossy=True) == COMMIT
     with pytest.raises(errors.TagsNotSupported):
-        jsonform.to_json(schema, value, 3)
+        json_form.to_json(schema, value, 3)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from kafka_records_runtime import jsonform, walker
 from kafka_records_runtime.errors import DecodeError, EncodeError, FieldNotInVersion, JsonError, NullNotAllowed
+from kafka_records_runtime.messages import json_form
 from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.wire import walker
 from tests.runtime.spec_schemas import language_cases, language_schemas
 
 CASES: list[dict[str, Any]] = language_cases()["cases"]
@@ -35,7 +36,7 @@ def input_of(case: dict[str, Any]) -> Any:
     schema = schema_of(case)
     if case["input"] is None:
         return walker.default_value(schema)
-    value = jsonform.from_json(schema, case["input"], case.get("json_version", case["version"]))
+    value = json_form.from_json(schema, case["input"], case.get("json_version", case["version"]))
     for key, (character, count) in ((k, v) for k, v in case.items() if k.endswith("_repeat")):
         if key == "myString_repeat":
             value["my_string"] = character * count
@@ -71,9 +72,9 @@ def test_write(case: dict[str, Any]) -> None:
     assert used == len(data)
     assert walker.encode(schema, decoded, version) == data
     if "json" in case:
-        printed = jsonform.to_json(schema, value, version, lossy=True)
+        printed = json_form.to_json(schema, value, version, lossy=True)
         assert json.dumps(printed) == json.dumps(case["json"])
-        assert json.dumps(jsonform.to_json(schema, decoded, version, lossy=True)) == json.dumps(case["json"])
+        assert json.dumps(json_form.to_json(schema, decoded, version, lossy=True)) == json.dumps(case["json"])
 
 
 @pytest.mark.parametrize("case", READS, ids=lambda case: f"{case['message']}-{case['hex']}")
@@ -87,13 +88,13 @@ def test_read(case: dict[str, Any], lenient: bool) -> None:
         return
     value, used = walker.decode(schema, data, version, lenient=lenient)
     assert len(data) - used == case["bytes_left"]
-    assert jsonform.to_json(schema, value, version, lossy=True) == case["json"]
+    assert json_form.to_json(schema, value, version, lossy=True) == case["json"]
     assert walker.encode(schema, value, version).hex() == case["wire_hex"]
 
 
 def test_the_paths_of_refused_writes() -> None:
     arrays = language_schemas()["SimpleArraysMessage"]
-    value = jsonform.from_json(arrays, {"goats": [{"color": 1, "name": "g"}], "sheep": []}, 2)
+    value = json_form.from_json(arrays, {"goats": [{"color": 1, "name": "g"}], "sheep": []}, 2)
     with pytest.raises(FieldNotInVersion) as nested:
         walker.encode(arrays, value, 1)
     assert str(nested.value) == ("SimpleArraysMessage v1: goats[0].name is set, but this version has no such field")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kafka_records_runtime import walker
-from kafka_records_runtime.layout import (
+from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, Range, StructSchema
+from kafka_records_runtime.schema.layout import (
     UVARINT,
     ArrayValue,
     FixedRun,
@@ -23,7 +23,7 @@ from kafka_records_runtime.layout import (
     struct_layouts,
     versions_of,
 )
-from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, Range, StructSchema
+from kafka_records_runtime.wire import walker
 from tests.runtime.spec_schemas import all_schemas
 
 ALL = (0, 9)

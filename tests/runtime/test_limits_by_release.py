@@ -9,8 +9,8 @@ import pytest
 
 from kafka_records import registry
 from kafka_records_engine.columns import decode_column
-from kafka_records_runtime import walker
-from kafka_records_runtime.wire import write_uvarint
+from kafka_records_runtime.wire import walker
+from kafka_records_runtime.wire.primitives import write_uvarint
 from tests.kafka_needed import skipped_without_kafka
 from tools.broker import class_jars
 from tools.follow.vectors import MessageClasses

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_records_runtime.partitioner import java_hash, partition_for, share_partition_key
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.kafka.partitioner import java_hash, partition_for, share_partition_key
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 
 SMALLEST = "polygenelubricants"
 """Its hash is -2^31, which has no absolute value in 32 bits."""

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kafka_records_runtime.printable import json_printable, printable
+from kafka_records_runtime.text.printable import json_printable, printable
 
 
 @pytest.mark.parametrize(

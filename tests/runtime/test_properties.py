@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_records_runtime import jsonform, walker
-from kafka_records_runtime.defaults import default_of
 from kafka_records_runtime.errors import DecodeError, EncodeError
-from kafka_records_runtime.explain import explain_message, explain_text
-from kafka_records_runtime.layout import UNKNOWN_TAGS, FieldLayout, struct_layouts
+from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_runtime.messages import json_form
+from kafka_records_runtime.records.explain import explain_message, explain_text
 from kafka_records_runtime.schema import MessageSchema
-from kafka_records_runtime.uuids import Uuid
-from kafka_records_runtime.wire import INTEGERS, MAX_TAG
+from kafka_records_runtime.schema.defaults import default_of
+from kafka_records_runtime.schema.layout import UNKNOWN_TAGS, FieldLayout, struct_layouts
+from kafka_records_runtime.wire import walker
+from kafka_records_runtime.wire.primitives import INTEGERS, MAX_TAG
 from tests.runtime.outcomes import outcome
 from tests.runtime.spec_schemas import all_schemas
 
@@ -93,8 +94,8 @@ def test_objects_encode_like_dicts(message: tuple[MessageSchema, int, dict[str, 
 @given(messages())
 def test_json_comes_back(message: tuple[MessageSchema, int, dict[str, Any], bytes]) -> None:
     schema, version, value, _ = message
-    printed = jsonform.to_json(schema, value, version)
-    assert jsonform.from_json(schema, json.loads(json.dumps(printed)), version) == value
+    printed = json_form.to_json(schema, value, version)
+    assert json_form.from_json(schema, json.loads(json.dumps(printed)), version) == value
 
 
 @given(messages())
@@ -154,7 +155,7 @@ def check_hostile(schema: MessageSchema, raw: bytes, version: int) -> None:
     value, used = decoded
     steps = list(walker.walk(schema, version, raw, lenient=True))
     assert sum(step.length for step in steps) == used
-    jsonform.to_json(schema, value, version)
+    json_form.to_json(schema, value, version)
     if strict is None:
         assert leniencies
         return
@@ -176,6 +177,6 @@ def test_wrong_values_stay_inside_the_tree(
 ) -> None:
     schema, version, value, _ = message
     spoiled = value | {data.draw(st.sampled_from(sorted(value) or ["none"])): data.draw(JUNK)}
-    for write in (walker.encode, jsonform.to_json):
+    for write in (walker.encode, json_form.to_json):
         _, error = outcome(EncodeError, write, schema, spoiled, version)
         assert error is None or str(error).startswith(f"{schema.name} v{version}: ")

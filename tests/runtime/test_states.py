@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from kafka_records.enums import DeliveryState, MemberState, StreamsMemberState, TransactionState
-from kafka_records_runtime.open_enum import OpenIntEnum
+from kafka_records_runtime.kafka.open_enum import OpenIntEnum
 from tests.runtime.kafka_enums import kafka_enum, needs_kafka
 from tools.kafka_enums import ENUMS
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from kafka_records_runtime import jsonform, walker
 from kafka_records_runtime.errors import (
     CountTooLarge,
     DecodeError,
@@ -33,10 +32,12 @@ from kafka_records_runtime.errors import (
     UnsupportedVersion,
     ValueOutOfRange,
 )
-from kafka_records_runtime.layout import UNKNOWN_TAGS
-from kafka_records_runtime.leniency import Leniency
+from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_runtime.messages import json_form
 from kafka_records_runtime.schema import MessageSchema
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.schema.layout import UNKNOWN_TAGS
+from kafka_records_runtime.wire import walker
+from kafka_records_runtime.wire.leniency import Leniency
 from tests.conftest import VectorLoader
 from tests.runtime.outcomes import outcome
 from tests.runtime.spec_schemas import record_schemas
@@ -129,7 +130,7 @@ def test_messages(load_vectors: VectorLoader) -> None:
         version, data = line["version"], bytes.fromhex(line["hex"])
         value, used = walker.decode(schema, data, version)
         assert used == len(data)
-        assert text(jsonform.to_json(schema, value, version, lossy=True)) == text(line["json"]), line
+        assert text(json_form.to_json(schema, value, version, lossy=True)) == text(line["json"]), line
         assert sorted_tags(tags_in(schema, schema.root.name, value, [])) == sorted_tags(line.get("tags", []))
         assert walker.encode(schema, value, version) == data, line
 
@@ -137,7 +138,7 @@ def test_messages(load_vectors: VectorLoader) -> None:
 def test_messages_from_json(load_vectors: VectorLoader) -> None:
     for schema, line in ours(load_vectors("messages.jsonl.gz")):
         if "tags" not in line and "records" not in line:
-            value = jsonform.from_json(schema, line["json"], line["version"])
+            value = json_form.from_json(schema, line["json"], line["version"])
             assert walker.encode(schema, value, line["version"]).hex() == line["hex"], line
 
 
@@ -187,7 +188,7 @@ def test_lenient_is_what_kafka_accepts(load_vectors: VectorLoader) -> None:
                 walker.decode(schema, data, version, lenient=True)
             continue
         value, used = walker.decode(schema, data, version, lenient=True)
-        assert text(jsonform.to_json(schema, value, version, lossy=True)) == text(judged["json"]), line
+        assert text(json_form.to_json(schema, value, version, lossy=True)) == text(judged["json"]), line
         assert len(data) - used == judged["left"], line
         assert sorted_tags(tags_in(schema, schema.root.name, value, [])) == sorted_tags(judged.get("tags", []))
         if "reencode_error" in judged:
@@ -304,7 +305,7 @@ def test_encode_errors_name_the_field(load_vectors: VectorLoader) -> None:
 
 
 def kafkas_json(schema: MessageSchema, value: Any, version: int) -> dict[str, Any]:
-    return jsonform.to_json(schema, value, version, lossy=True)
+    return json_form.to_json(schema, value, version, lossy=True)
 
 
 def test_json_at_the_limits(load_vectors: VectorLoader) -> None:

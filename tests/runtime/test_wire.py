@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-from kafka_records_runtime import wire
 from kafka_records_runtime.errors import (
     BufferUnderflow,
     InvalidText,
@@ -19,10 +18,11 @@ from kafka_records_runtime.errors import (
     TextTooLong,
     ValueOutOfRange,
 )
-from kafka_records_runtime.failure import ReadFailure, WriteFailure
-from kafka_records_runtime.leniency import Leniency
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
-from kafka_records_runtime.wire import ByteCursor
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.wire import primitives
+from kafka_records_runtime.wire.failure import ReadFailure, WriteFailure
+from kafka_records_runtime.wire.leniency import Leniency
+from kafka_records_runtime.wire.primitives import ByteCursor
 
 
 class ReaderContract:
@@ -74,35 +74,35 @@ class ReaderContract:
 
 
 def integer_writer(type: str) -> Callable[[bytearray, Any], None]:
-    return lambda out, value: wire.write_integer(out, type, value)
+    return lambda out, value: primitives.write_integer(out, type, value)
 
 
 class TestBool(ReaderContract):
-    read = wire.read_bool
-    write = wire.write_bool
+    read = primitives.read_bool
+    write = primitives.write_bool
     samples: ClassVar[dict[str, Any]] = {"00": False, "01": True}
     zero = ("00", False)
 
     def test_any_other_byte_is_true(self) -> None:
-        assert all(wire.read_bool(ByteCursor(bytes([byte]))) is True for byte in range(1, 256))
+        assert all(primitives.read_bool(ByteCursor(bytes([byte]))) is True for byte in range(1, 256))
 
 
 class IntegerContract(ReaderContract):
     type: ClassVar[str]
 
     def test_limits(self) -> None:
-        _, lowest, highest = wire.INTEGERS[self.type]
+        _, lowest, highest = primitives.INTEGERS[self.type]
         assert {lowest, highest} <= set(self.samples.values())
         for value in (lowest - 1, highest + 1):
             with pytest.raises(WriteFailure) as caught:
-                wire.write_integer(bytearray(), self.type, value)
+                primitives.write_integer(bytearray(), self.type, value)
             assert caught.value.error is ValueOutOfRange
             assert caught.value.details == (self.type, value, lowest, highest)
 
 
 class TestInt8(IntegerContract):
     type = "int8"
-    read = wire.read_int8
+    read = primitives.read_int8
     write = integer_writer("int8")
     samples: ClassVar[dict[str, Any]] = {"00": 0, "7f": 127, "80": -128, "ff": -1}
     zero = ("00", 0)
@@ -110,7 +110,7 @@ class TestInt8(IntegerContract):
 
 class TestInt16(IntegerContract):
     type = "int16"
-    read = wire.read_int16
+    read = primitives.read_int16
     write = integer_writer("int16")
     samples: ClassVar[dict[str, Any]] = {"0000": 0, "7fff": 32767, "8000": -32768, "0102": 258}
     zero = ("0000", 0)
@@ -118,7 +118,7 @@ class TestInt16(IntegerContract):
 
 class TestUint16(IntegerContract):
     type = "uint16"
-    read = wire.read_uint16
+    read = primitives.read_uint16
     write = integer_writer("uint16")
     samples: ClassVar[dict[str, Any]] = {"0000": 0, "ffff": 65535, "8000": 32768}
     zero = ("0000", 0)
@@ -126,7 +126,7 @@ class TestUint16(IntegerContract):
 
 class TestInt32(IntegerContract):
     type = "int32"
-    read = wire.read_int32
+    read = primitives.read_int32
     write = integer_writer("int32")
     samples: ClassVar[dict[str, Any]] = {"00000000": 0, "7fffffff": 2**31 - 1, "80000000": -(2**31)}
     zero = ("00000000", 0)
@@ -134,7 +134,7 @@ class TestInt32(IntegerContract):
 
 class TestUint32(IntegerContract):
     type = "uint32"
-    read = wire.read_uint32
+    read = primitives.read_uint32
     write = integer_writer("uint32")
     samples: ClassVar[dict[str, Any]] = {"00000000": 0, "ffffffff": 2**32 - 1, "80000000": 2**31}
     zero = ("00000000", 0)
@@ -142,7 +142,7 @@ class TestUint32(IntegerContract):
 
 class TestInt64(IntegerContract):
     type = "int64"
-    read = wire.read_int64
+    read = primitives.read_int64
     write = integer_writer("int64")
     samples: ClassVar[dict[str, Any]] = {
         "0000000000000000": 0,
@@ -154,8 +154,8 @@ class TestInt64(IntegerContract):
 
 
 class TestFloat64(ReaderContract):
-    read = wire.read_float64
-    write = wire.write_float64
+    read = primitives.read_float64
+    write = primitives.write_float64
     samples: ClassVar[dict[str, Any]] = {
         "0000000000000000": 0.0,
         "3ff8000000000000": 1.5,
@@ -167,7 +167,7 @@ class TestFloat64(ReaderContract):
     zero = ("0000000000000000", 0.0)
 
     def test_nan(self) -> None:
-        assert math.isnan(wire.read_float64(ByteCursor(bytes.fromhex("7ff8000000000000"))))
+        assert math.isnan(primitives.read_float64(ByteCursor(bytes.fromhex("7ff8000000000000"))))
 
 
 def write_uuid(out: bytearray, value: bytes) -> None:
@@ -175,7 +175,7 @@ def write_uuid(out: bytearray, value: bytes) -> None:
 
 
 class TestUuid(ReaderContract):
-    read = wire.read_uuid
+    read = primitives.read_uuid
     write = write_uuid
     samples: ClassVar[dict[str, Any]] = {
         "00" * 16: ZERO_UUID,
@@ -185,8 +185,8 @@ class TestUuid(ReaderContract):
 
 
 class TestUvarint(ReaderContract):
-    read = wire.read_uvarint
-    write = wire.write_uvarint
+    read = primitives.read_uvarint
+    write = primitives.write_uvarint
     samples: ClassVar[dict[str, Any]] = {
         "00": 0,
         "01": 1,
@@ -204,23 +204,23 @@ class TestUvarint(ReaderContract):
     @pytest.mark.parametrize("text", ["8000", "808000", "80808000", "8080808000"])
     def test_over_long_forms_are_read(self, text: str) -> None:
         cursor = ByteCursor(bytes.fromhex(text))
-        assert wire.read_uvarint(cursor) == 0
+        assert primitives.read_uvarint(cursor) == 0
         assert cursor.pos == cursor.end
 
     @pytest.mark.parametrize("lenient", [False, True])
     def test_more_than_five_bytes(self, lenient: bool) -> None:
         with pytest.raises(ReadFailure) as caught:
-            wire.read_uvarint(ByteCursor(b"\xff" * 4 + b"\x80\x00", lenient=lenient))
+            primitives.read_uvarint(ByteCursor(b"\xff" * 4 + b"\x80\x00", lenient=lenient))
         assert caught.value.error is InvalidVarint
         assert caught.value.details == ("a varint of more than 5 bytes",)
 
     def test_bits_above_the_32nd(self) -> None:
         raw = bytes.fromhex("ffffffff1f")
         with pytest.raises(ReadFailure) as caught:
-            wire.read_uvarint(ByteCursor(raw))
+            primitives.read_uvarint(ByteCursor(raw))
         assert caught.value.error is InvalidVarint
         leniencies: list[str] = []
-        assert wire.read_uvarint(ByteCursor(raw, lenient=True, leniencies=leniencies)) == 2**32 - 1
+        assert primitives.read_uvarint(ByteCursor(raw, lenient=True, leniencies=leniencies)) == 2**32 - 1
         assert leniencies == [Leniency.VARINT_BITS]
 
 
@@ -238,24 +238,24 @@ class LengthContract(ReaderContract):
 
 
 class TestLength16(LengthContract):
-    read = wire.read_length16
-    write = wire.write_length16
+    read = primitives.read_length16
+    write = primitives.write_length16
     samples: ClassVar[dict[str, Any]] = {"0000": 0, "ffff": -1, "7fff": 32767}
     zero = ("0000", 0)
     negative = "fffe"
 
 
 class TestLength32(LengthContract):
-    read = wire.read_length32
-    write = wire.write_length32
+    read = primitives.read_length32
+    write = primitives.write_length32
     samples: ClassVar[dict[str, Any]] = {"00000000": 0, "ffffffff": -1, "7fffffff": 2**31 - 1}
     zero = ("00000000", 0)
     negative = "fffffffe"
 
 
 class TestCompactLength(LengthContract):
-    read = wire.read_compact_length
-    write = wire.write_compact_length
+    read = primitives.read_compact_length
+    write = primitives.write_compact_length
     samples: ClassVar[dict[str, Any]] = {"01": 0, "00": -1, "8001": 127, "8080808008": 2**31 - 1}
     zero = ("01", 0)
     negative = "ffffffff0f"
@@ -264,12 +264,12 @@ class TestCompactLength(LengthContract):
 class TestContent:
     def test_text_and_bytes(self) -> None:
         cursor = ByteCursor("ké".encode() + b"\xff")
-        assert wire.read_text(cursor, 3) == "ké"
-        assert wire.read_raw(cursor, 1) == b"\xff"
-        assert wire.read_raw(cursor, 0) == b""
-        assert wire.read_text(cursor, 0) == ""
+        assert primitives.read_text(cursor, 3) == "ké"
+        assert primitives.read_raw(cursor, 1) == b"\xff"
+        assert primitives.read_raw(cursor, 0) == b""
+        assert primitives.read_text(cursor, 0) == ""
 
-    @pytest.mark.parametrize("reader", [wire.read_text, wire.read_raw])
+    @pytest.mark.parametrize("reader", [primitives.read_text, primitives.read_raw])
     def test_truncated(self, reader: Callable[[ByteCursor, int], object]) -> None:
         with pytest.raises(ReadFailure) as caught:
             reader(ByteCursor(b"abc", 1), 3)
@@ -278,28 +278,28 @@ class TestContent:
     @pytest.mark.parametrize("lenient", [False, True])
     def test_the_longest_string(self, lenient: bool) -> None:
         data = b"x" * 32768
-        assert len(wire.read_text(ByteCursor(data, lenient=lenient), 32767)) == 32767
+        assert len(primitives.read_text(ByteCursor(data, lenient=lenient), 32767)) == 32767
         with pytest.raises(ReadFailure) as caught:
-            wire.read_text(ByteCursor(data, lenient=lenient), 32768)
+            primitives.read_text(ByteCursor(data, lenient=lenient), 32768)
         assert caught.value.error is StringTooLong
-        assert len(wire.read_raw(ByteCursor(data), 32768)) == 32768
+        assert len(primitives.read_raw(ByteCursor(data), 32768)) == 32768
 
     def test_invalid_utf8(self) -> None:
         with pytest.raises(ReadFailure) as caught:
-            wire.read_text(ByteCursor(b"..a\xed\xa0\x80b", 2), 5)
+            primitives.read_text(ByteCursor(b"..a\xed\xa0\x80b", 2), 5)
         assert (caught.value.error, caught.value.offset) == (InvalidUtf8, 3)
-        assert wire.read_text(ByteCursor(b"a\xed\xa0\x80b", lenient=True), 5) == "a\ufffdb"
+        assert primitives.read_text(ByteCursor(b"a\xed\xa0\x80b", lenient=True), 5) == "a\ufffdb"
 
     def test_text_that_cannot_be_written(self) -> None:
         with pytest.raises(WriteFailure) as caught:
-            wire.text_bytes("ab\ud800")
+            primitives.text_bytes("ab\ud800")
         assert (caught.value.error, caught.value.details) == (InvalidText, (2,))
         with pytest.raises(WriteFailure) as caught:
-            wire.text_bytes("é" * 16384)
+            primitives.text_bytes("é" * 16384)
         assert (caught.value.error, caught.value.details) == (TextTooLong, (32768,))
-        assert len(wire.text_bytes("x" * 32767)) == 32767
+        assert len(primitives.text_bytes("x" * 32767)) == 32767
 
-    @pytest.mark.parametrize("writer", [wire.write_length32, wire.write_compact_length])
+    @pytest.mark.parametrize("writer", [primitives.write_length32, primitives.write_compact_length])
     def test_lengths_beyond_int32(self, writer: Callable[[bytearray, int], None]) -> None:
         with pytest.raises(WriteFailure) as caught:
             writer(bytearray(), 2**31)

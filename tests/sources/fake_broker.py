@@ -28,8 +28,8 @@ from kafka_records_engine.sources._brokers.requests_sent import (
 from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.protocol import Context
-from kafka_records_runtime import walker
-from kafka_records_runtime.casing import snake_case
+from kafka_records_runtime.text.casing import snake_case
+from kafka_records_runtime.wire import walker
 from tests.cli.segment_bytes import batch, commit
 
 TOPIC: Final = "__consumer_offsets"

@@ -16,7 +16,7 @@ from kafka_records_engine.sources._brokers.properties import read_jaas, read_pro
 from kafka_records_engine.sources._brokers.sasl import OAuthBearer, Scram
 from kafka_records_engine.sources.client_config import _OBEYED, ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers, address_of
-from kafka_records_runtime.installing import install_command
+from kafka_records_runtime.text.installing import install_command
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

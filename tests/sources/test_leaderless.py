@@ -18,7 +18,7 @@ from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_engine.sources.snapshots import Snapshot
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables.commands.main import main
 from tests.sources.snapshot_logs import LiveLog
 from tests.tables.topic import Topic as MadeTopic

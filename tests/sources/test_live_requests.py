@@ -18,7 +18,7 @@ from kafka_records_engine.sources._brokers.requests_sent import (
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.group_requests import GroupRequests
 from kafka_records_engine.sources.live_requests import LiveRequests
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 from kafka_records_tables import read_table
 from tests.sources.fake_broker import FakeBroker, fake_brokers, silent
 

@@ -21,7 +21,7 @@ from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.saved_rows import SavedRows
 from kafka_records_engine.sources.segment_files import Segments
-from kafka_records_runtime.installing import install_command
+from kafka_records_runtime.text.installing import install_command
 from kafka_records_tables import Results, read_table, read_tables
 from kafka_records_tables.engines.raw_outcomes import raw_rows_of
 from tests.log.logs import CAPTURES

@@ -15,8 +15,8 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import types as spark
 
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import MessageSchema
-from kafka_records_runtime.uuids import Uuid
 
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 

@@ -21,8 +21,8 @@ from kafka_records.schemas import consumer_offsets as schemas
 from kafka_records.spark import consumer_offsets as columns
 from kafka_records_engine.columns import arrow_type, record_arrow_type
 from kafka_records_engine.spark.spark_types import record_spark_type, spark_type
-from kafka_records_runtime.casing import upper_snake_case
 from kafka_records_runtime.schema import PRIMITIVES, MessageSchema, RecordSchema
+from kafka_records_runtime.text.casing import upper_snake_case
 from tests.acme import acme_package
 from tests.spark.spellings import (
     TABLE,

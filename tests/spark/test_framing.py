@@ -16,7 +16,7 @@ from kafka_records_engine.spark.framing_in_jvm import (
     prefix_bytes,
     sql_of_prefix,
 )
-from kafka_records_runtime.framing import message_start, prefix_of
+from kafka_records_runtime.records.framing import message_start, prefix_of
 from tests.framed import KEYS, TEXTS
 
 if TYPE_CHECKING:

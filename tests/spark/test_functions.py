@@ -31,7 +31,7 @@ from kafka_records_engine.spark.errors import UnsupportedSpark
 from kafka_records_engine.spark.functions import from_key, from_message, from_value, record_type, value_version
 from kafka_records_engine.spark.segments import read_segments
 from kafka_records_runtime.errors import UnsupportedVersion
-from kafka_records_runtime.jsonform import to_json
+from kafka_records_runtime.messages.json_form import to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession

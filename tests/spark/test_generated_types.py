@@ -9,9 +9,9 @@ import pytest
 
 from kafka_records import registry
 from kafka_records_engine.spark.spark_types import spark_type
-from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.schema import PRIMITIVES
-from kafka_records_runtime.spark_names import SPARK_TYPES
+from kafka_records_runtime.text.casing import snake_case
+from kafka_records_runtime.text.spark_names import SPARK_TYPES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

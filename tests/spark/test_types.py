@@ -16,10 +16,10 @@ from kafka_records.spark import transaction_state as transaction_columns
 from kafka_records_engine.columns import ARROW_TYPES, UnsupportedType, arrow_type
 from kafka_records_engine.columns.walker_values import plain_values
 from kafka_records_engine.spark.spark_types import spark_type
-from kafka_records_runtime.casing import snake_case
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import FORMAT, PRIMITIVES, FieldSchema, MessageSchema, StructSchema
-from kafka_records_runtime.spark_names import SPARK_TYPES
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.text.casing import snake_case
+from kafka_records_runtime.text.spark_names import SPARK_TYPES
 
 SOME_UUID = Uuid.from_string("M4_2Tv--T0Gv8t6piaeUcQ")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_records.share_group_state import encode_record, share_snapshot
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from tests.tables.share_topic import SHARE_TOPIC, TOPIC_ID
 from tests.tables.topic import Topic, struct
 

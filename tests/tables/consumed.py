@@ -16,7 +16,7 @@ from kafka_records_engine.log.files.topic_ids import topic_id
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.protocol import LogEnds, LogPartition
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 from tests.log.logs import batch, record, write_log
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kafka_records.share_group_state import encode_record, share_snapshot, share_update
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from tests.tables.topic import Topic
 
 SHARE_TOPIC: Final = "__share_group_state"

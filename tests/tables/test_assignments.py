@@ -11,7 +11,7 @@ import pytest
 from kafka_records.consumer_protocol.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.log_facts import KnownTopics
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import read_table
 from tests.tables.topic import Topic, struct
 

@@ -9,8 +9,8 @@ import pytest
 
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.log_facts import KnownTopics
-from kafka_records_runtime.partitioner import partition_for
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.partitioner import partition_for
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import read_table
 from tests.tables.check_cases import (
     HOSTILE,

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.findings import UNMADE_CHECKS
-from kafka_records_runtime.partitioner import partition_for, share_partition_key
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.partitioner import partition_for, share_partition_key
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import read_table
 from kafka_records_tables.query import QueryError
 from kafka_records_tables.tables.words.check_words import INFORMATION, TRANSIENT

@@ -32,7 +32,7 @@ from kafka_records_engine.log.reading.metadata_checkpoints import checkpoint_fro
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.segment_files import Segments
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import read_table
 from kafka_records_tables.commands.main import main
 from kafka_records_tables.engines.logs_to_read import topics_known_to

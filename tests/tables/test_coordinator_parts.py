@@ -11,7 +11,7 @@ import pytest
 
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records_engine.sources import Context
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables.coordinator.groups.loading_groups import _are, _as_java_maps_them
 from kafka_records_tables.coordinator.offsets import commit_order
 from kafka_records_tables.coordinator.offsets.commit_effects import CLOCK, NO_TIME, Clock

@@ -12,7 +12,7 @@ import pytest
 from kafka_records.consumer_offsets import encode_record
 from kafka_records.registry import message_class
 from kafka_records_engine.log.files.discovery import LogSourceError
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import read_table
 from tests.tables.topic import Topic
 

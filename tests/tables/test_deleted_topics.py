@@ -12,7 +12,7 @@ from kafka_records.cluster_metadata.remove_topic_record import RemoveTopicRecord
 from kafka_records.cluster_metadata.topic_record import TopicRecord
 from kafka_records.consumer_offsets import encode_record
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import read_table
 from tests.log.logs import batch, record
 

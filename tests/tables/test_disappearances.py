@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.words.causes import CAUSES, CONFIDENCES, in_order
 from tests.tables.histories import history

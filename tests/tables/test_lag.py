@@ -13,7 +13,7 @@ import pytest
 
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.protocol import LogEnds
-from kafka_records_runtime.partitioner import partition_for
+from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.lagging.owners import of_own_partition
 from tests.cli.running import run

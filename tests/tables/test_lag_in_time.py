@@ -19,7 +19,7 @@ from kafka_records.consumer_protocol.consumer_protocol_subscription import Consu
 from kafka_records_engine.findings import DAMAGED_LOG
 from kafka_records_engine.log.files.discovery import find_logs
 from kafka_records_engine.log.reading.segment_files import read_log
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import read_table
 from kafka_records_tables.tables import assigned_partitions
 from tests.log.logs import DATA, batch, record

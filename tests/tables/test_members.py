@@ -16,7 +16,7 @@ from kafka_records.client_protocols.sticky_assignor_user_data import StickyAssig
 from kafka_records.consumer_protocol.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kafka_records.consumer_protocol.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kafka_records.streams_protocol import subscription_info_data
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import read_table
 from tests.tables.topic import Topic, struct
 

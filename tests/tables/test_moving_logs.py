@@ -18,7 +18,7 @@ from kafka_records_engine.sources.missing_rights import AbsentTopic, MissingRigh
 from kafka_records_engine.sources.protocol import LogEnds, LogPartition, LogStarts
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import read_table, read_tables
 from kafka_records_tables.engines.checked_request import request_of
 from kafka_records_tables.engines.joined_tables import read_here

@@ -18,7 +18,7 @@ from kafka_records.cluster_metadata.remove_topic_record import RemoveTopicRecord
 from kafka_records.cluster_metadata.topic_record import TopicRecord
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.segment_files import Segments
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables.tables.cluster import partition_replay
 from kafka_records_tables.tables.partitions import TABLE
 from kafka_records_tables.tables.readers.partitions import Reader

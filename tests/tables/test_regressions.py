@@ -12,7 +12,7 @@ import pytest
 
 from kafka_records_engine.findings import OUTSIDE_LOG
 from kafka_records_engine.sources import Context
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.coordinator.offsets import commit_lots, commit_steps
 from kafka_records_tables.tables.group_rows.regression_rows import Regressions

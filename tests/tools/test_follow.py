@@ -517,7 +517,7 @@ class TestWhatIsKept:
         theirs = {"ErrorCode": [Constant("NONE", 0, False), Constant("TOO_FAR", 999, True)]}
         theirs["MemberState"] = [Constant("ASLEEP", 9, False)]
         assert list(enumerations.by_hand(f"{RELEASES[-1]}.0", theirs)) == [
-            "generator/kafka_records_runtime/error_codes.py: ErrorCode lacks TOO_FAR = 999, retriable",
+            "generator/kafka_records_runtime/kafka/error_codes.py: ErrorCode lacks TOO_FAR = 999, retriable",
             "the _notes.json of its folder in message_specs: MemberState lacks ASLEEP = 9",
         ]
         (line,) = enumerations.by_hand("99.1.0", {})

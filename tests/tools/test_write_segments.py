@@ -24,7 +24,7 @@ from kafka_records.enums import TransactionState
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.format.compression import CODECS
 from kafka_records_engine.log.reading.segment_files import LogRecord, find_logs, read_log, read_partition
-from kafka_records_runtime.partitioner import partition_for
+from kafka_records_runtime.kafka.partitioner import partition_for
 from tools.segments.plan import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from tools.write_segments import Plan, PlanError, WrittenLog, main, write_segments
 

@@ -21,9 +21,9 @@ from kafka_records.consumer_protocol import consumer_protocol_subscription as su
 from kafka_records.schemas import consumer_offsets, consumer_protocol, share_group_state, transaction_state
 from kafka_records.share_group_state.share_snapshot import ShareSnapshotValue, StateBatch
 from kafka_records.transaction_state.transaction_log import PartitionsSchema, TransactionLogValue
-from kafka_records_runtime.framing import framed, split_value
+from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_runtime.records.framing import framed, split_value
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
-from kafka_records_runtime.uuids import Uuid
 from tools.benchmarks._offset_commits import Mix, raw_rows
 
 _COMMITTED_AT: Final = 1_700_000_000_123

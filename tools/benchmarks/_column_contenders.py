@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from kafka_records_engine.columns import Columns, RecordColumns, arrow_type, decode_column, decode_record_columns
 from kafka_records_engine.columns.walker_values import plain_values
-from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, FramingError
-from kafka_records_runtime.framing import split_value
-from kafka_records_runtime.layout import UNKNOWN_TAGS
+from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_runtime.records.framing import split_value
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.schema.layout import UNKNOWN_TAGS
+from kafka_records_runtime.wire import walker
 from tests.row_reader import RowReader
 from tools.benchmarks._column_batches import Batch
 from tools.benchmarks._column_objects import (

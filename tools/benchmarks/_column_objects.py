@@ -18,8 +18,8 @@ import pyarrow as pa
 from kafka_records import registry
 from kafka_records_engine.columns import ARROW_TYPES
 from kafka_records_runtime.errors import DecodeError
+from kafka_records_runtime.kafka.uuids import ZERO_UUID
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema, covers
-from kafka_records_runtime.uuids import ZERO_UUID
 from tools.benchmarks._column_batches import Batch
 from tools.benchmarks._row_contenders import kio_class
 

@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import Any
 
 from kafka_records import registry
-from kafka_records_runtime import walker
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema, covers
+from kafka_records_runtime.wire import walker
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, Offset
 from kafka_records_engine.log.format.crc import crc32c  # noqa: E402
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogPartition, LogStarts  # noqa: E402
 from kafka_records_engine.sources.segment_files import Segments  # noqa: E402
-from kafka_records_runtime.partitioner import partition_for  # noqa: E402
+from kafka_records_runtime.kafka.partitioner import partition_for  # noqa: E402
 from kafka_records_tables import read_table  # noqa: E402
 from tools.benchmarks._figures import machine, positive, table  # noqa: E402
 from tools.segments.pool import varint  # noqa: E402

@@ -23,7 +23,7 @@ from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey  # noqa
 from kafka_records.schemas.consumer_offsets import RECORDS  # noqa: E402
 from kafka_records_codegen.evolution.kafka_releases import cache_folder  # noqa: E402
 from kafka_records_engine.columns import decode_record_columns  # noqa: E402
-from kafka_records_runtime.installing import install_command  # noqa: E402
+from kafka_records_runtime.text.installing import install_command  # noqa: E402
 from tools.benchmarks._figures import machine, positive, table, three_digits, versions  # noqa: E402
 from tools.benchmarks._offset_commits import Mix, offset_commits  # noqa: E402
 from tools.benchmarks._spark_contenders import ours  # noqa: E402

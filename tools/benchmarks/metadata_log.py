@@ -24,7 +24,7 @@ from kafka_records.cluster_metadata.topic_record import TopicRecord  # noqa: E40
 from kafka_records_engine.log.format.crc import crc32c  # noqa: E402
 from kafka_records_engine.sources import Context  # noqa: E402
 from kafka_records_engine.sources.segment_files import Segments  # noqa: E402
-from kafka_records_runtime.uuids import Uuid  # noqa: E402
+from kafka_records_runtime.kafka.uuids import Uuid  # noqa: E402
 from kafka_records_tables.tables import TABLES  # noqa: E402
 from kafka_records_tables.tables.table_reading import rows_of  # noqa: E402
 from tools.benchmarks._figures import positive, table  # noqa: E402

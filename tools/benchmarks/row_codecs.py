@@ -19,8 +19,8 @@ from kafka_records.consumer_offsets.group_metadata import GroupMetadataValue, Me
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue  # noqa: E402
 from kafka_records.consumer_protocol import consumer_protocol_assignment as protocol_assignment  # noqa: E402
 from kafka_records.schemas import consumer_offsets, consumer_protocol  # noqa: E402
+from kafka_records_runtime.kafka.uuids import Uuid  # noqa: E402
 from kafka_records_runtime.schema import MessageSchema  # noqa: E402
-from kafka_records_runtime.uuids import Uuid  # noqa: E402
 from tools.benchmarks._figures import chosen_cases, machine, pair, positive, versions  # noqa: E402
 from tools.benchmarks._figures import table as laid_out  # noqa: E402
 from tools.benchmarks._row_contenders import CONTENDERS, RowCodec  # noqa: E402

@@ -34,7 +34,7 @@ from kafka_records.spark.consumer_offsets import (  # noqa: E402
 from kafka_records.spark.share_group_state import from_share_snapshot_value  # noqa: E402
 from kafka_records_codegen.evolution.kafka_releases import cache_folder  # noqa: E402
 from kafka_records_engine.spark.spark_types import spark_type  # noqa: E402
-from kafka_records_runtime.framing import framed  # noqa: E402
+from kafka_records_runtime.records.framing import framed  # noqa: E402
 from tools.benchmarks._figures import machine, pair, positive, table, three_digits, versions  # noqa: E402
 from tools.benchmarks._java_udf import UDF_CLASS, udf_jars  # noqa: E402
 from tools.benchmarks._offset_commits import FILE_ROWS, Mix, offset_commits  # noqa: E402

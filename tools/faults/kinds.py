@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kafka_records_engine.sources._brokers import requests_sent
 from kafka_records_engine.sources._brokers.requests_sent import FETCH, METADATA, Exchange, decoded, exchange
-from kafka_records_runtime import walker
+from kafka_records_runtime.wire import walker
 
 _NAMES: Final = (
     requests_sent.API_VERSIONS,

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from kafka_records_codegen.evolution.kafka_releases import FetchError
 from kafka_records_codegen.evolution.spec_sets import UnusableSpecs, read_spec_set
-from kafka_records_runtime import walker
 from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.wire import walker
 from tools.broker import MissingPrerequisite
 from tools.follow import vectors
 from tools.follow.classes import message_classes

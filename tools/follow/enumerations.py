@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 from kafka_records_tables.tables.checking.release_versions import RELEASES
 from tools.broker import class_jars
 from tools.kafka_enums import ENUMS, Constant, kafka_enums
@@ -14,7 +14,7 @@ from tools.kafka_enums import ENUMS, Constant, kafka_enums
 Enumerations = Mapping[str, Sequence[Constant]]
 """The constants of Kafka's enumerations, by the names of ours."""
 
-_KEPT_IN: Final = {"ErrorCode": "generator/kafka_records_runtime/error_codes.py"}
+_KEPT_IN: Final = {"ErrorCode": "generator/kafka_records_runtime/kafka/error_codes.py"}
 _STATES_KEPT_IN: Final = "the _notes.json of its folder in message_specs"
 _RELEASES_KEPT_IN: Final = "spark_udfs/kafka_records_tables/tables/checking/release_versions.py"
 

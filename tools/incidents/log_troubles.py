@@ -14,7 +14,7 @@ from kafka_records.rpc.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kafka_records.rpc.offset_commit_response import OffsetCommitResponse
-from kafka_records_runtime.partitioner import partition_for
+from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_tables.topics import OFFSETS
 from tools.broker import HOST
 from tools.incidents.kinds import kind

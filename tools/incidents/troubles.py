@@ -6,7 +6,7 @@ import re
 import time
 from typing import Any
 
-from kafka_records_runtime.partitioner import partition_for
+from kafka_records_runtime.kafka.partitioner import partition_for
 from tools.incidents.kinds import kind
 from tools.incidents.scene import Scene, now
 from tools.incidents.truth import Truth, incident

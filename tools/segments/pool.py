@@ -35,8 +35,8 @@ from kafka_records.enums import DeliveryState, TransactionState
 from kafka_records.share_group_state import share_snapshot as snapshot
 from kafka_records.share_group_state import share_update as update
 from kafka_records.transaction_state.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
-from kafka_records_runtime.partitioner import partition_for
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.kafka.partitioner import partition_for
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 from tools.segments.plan import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Plan
 
 INT64 = NDArray[np.int64]

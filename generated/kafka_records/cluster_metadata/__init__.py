@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_runtime.record_reading import CodecRecordType as _CodecRecordType
-from kafka_records_runtime.record_sets import RecordSet as _RecordSet
-from kafka_records_runtime.records import JsonRecord as _JsonRecord, UnknownApiKeyRecord, UnknownVersionRecord
+from kafka_records_runtime.records.reading import CodecRecordType as _CodecRecordType
+from kafka_records_runtime.records.sets import RecordSet as _RecordSet
+from kafka_records_runtime.records.classes import (
+    JsonRecord as _JsonRecord,
+    UnknownApiKeyRecord,
+    UnknownVersionRecord,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping as _Mapping

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from kafka_records_runtime.codec import (
+from kafka_records_runtime.messages.codec import (
     Codec as _Codec,
     GiveUp as _GiveUp,
     as_bytes as _as_bytes,
@@ -20,7 +20,7 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     write_compact_string as _write_compact_string,
 )
-from kafka_records_runtime.records import KnownRecord as _KnownRecord
+from kafka_records_runtime.records.classes import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema

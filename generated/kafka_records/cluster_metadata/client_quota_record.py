@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
-from kafka_records_runtime.codec import (
+from kafka_records_runtime.messages.codec import (
     Codec as _Codec,
     GiveUp as _GiveUp,
     Unpack as _Unpack,
@@ -25,7 +25,7 @@ from kafka_records_runtime.codec import (
     text_unpacker as _text_unpacker,
     uvarint as _uvarint,
 )
-from kafka_records_runtime.records import KnownRecord as _KnownRecord
+from kafka_records_runtime.records.classes import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
-from kafka_records_runtime.codec import (
+from kafka_records_runtime.messages.codec import (
     Codec as _Codec,
     GiveUp as _GiveUp,
     as_bytes as _as_bytes,
     read_unknown_tags as _read_unknown_tags,
 )
-from kafka_records_runtime.records import KnownRecord as _KnownRecord
+from kafka_records_runtime.records.classes import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
-from kafka_records_runtime.codec import (
+from kafka_records_runtime.messages.codec import (
     Codec as _Codec,
     GiveUp as _GiveUp,
     UUIDS as _UUIDS,
@@ -26,8 +26,8 @@ from kafka_records_runtime.codec import (
     unpacker as _unpacker,
     uvarint as _uvarint,
 )
-from kafka_records_runtime.records import KnownRecord as _KnownRecord
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.records.classes import KnownRecord as _KnownRecord
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
     from uuid import UUID as _UUID

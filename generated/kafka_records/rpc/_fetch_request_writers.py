@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct as _Struct
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_runtime.codec import (
+from kafka_records_runtime.messages.codec import (
     GiveUp as _GiveUp,
     Pack as _Pack,
     compact_array_packer as _compact_array_packer,
@@ -20,7 +20,7 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     write_compact_string as _write_compact_string,
 )
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
     from kafka_records.rpc.fetch_request import (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct as _Struct
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_runtime.codec import (
+from kafka_records_runtime.messages.codec import (
     GiveUp as _GiveUp,
     UUIDS as _UUIDS,
     Unpack as _Unpack,
@@ -22,7 +22,7 @@ from kafka_records_runtime.codec import (
     text_unpacker as _text_unpacker,
     unpacker as _unpacker,
 )
-from kafka_records_runtime.uuids import ZERO_UUID
+from kafka_records_runtime.kafka.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
     from kafka_records.rpc.metadata_response import (

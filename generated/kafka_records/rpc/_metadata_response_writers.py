@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct as _Struct
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_runtime.codec import (
+from kafka_records_runtime.messages.codec import (
     GiveUp as _GiveUp,
     Pack as _Pack,
     array_packer as _array_packer,
@@ -19,7 +19,7 @@ from kafka_records_runtime.codec import (
     require_list as _require_list,
     uvarint as _uvarint,
 )
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 
 if TYPE_CHECKING:
     from kafka_records.rpc.metadata_response import (

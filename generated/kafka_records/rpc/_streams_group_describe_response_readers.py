@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct as _Struct
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_runtime.codec import (
+from kafka_records_runtime.messages.codec import (
     GiveUp as _GiveUp,
     Unpack as _Unpack,
     compact_text_unpacker as _compact_text_unpacker,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
-from kafka_records_runtime.codec import (
+from kafka_records_runtime.messages.codec import (
     Codec as _Codec,
     GiveUp as _GiveUp,
     Pack as _Pack,
@@ -31,7 +31,7 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     write_compact_strings as _write_compact_strings,
 )
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
     from uuid import UUID as _UUID

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from kafka_records_runtime.codec import (
+from kafka_records_runtime.messages.codec import (
     Codec as _Codec,
     as_bytes as _as_bytes,
 )
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 
 from kafka_records.rpc._metadata_response_readers import (
     READERS_METADATA_RESPONSE as _READERS_METADATA_RESPONSE,

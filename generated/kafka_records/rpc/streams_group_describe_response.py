@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from kafka_records_runtime.codec import (
+from kafka_records_runtime.messages.codec import (
     Codec as _Codec,
     as_bytes as _as_bytes,
 )

@@ -11,7 +11,7 @@ from kafka_records_codegen.evolution.change_rules import Rank
 from kafka_records_codegen.evolution.changes import Change, DownstreamEffect, SpecComparison
 from kafka_records_codegen.evolution.downstream import nothing
 from kafka_records_runtime.errors import plural
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 _LONGEST: Final = 60
 """The longest piece of a description or comment that is shown."""

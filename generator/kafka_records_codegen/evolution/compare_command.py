@@ -11,7 +11,7 @@ from kafka_records_codegen.evolution.change_rules import Rank
 from kafka_records_codegen.evolution.comparing import compare
 from kafka_records_codegen.evolution.spec_sets import SpecSet, UnusableSpecs, read_spec_set
 from kafka_records_codegen.spec.violations import SpecErrors
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 _BREAKS: Final = 1
 _UNUSABLE: Final = 2

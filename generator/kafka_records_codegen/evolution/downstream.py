@@ -15,7 +15,7 @@ from kafka_records_codegen.model.messages import Field, Message
 from kafka_records_codegen.products.avro import AVRO_TYPES
 from kafka_records_codegen.products.spark import SQL_TYPES
 from kafka_records_codegen.python.names import annotation
-from kafka_records_runtime.spark_names import SPARK_TYPES
+from kafka_records_runtime.text.spark_names import SPARK_TYPES
 
 _SAME: Final = DownstreamEffect("same", "as before")
 _YES: Final = DownstreamEffect("yes", "yes")

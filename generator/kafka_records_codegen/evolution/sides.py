@@ -12,7 +12,7 @@ from kafka_records_codegen.model.messages import Field, Message
 from kafka_records_codegen.model.resolve import SpecFile
 from kafka_records_codegen.spec.attributes import FieldSpec, MessageSpec
 from kafka_records_codegen.spec.element import Element
-from kafka_records_runtime.layout import StructLayout, Value, message_layout
+from kafka_records_runtime.schema.layout import StructLayout, Value, message_layout
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Final
 from kafka_records_codegen.evolution import change_rules as rules
 from kafka_records_codegen.evolution.change_rules import Rule
 from kafka_records_codegen.evolution.sides import FieldInBytes, Side, SidedField, by_name
-from kafka_records_runtime.layout import ArrayValue, FixedValue, SizedValue, StructLayout, StructValue, Value
+from kafka_records_runtime.schema.layout import ArrayValue, FixedValue, SizedValue, StructLayout, StructValue, Value
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from kafka_records_codegen.spec.attributes import FieldSpec
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import natural_default
-from kafka_records_runtime.uuids import Uuid
-from kafka_records_runtime.wire import INTEGERS, MAX_STRING
+from kafka_records_runtime.wire.primitives import INTEGERS, MAX_STRING
 
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]+")
 _HEXADECIMAL: Final = re.compile(r"0x[0-9a-fA-F]+")

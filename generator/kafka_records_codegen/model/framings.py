@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from kafka_records_codegen.spec.attributes import MessageSpec
 from kafka_records_codegen.spec.notes import NOTES, NotesSpec
-from kafka_records_runtime.framing import COORDINATOR, METADATA, Framing
+from kafka_records_runtime.records.framing import COORDINATOR, METADATA, Framing
 
 _TYPES: Final[dict[Framing, tuple[str, ...]]] = {
     COORDINATOR: ("coordinator-key", "coordinator-value"),

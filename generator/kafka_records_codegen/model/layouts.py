@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafka_records_runtime.layout import StructLayout, StructValue, struct_layouts
+from kafka_records_runtime.schema.layout import StructLayout, StructValue, struct_layouts
 
 if TYPE_CHECKING:
     from kafka_records_codegen.model.messages import Message, Struct

@@ -13,7 +13,7 @@ from kafka_records_codegen.model.layouts import Layouts
 from kafka_records_codegen.model.notes import Enum, RetiredType, VersionNote
 from kafka_records_codegen.spec.attributes import NOT_STORED, MessageType
 from kafka_records_codegen.spec.versions import Versions
-from kafka_records_runtime.framing import COORDINATOR, METADATA, Framing
+from kafka_records_runtime.records.framing import COORDINATOR, METADATA, Framing
 from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
 
 

@@ -9,7 +9,7 @@ import keyword
 from collections.abc import Container
 from typing import Final
 
-from kafka_records_runtime.casing import snake_case
+from kafka_records_runtime.text.casing import snake_case
 
 _METHODS: Final = ("decode", "decode_prefix", "encode", "from_json", "to_json", "self", "cls")
 _BUILTINS_IN_USE: Final = (

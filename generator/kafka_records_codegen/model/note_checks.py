@@ -14,9 +14,9 @@ from kafka_records_codegen.spec.attributes import MessageSpec
 from kafka_records_codegen.spec.element import Element
 from kafka_records_codegen.spec.notes import EnumSpec, EnumValueSpec, NotesSpec
 from kafka_records_codegen.spec.versions import Versions
-from kafka_records_runtime.close_names import close_name
-from kafka_records_runtime.framing import METADATA, Framing
-from kafka_records_runtime.open_enum import OpenIntEnum
+from kafka_records_runtime.kafka.open_enum import OpenIntEnum
+from kafka_records_runtime.records.framing import METADATA, Framing
+from kafka_records_runtime.text.close_names import close_name
 
 _WITH_PREFIX: Final = ("data", "metadata")
 """Types of messages that follow an int16 version, so that a reader may treat it as another version."""

@@ -18,7 +18,7 @@ from kafka_records_codegen.model.naming import (
 from kafka_records_codegen.model.structs import StructDefinition, leaves_first
 from kafka_records_codegen.spec.attributes import FieldSpec, MessageSpec
 from kafka_records_codegen.spec.versions import Versions
-from kafka_records_runtime.casing import snake_case
+from kafka_records_runtime.text.casing import snake_case
 
 _FUNCTION_KINDS = ("", "_array", "_compact_array", "_tags")
 _HAVE_LENGTH = frozenset({"string", "bytes", "records"})

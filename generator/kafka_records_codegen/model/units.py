@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kafka_records_codegen.model.messages import Folder, Message, RecordPair
 from kafka_records_codegen.model.naming import module_name
-from kafka_records_runtime.framing import METADATA
+from kafka_records_runtime.records.framing import METADATA
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from kafka_records_codegen.model.messages import Field, Folder, Message, Model, 
 from kafka_records_codegen.model.naming import free_name
 from kafka_records_codegen.model.units import Unit, units
 from kafka_records_codegen.text.page import Package, one_line, origin
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import EMPTY_STRUCT
-from kafka_records_runtime.uuids import Uuid
 
 Json = dict[str, Any]
 

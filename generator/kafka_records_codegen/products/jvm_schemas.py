@@ -1,7 +1,7 @@
 """Generates the input of Spark's functions in the JVM: one text with the schemas of a package's stored messages.
 
-The Java code in `java/` reads it and derives the bytes of each version, like `kafka_records_runtime.layout`. So one jar
-works for every package, and nobody needs a JDK for their own specs.
+The Java code in `java/` reads it and derives the bytes of each version, like `kafka_records_runtime.schema.layout`. So
+one jar works for every package, and nobody needs a JDK for their own specs.
 
 A line is a keyword and its values, separated by tabs:
 
@@ -26,8 +26,8 @@ from typing import Final
 from kafka_records_codegen.model.messages import Field, Folder, Model, RecordPair
 from kafka_records_codegen.text.page import Package, one_line, origin
 from kafka_records_codegen.text.visible import visible
-from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.schema import EMPTY_STRUCT, Range, natural_default
+from kafka_records_runtime.text.casing import snake_case
 
 PATH: Final = "spark/jvm_schemas.txt"
 

@@ -23,10 +23,10 @@ from kafka_records_codegen.products.wire_rows import TAGGED_FIELDS, Row, rows, v
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.text.mark import Mark
 from kafka_records_codegen.text.page import Package, fill
-from kafka_records_runtime.casing import upper_snake_case
-from kafka_records_runtime.framing import METADATA, frame_start, framed
-from kafka_records_runtime.layout import FieldLayout, struct_layouts
+from kafka_records_runtime.records.framing import METADATA, frame_start, framed
 from kafka_records_runtime.schema import EMPTY_STRUCT
+from kafka_records_runtime.schema.layout import FieldLayout, struct_layouts
+from kafka_records_runtime.text.casing import upper_snake_case
 
 INDEX = "README.md"
 """The page that hosting services show for the folder."""

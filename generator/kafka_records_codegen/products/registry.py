@@ -10,7 +10,7 @@ from kafka_records_codegen.model.units import units
 from kafka_records_codegen.products.lazy_packages import with_root
 from kafka_records_codegen.text.mark import Mark
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
-from kafka_records_runtime.framing import METADATA
+from kafka_records_runtime.records.framing import METADATA
 
 _EXPORTED: Final = frozenset(
     {

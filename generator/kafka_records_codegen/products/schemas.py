@@ -13,9 +13,9 @@ from kafka_records_codegen.model.units import Unit
 from kafka_records_codegen.products.lazy_packages import LazyPackages
 from kafka_records_codegen.text import literals
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
-from kafka_records_runtime.casing import upper_snake_case
-from kafka_records_runtime.framing import METADATA
+from kafka_records_runtime.records.framing import METADATA
 from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, natural_default
+from kafka_records_runtime.text.casing import upper_snake_case
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:

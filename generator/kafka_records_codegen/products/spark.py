@@ -16,10 +16,10 @@ from kafka_records_codegen.model.units import Unit
 from kafka_records_codegen.products.lazy_packages import LazyPackages
 from kafka_records_codegen.products.spark_examples import example
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
-from kafka_records_runtime.casing import snake_case, upper_snake_case
-from kafka_records_runtime.framing import METADATA, framed, in_frame
-from kafka_records_runtime.secrets import may_hold_secrets
-from kafka_records_runtime.spark_names import SPARK_TYPES
+from kafka_records_runtime.kafka.secrets import may_hold_secrets
+from kafka_records_runtime.records.framing import METADATA, framed, in_frame
+from kafka_records_runtime.text.casing import snake_case, upper_snake_case
+from kafka_records_runtime.text.spark_names import SPARK_TYPES
 
 SQL_TYPES: Final = {
     "BooleanType": "boolean",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafka_records_codegen.model.messages import Message
-from kafka_records_runtime import walker
+from kafka_records_runtime.wire import walker
 
 _SHOWN = ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "string")
 """Types whose values Spark prints in the same form as Python."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka_records_codegen.model.messages import Field, Message, Struct
-from kafka_records_runtime.spark_names import SPARK_TYPES
+from kafka_records_runtime.text.spark_names import SPARK_TYPES
 
 _NAMES: Final = {
     "BooleanType": "boolean",

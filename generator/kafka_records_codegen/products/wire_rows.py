@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafka_records_runtime.layout import (
+from kafka_records_runtime.schema import FIXED_SIZES
+from kafka_records_runtime.schema.layout import (
     UVARINT,
     ArrayValue,
     FixedValue,
@@ -16,7 +17,6 @@ from kafka_records_runtime.layout import (
     StructValue,
     Value,
 )
-from kafka_records_runtime.schema import FIXED_SIZES
 
 TAGGED_FIELDS: Final = "tagged fields"
 

@@ -16,7 +16,7 @@ from kafka_records_codegen.python.message_functions import reading_functions, wr
 from kafka_records_codegen.python.uses import Uses
 from kafka_records_codegen.text import literals
 from kafka_records_codegen.text.page import Package, docstring, header, one_line, render_in_style
-from kafka_records_runtime.casing import snake_case, upper_snake_case
+from kafka_records_runtime.text.casing import snake_case, upper_snake_case
 
 MOST_LINES: Final = 1500
 """A module with this many lines is split. Its parts may still be longer, because a function or class is never split."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_records_runtime.layout import UVARINT, FixedValue, Value
 from kafka_records_runtime.schema import FIXED_SIZES
-from kafka_records_runtime.wire import INTEGERS
+from kafka_records_runtime.schema.layout import UVARINT, FixedValue, Value
+from kafka_records_runtime.wire.primitives import INTEGERS
 
 Formats = tuple[str, ...]
 

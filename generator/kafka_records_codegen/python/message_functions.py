@@ -12,7 +12,7 @@ from kafka_records_codegen.python.names import function
 from kafka_records_codegen.python.struct_writer import write_array_function, write_function
 from kafka_records_codegen.python.tag_readers import read_tags_function
 from kafka_records_codegen.python.uses import Uses
-from kafka_records_runtime.layout import UVARINT, ArrayValue, StructValue, TagsLayout
+from kafka_records_runtime.schema.layout import UVARINT, ArrayValue, StructValue, TagsLayout
 
 
 def reading_functions(message: Message, uses: Uses) -> Iterator[str]:

@@ -14,7 +14,7 @@ from kafka_records_codegen.python.statements import construction, give_up_if, is
 from kafka_records_codegen.python.struct_reader import StructReader
 from kafka_records_codegen.python.uses import Uses
 from kafka_records_codegen.text.lines import Lines
-from kafka_records_runtime.layout import Member
+from kafka_records_runtime.schema.layout import Member
 
 
 def read_message_function(layout: Layout, uses: Uses) -> str:

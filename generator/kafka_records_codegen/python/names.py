@@ -6,8 +6,8 @@ from typing import Final
 
 from kafka_records_codegen.model.layouts import Layout
 from kafka_records_codegen.model.messages import Field, Message
-from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.schema import FieldSchema
+from kafka_records_runtime.text.casing import snake_case
 
 OWN_NAMES: Final = frozenset(
     [

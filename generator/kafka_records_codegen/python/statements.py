@@ -8,7 +8,7 @@ from kafka_records_codegen.model.layouts import Layout
 from kafka_records_codegen.python.names import local
 from kafka_records_codegen.python.uses import Uses
 from kafka_records_codegen.text.lines import Lines
-from kafka_records_runtime.layout import FieldLayout, FixedValue, Member, SizedValue, Value
+from kafka_records_runtime.schema.layout import FieldLayout, FixedValue, Member, SizedValue, Value
 
 
 def is_plain_string(value: Value | None) -> bool:

@@ -11,7 +11,8 @@ from kafka_records_codegen.python.names import function, local
 from kafka_records_codegen.python.statements import give_up_if, is_plain_string, make_uuids, read_by_table, unpacking
 from kafka_records_codegen.python.uses import Uses
 from kafka_records_codegen.text.lines import Lines
-from kafka_records_runtime.layout import (
+from kafka_records_runtime.schema import FIXED_SIZES, FieldSchema
+from kafka_records_runtime.schema.layout import (
     UVARINT,
     ArrayValue,
     FixedRun,
@@ -21,7 +22,6 @@ from kafka_records_runtime.layout import (
     StructValue,
     TagsLayout,
 )
-from kafka_records_runtime.schema import FIXED_SIZES, FieldSchema
 
 _NEXT_LENGTH: Final = {"n": "m", "m": "k", "k": "n"}
 """The variables for lengths take turns: one is in use while the next two are read."""

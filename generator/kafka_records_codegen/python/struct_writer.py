@@ -11,8 +11,9 @@ from kafka_records_codegen.python.names import function, local
 from kafka_records_codegen.python.statements import give_up_if
 from kafka_records_codegen.python.uses import Uses
 from kafka_records_codegen.text.lines import Lines
-from kafka_records_runtime.codec import uvarint
-from kafka_records_runtime.layout import (
+from kafka_records_runtime.messages.codec import uvarint
+from kafka_records_runtime.schema import FieldSchema
+from kafka_records_runtime.schema.layout import (
     UVARINT,
     ArrayValue,
     FixedValue,
@@ -21,8 +22,7 @@ from kafka_records_runtime.layout import (
     StructValue,
     TagsLayout,
 )
-from kafka_records_runtime.schema import FieldSchema
-from kafka_records_runtime.string_limit import MAX_STRING
+from kafka_records_runtime.wire.string_limit import MAX_STRING
 
 _NULLS: Final = {
     "int8": 'b"\\xff"',

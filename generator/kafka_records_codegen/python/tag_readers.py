@@ -9,7 +9,7 @@ from kafka_records_codegen.python.statements import give_up_if, make_uuids
 from kafka_records_codegen.python.struct_reader import StructReader
 from kafka_records_codegen.python.uses import Uses
 from kafka_records_codegen.text.lines import Lines
-from kafka_records_runtime.layout import ArrayValue, FixedValue, Member, SizedValue, StructValue, TagsLayout
+from kafka_records_runtime.schema.layout import ArrayValue, FixedValue, Member, SizedValue, StructValue, TagsLayout
 
 
 def read_tags_function(layout: Layout, tags: TagsLayout, uses: Uses) -> str:

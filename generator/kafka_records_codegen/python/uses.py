@@ -56,8 +56,8 @@ RUNTIME_NAMES: Final = frozenset(
         "write_uuids",
     ]
 )
-"""All names that generated functions may import from `kafka_records_runtime.codec`; in generated code they start with
-`_`."""
+"""All names that generated functions may import from `kafka_records_runtime.messages.codec`; in generated code they
+start with `_`."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Uses:
     _letters: set[str] = dataclass_field(default_factory=set)
 
     def runtime_name(self, name: str) -> str:
-        """A name of `kafka_records_runtime.codec`."""
+        """A name of `kafka_records_runtime.messages.codec`."""
         assert name in RUNTIME_NAMES, f"{name} is not a name that generated code may import"
         self.runtime.add(name)
         return f"_{name}"

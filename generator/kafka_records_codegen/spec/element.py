@@ -16,7 +16,7 @@ from kafka_records_codegen.spec.json_text import Node
 from kafka_records_codegen.spec.suggestions import camel_case
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.spec.violations import SpecText
-from kafka_records_runtime.close_names import close_name
+from kafka_records_runtime.text.close_names import close_name
 
 MESSAGE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 MESSAGE_NAME_RULE: Final = "letters, digits and underscores, starting with a letter"

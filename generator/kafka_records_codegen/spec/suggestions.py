@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from kafka_records_runtime.close_names import close_name
 from kafka_records_runtime.schema import PRIMITIVES
+from kafka_records_runtime.text.close_names import close_name
 
 _ELSEWHERE: Final = {
     **{"byte": "int8", "short": "int16", "int": "int32", "integer": "int32", "long": "int64"},

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 _WIDTH: Final = 120
 """The longest piece of a source line that an excerpt shows."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 
 from kafka_records_codegen.model.messages import Message
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 
 def literal(message: Message, field: FieldSchema) -> str:
@@ -23,7 +23,7 @@ def literal(message: Message, field: FieldSchema) -> str:
 
 
 def uuid_names(fields: Iterable[FieldSchema]) -> set[str]:
-    """The names from `kafka_records_runtime.uuids` that the literals of these fields use."""
+    """The names from `kafka_records_runtime.kafka.uuids` that the literals of these fields use."""
     found = [field.default for field in fields if isinstance(field.default, Uuid)]
     return {"ZERO_UUID" if value == ZERO_UUID else "Uuid" for value in found}
 

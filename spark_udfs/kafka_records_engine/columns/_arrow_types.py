@@ -13,8 +13,8 @@ from typing import Final, cast
 import pyarrow as pa
 
 from kafka_records_engine.columns.type_mapping import TypeMapping, mapped
-from kafka_records_runtime.layout import plan
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
+from kafka_records_runtime.schema.layout import plan
 
 ARROW_TYPES: Final[Mapping[str, pa.DataType]] = {
     "bool": pa.bool_(),

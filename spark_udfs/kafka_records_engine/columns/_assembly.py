@@ -17,11 +17,11 @@ from kafka_records_engine.columns._plans import message_plan
 from kafka_records_engine.columns.arrow_arrays import at, joined, without_inner_nulls
 from kafka_records_engine.columns.walker_values import ToPlain, holds_unknown_tags, plain_values
 from kafka_records_engine.numpy_types import FLAGS, INT64, INTEGERS
-from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, FramingError, UnsupportedVersion
-from kafka_records_runtime.framing import bytes_behind
-from kafka_records_runtime.layout import versions_of
+from kafka_records_runtime.records.framing import bytes_behind
 from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.schema.layout import versions_of
+from kafka_records_runtime.wire import walker
 
 BLOCK: Final = 32 << 20
 """The number of bytes of rows that are decoded together. It limits the memory for notes about their elements."""

@@ -22,7 +22,7 @@ from kafka_records_engine.columns.framing_in_columns import (
 )
 from kafka_records_engine.numpy_types import INT16, INT64, INTEGERS
 from kafka_records_runtime.errors import FramingError
-from kafka_records_runtime.framing import unframed_value
+from kafka_records_runtime.records.framing import unframed_value
 from kafka_records_runtime.schema import MessageSchema
 
 

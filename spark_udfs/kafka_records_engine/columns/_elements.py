@@ -15,7 +15,7 @@ from kafka_records_engine.columns._slots import ElementVectors, Scanned, Slot, S
 from kafka_records_engine.columns._steps import existing, present
 from kafka_records_engine.columns.arrow_arrays import lists
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_runtime.wire import MAX_INT32
+from kafka_records_runtime.wire.primitives import MAX_INT32
 
 CACHED: Final = 8 << 20
 """The number of bytes that stay in the processor's caches between two levels of elements."""

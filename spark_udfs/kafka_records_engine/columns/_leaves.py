@@ -11,7 +11,7 @@ import pyarrow as pa
 from kafka_records_engine.columns._cursor import ElementSet, Slices, Vector
 from kafka_records_engine.columns.arrow_arrays import KEPT_ROWS, TooMuchForOneArray, bitmap, validity
 from kafka_records_engine.numpy_types import FLAGS
-from kafka_records_runtime.wire import MAX_INT32
+from kafka_records_runtime.wire.primitives import MAX_INT32
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _PAIRS: Final = np.frombuffer(b"".join(bytes((high, low)) for high in _ALPHABET for low in _ALPHABET), np.uint16)

@@ -16,7 +16,9 @@ from kafka_records_engine.columns._slots import Scanned, SlotVectors, WrongSlots
 from kafka_records_engine.columns._steps import Compact, Fixed, Nested, Nullable, Variable
 from kafka_records_engine.columns._tags import KnownTag, TagSection
 from kafka_records_engine.columns.arrow_arrays import Constant, structs
-from kafka_records_runtime.layout import (
+from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, MessageSchema
+from kafka_records_runtime.schema.layout import (
     UNKNOWN_TAGS,
     UVARINT,
     ArrayValue,
@@ -29,8 +31,6 @@ from kafka_records_runtime.layout import (
     message_layout,
     plan,
 )
-from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, MessageSchema
-from kafka_records_runtime.uuids import Uuid
 
 
 def message_plan(message: MessageSchema, version: int, unknown_tags: bool) -> Plan:

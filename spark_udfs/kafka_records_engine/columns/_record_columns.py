@@ -1,7 +1,7 @@
 """Decodes the records of a topic as columns: keys and values of many rows, with any mix of record types.
 
-The rules are those of `kafka_records_runtime.record_reading.read_record`, with one difference that tables need: if only
-the value of a record cannot be decoded, its key is still returned.
+The rules are those of `kafka_records_runtime.records.reading.read_record`, with one difference that tables need: if
+only the value of a record cannot be decoded, its key is still returned.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kafka_records_engine.columns.framing_in_columns import (
 )
 from kafka_records_engine.numpy_types import FLAGS, INT16, INT64
 from kafka_records_runtime.errors import DecodeError, FramingError
-from kafka_records_runtime.framing import (
+from kafka_records_runtime.records.framing import (
     KEY_VERSION,
     METADATA,
     framing_of,

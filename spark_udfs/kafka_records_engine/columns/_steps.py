@@ -16,7 +16,7 @@ from kafka_records_engine.columns._slots import Scanned, Slot, SlotVectors
 from kafka_records_engine.columns.arrow_arrays import at
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.schema import FIXED_SIZES
-from kafka_records_runtime.wire import MAX_INT32, MAX_STRING
+from kafka_records_runtime.wire.primitives import MAX_INT32, MAX_STRING
 
 
 def existing(cursor: Cursor, lengths: INT64, nullable: bool) -> tuple[INT64, FLAGS | None]:

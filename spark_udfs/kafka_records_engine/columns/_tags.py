@@ -17,8 +17,8 @@ from kafka_records_engine.columns._slots import Scanned, Slot, SlotVectors
 from kafka_records_engine.columns._steps import hop_uvarint
 from kafka_records_engine.columns.arrow_arrays import Constant, at, joined, lists, structs
 from kafka_records_engine.numpy_types import INT64
-from kafka_records_runtime.layout import UNKNOWN_TAGS
-from kafka_records_runtime.wire import MAX_TAG
+from kafka_records_runtime.schema.layout import UNKNOWN_TAGS
+from kafka_records_runtime.wire.primitives import MAX_TAG
 
 _MOST_TAGS: Final = 64
 """The largest number of tags in one struct. A row with more is left to the schema walker, because each tag costs one

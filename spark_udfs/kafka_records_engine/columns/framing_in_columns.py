@@ -1,5 +1,5 @@
-"""Framing (`kafka_records_runtime.framing`) for many rows at a time: the int16 that each key or value starts with, and
-the frames of metadata records."""
+"""Framing (`kafka_records_runtime.records.framing`) for many rows at a time: the int16 that each key or value starts
+with, and the frames of metadata records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafka_records_engine.columns._pieces import ColumnPiece, pieces
 from kafka_records_engine.columns.arrow_arrays import flags
 from kafka_records_engine.numpy_types import FLAGS, INT16, INT64
 from kafka_records_runtime.errors import FramingError
-from kafka_records_runtime.framing import (
+from kafka_records_runtime.records.framing import (
     FRAME_VERSION,
     METADATA,
     MOST_IN_FRAME,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema
+from kafka_records_runtime.schema.layout import UNKNOWN_TAGS
 
 T = TypeVar("T")
 

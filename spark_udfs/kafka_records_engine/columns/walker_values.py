@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kafka_records_engine.columns.type_mapping import TypeMapping, mapped
-from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.schema.layout import UNKNOWN_TAGS
 
 ToPlain = Callable[[Any], Any]
 """A function that converts values. A mapping returns None if the values need no conversion."""

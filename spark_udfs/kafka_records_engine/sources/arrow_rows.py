@@ -15,7 +15,7 @@ from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources.plain_arrays import plain_array
 from kafka_records_engine.sources.protocol import PLACE_COLUMNS, Context
 from kafka_records_engine.sources.row_words import UnknownWord, as_controls
-from kafka_records_runtime.printable import some_names
+from kafka_records_runtime.text.printable import some_names
 
 _NEEDED: Final = ("partition", "offset", "key", "value")
 _ROWS: Final = 65_536

@@ -12,7 +12,7 @@ from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._brokers import oauth
 from kafka_records_engine.sources._brokers.properties import read_file, read_jaas, read_properties
 from kafka_records_engine.sources._brokers.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM
-from kafka_records_runtime.close_names import close_name
+from kafka_records_runtime.text.close_names import close_name
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 

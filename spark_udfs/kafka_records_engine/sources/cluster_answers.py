@@ -26,8 +26,8 @@ from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
-from kafka_records_runtime import walker
-from kafka_records_runtime.framing import in_frame
+from kafka_records_runtime.records.framing import in_frame
+from kafka_records_runtime.wire import walker
 
 TOPIC: Final = "__cluster_metadata"
 

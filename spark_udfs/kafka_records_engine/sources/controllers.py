@@ -29,7 +29,7 @@ from kafka_records_engine.sources.live import Config, addresses_of, config_of
 from kafka_records_engine.sources.right_words import lacks_right
 from kafka_records_engine.sources.time_limit import Timeout, limit_of
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 _TOPIC_ID: Final = bytes(15) + b"\x01"
 """The topic id of the metadata log in every cluster (`Uuid.METADATA_TOPIC_ID`)."""

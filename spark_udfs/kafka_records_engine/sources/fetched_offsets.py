@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from kafka_records_engine.sources._brokers.connection import Connection
 from kafka_records_engine.sources._brokers.failures import Refused
 from kafka_records_engine.sources._brokers.requests_sent import DESCRIBE_SHARE_GROUP_OFFSETS, OFFSET_FETCH
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 TopicPartition = tuple[str, int]
 """Topic and partition."""

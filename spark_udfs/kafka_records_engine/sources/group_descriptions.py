@@ -12,7 +12,7 @@ from kafka_records_engine.sources._brokers.requests_sent import (
     SHARE_GROUP_DESCRIBE,
     STREAMS_GROUP_DESCRIBE,
 )
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 _DESCRIBED_BY: Final = {
     "consumer": CONSUMER_GROUP_DESCRIBE,

@@ -39,8 +39,8 @@ from kafka_records_engine.sources.group_descriptions import GroupDescription, de
 from kafka_records_engine.sources.group_subscriptions import GroupSubscriptions, subscriptions_of
 from kafka_records_engine.sources.live import Config, addresses_of, config_of
 from kafka_records_engine.sources.time_limit import Timeout, limit_of
-from kafka_records_runtime.error_codes import ErrorCode
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.error_codes import ErrorCode
+from kafka_records_runtime.kafka.uuids import Uuid
 
 _Ask = Callable[..., dict[str, tuple[int, Any]]]
 """Sends a request about `groups` over a connection; returns, by group, an error code and the result."""

@@ -40,7 +40,7 @@ from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
 from kafka_records_engine.sources.time_limit import Timeout, limit_of
 from kafka_records_engine.sources.transaction_requests import TransactionRequests
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 
 _NO_TIMES: Final = "since when its records are unread is unknown"
 _URL: Final = re.compile(r"([A-Za-z][\w+.-]*://)(?:[^/?#]*@)?([^/?#]*)")

@@ -22,7 +22,7 @@ from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.right_words import lacks_right
 from kafka_records_engine.sources.waiting import pause
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from kafka_records_engine.sources._saved.taken_columns import BYTES
 from kafka_records_engine.sources._saved.texts import ENCODINGS, Encoding
 from kafka_records_engine.sources._saved.times import TIME_UNITS
 from kafka_records_engine.sources.segment_files import Paths
-from kafka_records_runtime.printable import printable, some_names
+from kafka_records_runtime.text.printable import printable, some_names
 
 __all__ = ["FilePart", "SavedPartition", "SavedRows", "is_saved"]
 

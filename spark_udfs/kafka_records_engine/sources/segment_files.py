@@ -34,7 +34,7 @@ from kafka_records_engine.sources.log_details import FILES, OPEN, Details
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
 from kafka_records_runtime.errors import plural
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 

@@ -41,7 +41,7 @@ from kafka_records_engine.sources._stored.stretches import (
 from kafka_records_engine.sources._stored.views import BEHIND_ALL, as_of, everything
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds
-from kafka_records_runtime.printable import printable, some_names
+from kafka_records_runtime.text.printable import printable, some_names
 
 if TYPE_CHECKING:
     from kafka_records_engine.log.reading.unread import Unread, UnreadAsked

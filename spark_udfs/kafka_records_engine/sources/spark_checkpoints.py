@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 _BATCH: Final = re.compile("[0-9]{1,18}")
 _VERSIONS: Final = ("v1", "v2")

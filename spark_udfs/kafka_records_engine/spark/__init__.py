@@ -7,7 +7,7 @@ and no private JVM calls, and never collect rows.
 try:
     import pyspark  # noqa: F401 (every module here needs it, and this is the first to be imported)
 except ModuleNotFoundError as missing:
-    from kafka_records_runtime.installing import with_hint
+    from kafka_records_runtime.text.installing import with_hint
 
     raise with_hint(missing, "spark") from None
 

@@ -13,7 +13,7 @@ from kafka_records_engine.columns import Columns, arrow_type, decode_behind_int1
 from kafka_records_engine.columns.arrow_arrays import joined
 from kafka_records_engine.numpy_types import INT16, INT64, INTEGERS
 from kafka_records_engine.spark._secrets import without_secrets
-from kafka_records_runtime.framing import KEY_VERSION, newer_as_highest, unframed_key, unframed_value
+from kafka_records_runtime.records.framing import KEY_VERSION, newer_as_highest, unframed_key, unframed_value
 from kafka_records_runtime.schema import MessageSchema
 
 _NEWEST: Final = np.iinfo(np.int16).max

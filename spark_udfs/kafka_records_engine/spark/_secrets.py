@@ -1,5 +1,5 @@
 """Replaces secrets in decoded struct columns, and refuses to encode the replacement
-(`kafka_records_runtime.secrets`)."""
+(`kafka_records_runtime.kafka.secrets`)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kafka_records_engine.columns import RecordColumns
 from kafka_records_engine.columns.arrow_arrays import flags, validity, without_inner_nulls
 from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_engine.spark.errors import RedactedValue
-from kafka_records_runtime import secrets
-from kafka_records_runtime.config_names import REDACTED
-from kafka_records_runtime.layout import UNKNOWN_TAGS
+from kafka_records_runtime.kafka import secrets
+from kafka_records_runtime.kafka.config_names import REDACTED
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
+from kafka_records_runtime.schema.layout import UNKNOWN_TAGS
 
 REDACTED_BYTES: Final = REDACTED.encode()
 """The bytes that replace bytes that are, or may be, a secret."""

@@ -16,11 +16,11 @@ from pyspark.sql.pandas.types import from_arrow_type
 from kafka_records_engine.columns import UNKNOWN_TAGS_TYPE
 from kafka_records_engine.spark.errors import InvalidUuid, MissingField
 from kafka_records_runtime.errors import EncodeError, UnknownField, WrongType
-from kafka_records_runtime.failure import WriteFailure
-from kafka_records_runtime.layout import UNKNOWN_TAGS, struct_layouts
+from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema
-from kafka_records_runtime.spark_names import SPARK_TYPES
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.schema.layout import UNKNOWN_TAGS, struct_layouts
+from kafka_records_runtime.text.spark_names import SPARK_TYPES
+from kafka_records_runtime.wire.failure import WriteFailure
 
 Convert = Callable[[Any], Any]
 Fits = Callable[[pa.DataType], bool]

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from kafka_records_engine.spark._secrets import may_hold_secrets, refuse_redacted
 from kafka_records_engine.spark._struct_columns import Convert, check_fields, walker_values
-from kafka_records_runtime import walker
 from kafka_records_runtime.errors import EncodeError, WrongType
-from kafka_records_runtime.failure import WriteFailure
-from kafka_records_runtime.framing import COORDINATOR, METADATA, Framing, framed, in_frame
-from kafka_records_runtime.layout import versions_of
+from kafka_records_runtime.records.framing import COORDINATOR, METADATA, Framing, framed, in_frame
 from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.schema.layout import versions_of
+from kafka_records_runtime.wire import walker
+from kafka_records_runtime.wire.failure import WriteFailure
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,10 @@ from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA, raw_rows
 from kafka_records_engine.spark.record_errors import fields_of_error
 from kafka_records_engine.spark.spark_types import record_spark_type, spark_schema
 from kafka_records_engine.spark.workers import check_workers
-from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.errors import KafkaRecordsError, UnknownApiKey, UnsupportedVersion
-from kafka_records_runtime.framing import METADATA, framing_of
+from kafka_records_runtime.records.framing import METADATA, framing_of
 from kafka_records_runtime.schema import RecordSchema
+from kafka_records_runtime.text.casing import snake_case
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafka_records_engine.columns import UnsupportedType as UnsupportedType
-from kafka_records_runtime.close_names import close_name
-from kafka_records_runtime.config_names import REDACTED
 from kafka_records_runtime.errors import EncodeError, KafkaRecordsError
+from kafka_records_runtime.kafka.config_names import REDACTED
+from kafka_records_runtime.text.close_names import close_name
 
 
 class UnknownRecord(KafkaRecordsError, ValueError):

@@ -1,4 +1,4 @@
-"""Framing (`kafka_records_runtime.framing`) as Spark expressions: the JVM evaluates them, and no row is sent to
+"""Framing (`kafka_records_runtime.records.framing`) as Spark expressions: the JVM evaluates them, and no row is sent to
 Python.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
-from kafka_records_runtime.framing import PREFIX, frame_start, message_start
+from kafka_records_runtime.records.framing import PREFIX, frame_start, message_start
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -27,9 +27,9 @@ from kafka_records_engine.spark.jvm import Engine, catalog_for, checked_engine, 
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_type
 from kafka_records_engine.spark.workers import check_workers
-from kafka_records_runtime.framing import COORDINATOR, KEY_VERSION, METADATA, Framing
-from kafka_records_runtime.layout import check_version, versions_of
+from kafka_records_runtime.records.framing import COORDINATOR, KEY_VERSION, METADATA, Framing
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
+from kafka_records_runtime.schema.layout import check_version, versions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -34,7 +34,7 @@ from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
 from kafka_records_engine.spark.segments import DamagedLog
 from kafka_records_engine.spark.workers import check_workers, is_connect
-from kafka_records_runtime.framing import framing_of
+from kafka_records_runtime.records.framing import framing_of
 from kafka_records_runtime.schema import RecordSchema
 
 if TYPE_CHECKING:

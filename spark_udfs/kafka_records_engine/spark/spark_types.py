@@ -11,7 +11,7 @@ from pyspark.sql import types as spark
 from kafka_records_engine.columns import ARROW_TYPES, UNKNOWN_TAGS_TYPE
 from kafka_records_engine.columns.type_mapping import TypeMapping, mapped
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
-from kafka_records_runtime.spark_names import SPARK_TYPES
+from kafka_records_runtime.text.spark_names import SPARK_TYPES
 
 _TYPES: Final[dict[str, spark.DataType]] = {name: getattr(spark, SPARK_TYPES[name])() for name in ARROW_TYPES}
 _BY_ARROW_TYPE: Final[dict[pa.DataType, spark.DataType]] = {

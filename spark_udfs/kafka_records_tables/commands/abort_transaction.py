@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
 def print_transactions(found: list[OpenTransaction], *, is_after: bool = False) -> None:
     """The open transactions with what an abort would do to them; if `is_after` the marker was requested, with what it
     did."""
-    from kafka_records_runtime.printable import printable
+    from kafka_records_runtime.text.printable import printable
 
     for each in found:
         lines = _after(each) if is_after else _before(each)

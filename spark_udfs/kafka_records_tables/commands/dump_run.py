@@ -13,7 +13,7 @@ import pyarrow as pa
 from kafka_records_engine.findings import MISSING_RIGHT, UNREACHABLE_LOG
 from kafka_records_engine.sources import PLACE_COLUMNS, Context
 from kafka_records_engine.sources.broker_threads import read_in_order
-from kafka_records_runtime.jsontext import json_lines
+from kafka_records_runtime.text.json_text import json_lines
 from kafka_records_tables.commands.chosen_logs import ToldFindings, chosen_logs, raw_rows
 from kafka_records_tables.commands.record_lines import COLUMNS, RecordPrinter, found_records
 from kafka_records_tables.commands.topic_names import names_of

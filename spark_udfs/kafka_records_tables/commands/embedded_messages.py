@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kafka_records_runtime.records import AnyRecord, PlainRecord
+from kafka_records_runtime.records.classes import AnyRecord, PlainRecord
 from kafka_records_tables.coordinator.groups import embedded
 
 

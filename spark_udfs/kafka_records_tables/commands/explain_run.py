@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from kafka_records_runtime.config_names import REDACTED
 from kafka_records_runtime.errors import UnsupportedVersion
-from kafka_records_runtime.explain import Line, explain_key, explain_message, explain_record, explain_text
-from kafka_records_runtime.framing import COORDINATOR, PREFIX, framing_of, newer_as_highest, prefix_of
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.kafka.config_names import REDACTED
+from kafka_records_runtime.records.explain import Line, explain_key, explain_message, explain_record, explain_text
+from kafka_records_runtime.records.framing import COORDINATOR, PREFIX, framing_of, newer_as_highest, prefix_of
 from kafka_records_runtime.schema import covers
+from kafka_records_runtime.text.printable import printable
 from kafka_records_tables.console.endings import DAMAGE, OK, CommandError
 from kafka_records_tables.console.standard_error import say
 

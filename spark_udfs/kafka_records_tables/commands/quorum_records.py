@@ -11,8 +11,8 @@ from kafka_records.schemas.control import (
     SNAPSHOT_HEADER_RECORD,
     VOTERS_RECORD,
 )
-from kafka_records_runtime import walker
-from kafka_records_runtime.jsonform import to_json
+from kafka_records_runtime.messages.json_form import to_json
+from kafka_records_runtime.wire import walker
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_runtime.framing import COORDINATOR, KEY_VERSION, Framing, framing_of
+from kafka_records_runtime.records.framing import COORDINATOR, KEY_VERSION, Framing, framing_of
 from kafka_records_tables.console.endings import UsageError
 from kafka_records_tables.near_names import did_you_mean
 

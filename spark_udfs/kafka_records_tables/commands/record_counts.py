@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from kafka_records_engine.columns.framing_in_columns import frame_numbers, prefix_bytes
-from kafka_records_runtime.framing import METADATA, framing_of, prefix_of
+from kafka_records_runtime.records.framing import METADATA, framing_of, prefix_of
 
 if TYPE_CHECKING:
     from kafka_records_tables.commands.catalog import Catalog

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafka_records_engine.findings import said_of
-from kafka_records_runtime.config_names import REDACTED
 from kafka_records_runtime.errors import DecodeError, FramingError, UnsupportedVersion
-from kafka_records_runtime.framing import KEY_VERSION, METADATA, framing_of, numbers_of_frame, prefix_of
-from kafka_records_runtime.jsonform import to_json
-from kafka_records_runtime.record_json import key_in_hex, value_in_hex
-from kafka_records_runtime.record_reading import read_record, schema_record_types
-from kafka_records_runtime.records import (
+from kafka_records_runtime.kafka.config_names import REDACTED
+from kafka_records_runtime.kafka.secrets import MAY_HOLD_SECRETS, without_secrets
+from kafka_records_runtime.messages.json_form import to_json
+from kafka_records_runtime.records.classes import (
     PlainRecord,
     UnknownApiKeyRecord,
     UnknownTypeRecord,
     UnknownVersionRecord,
 )
-from kafka_records_runtime.secrets import MAY_HOLD_SECRETS, without_secrets
+from kafka_records_runtime.records.framing import KEY_VERSION, METADATA, framing_of, numbers_of_frame, prefix_of
+from kafka_records_runtime.records.json_form import key_in_hex, value_in_hex
+from kafka_records_runtime.records.reading import read_record, schema_record_types
 from kafka_records_tables.commands import quorum_records
 from kafka_records_tables.commands.embedded_messages import opened
 from kafka_records_tables.commands.totals import RecordTotals

@@ -43,6 +43,6 @@ def require(command: str, extra: str, *packages: str) -> None:
     """Raise a CommandError that names the first of `packages` that is not installed and the extra that installs it."""
     for package in packages:
         if find_spec(package) is None:
-            from kafka_records_runtime.installing import install_command
+            from kafka_records_runtime.text.installing import install_command
 
             raise CommandError(f"{command} needs {package}, which is not installed: {install_command(extra)}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 _is_bar_drawn: Callable[[], bool] | None = None
 _noted: list[str] | None = None

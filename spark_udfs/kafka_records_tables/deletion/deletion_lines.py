@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 from kafka_records_tables.deletion.deletion_plan import GroupPlan, Item, error_text
 
 _NOT_PROVIDED: Final = "Not Provided"

@@ -203,7 +203,7 @@ class _Reader(DataSourceStreamReader):
 
 def _id_of(logs: Sequence[BrokerPartition]) -> str | None:
     """The id of the topic; None from brokers that know none."""
-    from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+    from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 
     topic_id = Uuid(logs[0].topic_id)
     return None if topic_id == ZERO_UUID else str(topic_id)

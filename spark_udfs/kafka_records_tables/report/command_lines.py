@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Final
 
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 BROKERS: Final = '"$BOOTSTRAP"'
 """The address of a broker in a report of files, which do not name one."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_json import FORMAT, FORMAT_VERSION
 from kafka_records_tables.report.report_parts import LevelChange, Report, ReportDiff, ReportFinding, ReportRequest

@@ -9,8 +9,8 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from kafka_records_runtime.jsontext import json_text
-from kafka_records_runtime.printable import json_printable
+from kafka_records_runtime.text.json_text import json_text
+from kafka_records_runtime.text.printable import json_printable
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.results.finding_lines import finding_object
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TextIO
 
 from kafka_records_runtime.errors import plural
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 from kafka_records_tables.report.first_screen import actor_words, incident_lines, needs_somebody, scale_words
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.rule_context import listed, moment

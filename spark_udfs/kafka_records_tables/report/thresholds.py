@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_records_runtime.close_names import close_names
+from kafka_records_runtime.text.close_names import close_names
 from kafka_records_tables.near_names import near
 from kafka_records_tables.query import QueryError, duration
 from kafka_records_tables.report.rule import Threshold

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_runtime.jsontext import json_text
+from kafka_records_runtime.text.json_text import json_text
 
 TEXT: Final = pa.large_string()
 

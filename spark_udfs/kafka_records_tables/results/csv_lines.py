@@ -9,7 +9,7 @@ from typing import Final, TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 from kafka_records_tables.results.cell_texts import TEXT, joined, plain_texts, small_slices, write_lines
 from kafka_records_tables.results.cells import can_be_cut
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_runtime.errors import plural
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 from kafka_records_tables.results.cell_texts import small_slices
 from kafka_records_tables.results.cells import can_be_cut, cell_texts, holds_numbers, in_lines, widest, width_of
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_runtime.errors import plural
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 from kafka_records_tables.results.cells import CUT, NULL, cell_texts, holds_numbers
 from kafka_records_tables.results.finding_lines import finding_lines
 from kafka_records_tables.results.fitting import telling_columns

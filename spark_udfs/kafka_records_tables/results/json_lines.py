@@ -7,7 +7,7 @@ from typing import TextIO
 
 import pyarrow as pa
 
-from kafka_records_runtime.printable import json_printable
+from kafka_records_runtime.text.printable import json_printable
 from kafka_records_tables.results.cell_texts import json_objects, small_slices, write_lines
 
 

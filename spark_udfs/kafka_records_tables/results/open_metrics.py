@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 from kafka_records_tables.results.last_run import LAST_RUN
 
 if TYPE_CHECKING:

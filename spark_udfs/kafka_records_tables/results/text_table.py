@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 from kafka_records_tables.results.cell_texts import TEXT, joined, small_slices, write_lines
 from kafka_records_tables.results.cells import CUT, cell_texts, cut, fitted, folded, in_lines, padded, styled, width_of
 from kafka_records_tables.results.fitting import NARROWEST, ShownColumn, ShownTable, fitting, missing, whole

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kafka_records_engine.spark.raw import RAW_COLUMNS
-from kafka_records_runtime.casing import snake_case
-from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import RecordSchema
+from kafka_records_runtime.schema.layout import UNKNOWN_TAGS
+from kafka_records_runtime.text.casing import snake_case
 from tests.row_reader import DecodedRow, RowReader, error_fields
 
 Record = dict[str, Any]

@@ -12,7 +12,7 @@ from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.spark import consumer_offsets, consumer_protocol
 from kafka_records_engine.spark.errors import UnsupportedSpark
 from kafka_records_engine.spark.functions import record_type, value_version
-from kafka_records_runtime.casing import snake_case
+from kafka_records_runtime.text.casing import snake_case
 from tests.row_reader import RowReader
 from tests.spark.across_releases.reading import in_columns, key_and_value
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from kafka_records_runtime.casing import snake_case
-from kafka_records_runtime.framing import framed
+from kafka_records_runtime.records.framing import framed
+from kafka_records_runtime.text.casing import snake_case
 from tools.hostile import mutated
 from tools.random_messages import random_message
 

@@ -24,7 +24,7 @@ from kafka_records_codegen.tree import write
 from kafka_records_engine.spark.decode import BatchDecoder, decoded_schema
 from kafka_records_engine.spark.jvm import add_functions
 from kafka_records_engine.spark.raw import as_raw_rows
-from kafka_records_runtime.framing import in_frame
+from kafka_records_runtime.records.framing import in_frame
 from tests.kafka_needed import skipped_without_kafka
 from tests.ledger import CORRECTION, FRAMES, TRANSFER, WRITTEN, ledger_package, ledger_records, on_path
 from tests.spark.conftest import active

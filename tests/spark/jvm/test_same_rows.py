@@ -18,8 +18,8 @@ from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.spark._from_bytes import Capped, Keys, Versioned
 from kafka_records_engine.spark.decode import BatchDecoder, decoded_schema
 from kafka_records_engine.spark.jvm import schemas_text
-from kafka_records_runtime.casing import snake_case
-from kafka_records_runtime.framing import framed
+from kafka_records_runtime.records.framing import framed
+from kafka_records_runtime.text.casing import snake_case
 from tests.spark.jvm.made_records import TOPICS, Raw, messages_of, raw_records, records_of
 from tools.guided import kept_inputs
 

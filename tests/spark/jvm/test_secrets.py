@@ -27,9 +27,9 @@ from kafka_records_engine.spark._to_bytes import Encoder
 from kafka_records_engine.spark.decode import BatchDecoder
 from kafka_records_engine.spark.errors import RedactedValue
 from kafka_records_engine.spark.saved_records import read_records
-from kafka_records_runtime.casing import snake_case
-from kafka_records_runtime.framing import METADATA, in_frame
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_runtime.records.framing import METADATA, in_frame
+from kafka_records_runtime.text.casing import snake_case
 from kafka_records_tables.engines.spark_options import asked
 from tests.spark.jvm.test_same_rows import collected, compare
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives i
 
 from kafka_records.spark import consumer_protocol, control
 from kafka_records_engine.spark.functions import record_type, value_version
-from kafka_records_runtime.casing import snake_case
+from kafka_records_runtime.text.casing import snake_case
 from kafka_records_tables import spark as tables
 from tests.spark.ways.truth import BROKEN_PARTITION, OFFSETS, schemas_of
 

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 from kafka_records.consumer_protocol.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kafka_records.consumer_protocol.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kafka_records_engine.log.reading.segment_files import RAW_SCHEMA, find_logs, read_partition
-from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.errors import DecodeError
 from kafka_records_runtime.schema import RecordSchema
+from kafka_records_runtime.text.casing import snake_case
 from tests.spark.across_releases.reading import Record, decoded_rows
 
 OFFSETS: Final = "__consumer_offsets"

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from kafka_records.registry import MESSAGES, message_class
 from kafka_records_engine.spark.jvm import schemas_text
-from kafka_records_runtime.casing import snake_case
-from kafka_records_runtime.framing import framed
+from kafka_records_runtime.records.framing import framed
+from kafka_records_runtime.text.casing import snake_case
 from tools.random_messages import random_message
 
 _PACKAGE: Final = "kafka_records"

@@ -25,8 +25,8 @@ from kafka_records_engine.log.files.paths import expanded, inside_of, is_archive
 from kafka_records_engine.log.files.places import Entry, Files, Place
 from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_runtime.errors import plural
-from kafka_records_runtime.printable import printable, some_names
-from kafka_records_runtime.wire import MAX_INT32
+from kafka_records_runtime.text.printable import printable, some_names
+from kafka_records_runtime.wire.primitives import MAX_INT32
 
 __all__ = ["SUFFIXES", "FoundLog", "LogSourceError", "find_logs"]
 

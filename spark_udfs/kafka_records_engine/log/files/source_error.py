@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 
 class LogSourceError(KafkaRecordsError, ValueError):

@@ -15,7 +15,7 @@ from kafka_records_engine.log.files.local_files import LOCAL
 from kafka_records_engine.log.files.places import Place
 from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.format.batches import LARGEST_OFFSET
-from kafka_records_runtime.wire import MAX_INT32
+from kafka_records_runtime.wire.primitives import MAX_INT32
 
 CHECKPOINT: Final = "log-start-offset-checkpoint"
 """The file with log start offsets; only of logs whose start was raised above their first segment file."""

@@ -33,7 +33,7 @@ from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_engine.log.format.checkpoints import CHECKPOINT, read_checkpoint
 from kafka_records_engine.log.reading._scanning import next_offset
 from kafka_records_runtime.errors import plural
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 TRIES: Final = 60
 """How often opening is tried while the files keep changing: about ten seconds, including the waits between."""

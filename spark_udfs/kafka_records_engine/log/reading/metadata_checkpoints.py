@@ -24,7 +24,7 @@ from kafka_records_engine.log.format.batches import (
 )
 from kafka_records_engine.log.format.control_records import marker_of_key
 from kafka_records_engine.log.reading.fetched import RecordSets
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 _NAME: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _LARGEST: Final = 1 << 31

@@ -19,8 +19,8 @@ from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources._brokers.transport import shown_address
 from kafka_records_engine.sources.right_words import lacks_right
 from kafka_records_engine.sources.waiting import side_by_side
-from kafka_records_runtime.error_codes import ErrorCode
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.error_codes import ErrorCode
+from kafka_records_runtime.kafka.uuids import Uuid
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.client_config import ClientConfig

@@ -35,8 +35,8 @@ from kafka_records_engine.sources._brokers.secrets_hidden import without_passwor
 from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources._brokers.transport import CLOSED, Transport, shown_address, tls_failure, words
 from kafka_records_engine.sources.waiting import pause
-from kafka_records_runtime.error_codes import ErrorCode
 from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.client_config import ClientConfig

@@ -18,7 +18,7 @@ from kafka_records_engine.sources._brokers.requests_sent import (
 )
 from kafka_records_engine.sources.known_topics import CLEANUP_POLICY, RETENTION_BYTES, RETENTION_MS, retention_of
 from kafka_records_engine.sources.right_words import lacks_right
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 TOPIC: Final = 2
 BROKER: Final = 4

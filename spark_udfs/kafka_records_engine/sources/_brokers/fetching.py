@@ -28,7 +28,7 @@ from kafka_records_engine.sources._brokers.failures import (
 from kafka_records_engine.sources._brokers.patience import GivenUp, Patience
 from kafka_records_engine.sources._brokers.pool import borrow, give_back
 from kafka_records_engine.sources._brokers.requests_sent import FETCH
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources._brokers.connection import Connection

@@ -21,7 +21,7 @@ from kafka_records_engine.sources._brokers.connection import Connection
 from kafka_records_engine.sources._brokers.failures import ConnectionLost
 from kafka_records_engine.sources._brokers.requests_sent import FETCH
 from kafka_records_engine.sources.waiting import pause, side_by_side
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 _FIRST_BYTES: Final = 1 << 15
 """Bytes requested of each partition at first: producers fill batches up to 16 KiB by default."""

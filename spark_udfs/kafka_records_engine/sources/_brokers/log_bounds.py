@@ -22,7 +22,7 @@ from kafka_records_engine.sources._brokers.failures import BrokerFailure, Connec
 from kafka_records_engine.sources._brokers.patience import GivenUp, Patience
 from kafka_records_engine.sources.protocol import LogEnds, LogStarts
 from kafka_records_engine.sources.waiting import pause
-from kafka_records_runtime.uuids import Uuid
+from kafka_records_runtime.kafka.uuids import Uuid
 
 _TRIES: Final = 4
 _PAUSE: Final = 0.5

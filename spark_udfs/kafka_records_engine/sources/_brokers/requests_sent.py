@@ -12,10 +12,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from kafka_records_runtime import walker
-from kafka_records_runtime.apis import Api
-from kafka_records_runtime.casing import upper_snake_case
+from kafka_records_runtime.kafka.apis import Api
 from kafka_records_runtime.schema import FieldSchema, MessageSchema, RecordSchema, StructSchema
+from kafka_records_runtime.text.casing import upper_snake_case
+from kafka_records_runtime.wire import walker
 
 PACKAGE: Final = "kafka_records"
 """The package with the schemas of Kafka's protocol."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._brokers.properties import read_file
-from kafka_records_runtime.installing import install_command
+from kafka_records_runtime.text.installing import install_command
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.client_config import ClientConfig

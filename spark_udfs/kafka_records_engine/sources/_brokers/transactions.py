@@ -17,7 +17,7 @@ from kafka_records_engine.sources._brokers.requests_sent import (
     WRITE_TXN_MARKERS,
 )
 from kafka_records_engine.sources.waiting import pause, side_by_side
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 TopicPartition = tuple[str, int]
 

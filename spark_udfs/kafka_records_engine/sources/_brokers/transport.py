@@ -13,7 +13,7 @@ from kafka_records_engine.sources._brokers.failures import ConnectionLost, NoAns
 from kafka_records_engine.sources._brokers.secrets_hidden import without_password
 from kafka_records_engine.sources.waiting import next_wait
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.client_config import ClientConfig

@@ -26,7 +26,7 @@ from kafka_records_engine.sources._saved.taken_columns import (
 )
 from kafka_records_engine.sources._saved.texts import Encoding, TooFew, Undecided, encoding_of, is_enough
 from kafka_records_engine.sources._saved.times import MixedUnits, TimeUnit, is_named_for_milliseconds, unit_of
-from kafka_records_runtime.printable import printable, some_names
+from kafka_records_runtime.text.printable import printable, some_names
 
 GUESSED_COLUMNS: Final = "GuessedColumns"
 """The `reason` of a note about how columns of saved rows are interpreted."""

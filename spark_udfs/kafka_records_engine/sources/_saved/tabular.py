@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from kafka_records_engine.log.files.places import Place
 from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.sources._stored.stored_names import MARK
-from kafka_records_runtime.installing import install_command
+from kafka_records_runtime.text.installing import install_command
 
 MOST_ROWS: Final = 65_536
 """The maximum number of rows of a batch."""

@@ -12,8 +12,8 @@ import pyarrow as pa
 from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.texts import Encoding
-from kafka_records_runtime.close_names import close_name
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.close_names import close_name
+from kafka_records_runtime.text.printable import printable
 
 NEEDED: Final = ("partition", "offset", "key", "value")
 """Required columns; the caller may give the topic instead."""

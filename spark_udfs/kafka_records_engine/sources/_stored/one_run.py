@@ -24,7 +24,7 @@ from kafka_records_engine.sources._stored.stretches import StoredLog, stored_log
 from kafka_records_engine.sources._stored.writing_files import join_small_files
 from kafka_records_engine.sources.abilities import HasTopicId, MayHaveLostRows, has
 from kafka_records_engine.sources.protocol import LogPartition
-from kafka_records_runtime.uuids import ZERO_UUID, Uuid
+from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 
 
 @dataclass(slots=True)

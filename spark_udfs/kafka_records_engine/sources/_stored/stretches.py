@@ -22,7 +22,7 @@ from kafka_records_engine.sources._stored.stored_names import (
     records_files,
     survey_files,
 )
-from kafka_records_runtime.printable import printable
+from kafka_records_runtime.text.printable import printable
 
 METADATA_KEY: Final = b"kafka_records.snapshot"
 _FORMAT: Final = 1

@@ -12,9 +12,9 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from kafka_records_runtime.errors import DecodeError, MissingValueVersion
-from kafka_records_runtime.framing import newer_as_highest, split_value
-from kafka_records_runtime.jsonform import to_json
-from kafka_records_runtime.walker import decode
+from kafka_records_runtime.messages.json_form import to_json
+from kafka_records_runtime.records.framing import newer_as_highest, split_value
+from kafka_records_runtime.wire.walker import decode
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema

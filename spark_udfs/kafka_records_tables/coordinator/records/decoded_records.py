@@ -18,7 +18,7 @@ from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import UNDECIDED_TRANSACTION, Finding, reason_of, said_of
 from kafka_records_engine.numpy_types import FLAGS, INT16, INT64
 from kafka_records_runtime.errors import DecodeError, FramingError
-from kafka_records_runtime.framing import unframed_key
+from kafka_records_runtime.records.framing import unframed_key
 from kafka_records_tables.coordinator.records.latest import LAST_VALUE
 from kafka_records_tables.topics import METADATA
 

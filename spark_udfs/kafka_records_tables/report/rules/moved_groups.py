@@ -41,7 +41,7 @@ class MovedGroup:
 
 def _moved(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
     """The number of partitions, if it is known, and the groups with records in other partitions."""
-    from kafka_records_runtime.partitioner import partition_for
+    from kafka_records_runtime.kafka.partitioner import partition_for
 
     places: dict[str, set[int]] = {}
     for name in ("current_offsets", "groups"):
@@ -62,7 +62,7 @@ def _moved(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
 def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int | None:
     """The number of partitions of the topic: as passed by the user, from the metadata log, or from the available logs
     if a group is in two of them."""
-    from kafka_records_runtime.partitioner import partition_for
+    from kafka_records_runtime.kafka.partitioner import partition_for
 
     said = context.request.partitions
     if said is not None and OFFSETS in said:
@@ -105,7 +105,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 def _count_before(context: RuleContext, moved: list[MovedGroup]) -> int | None:
     """The earlier number of partitions: the one with which every old copy is in its partition."""
-    from kafka_records_runtime.partitioner import partition_for
+    from kafka_records_runtime.kafka.partitioner import partition_for
 
     highest = max(max(each.old) for each in moved)
     fits = [

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.findings import DAMAGED_LOG, OTHER_PARTITIONS, Finding, said_of
 from kafka_records_runtime.errors import plural
-from kafka_records_runtime.partitioner import partition_for
+from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 from kafka_records_tables.tables.checking.check_rows import CheckRow
 from kafka_records_tables.tables.checking.release_versions import RELEASES, known_release, unread, unread_type

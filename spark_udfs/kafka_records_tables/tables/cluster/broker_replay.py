@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records.schemas.control import KRAFT_VERSION_RECORD
-from kafka_records_runtime import walker
+from kafka_records_runtime.wire import walker
 from kafka_records_tables.tables.cluster.metadata_reader import MetadataReplay
 from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.columns.framing_in_columns import api_key_column
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, UNREAD_LOG, Finding
-from kafka_records_runtime.framing import MOST_IN_FRAME
+from kafka_records_runtime.records.framing import MOST_IN_FRAME
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of, schemas
 
 if TYPE_CHECKING:

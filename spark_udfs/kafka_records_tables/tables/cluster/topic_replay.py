@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.sources.log_facts import TopicDeletions
-from kafka_records_runtime.config_names import RESOURCE_TYPES
+from kafka_records_runtime.kafka.config_names import RESOURCE_TYPES
 from kafka_records_tables.tables.cluster.metadata_reader import MetadataReplay
 from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events, values_of
 

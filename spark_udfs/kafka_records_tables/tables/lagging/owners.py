@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import UNREAD_LOG, Finding
-from kafka_records_runtime.partitioner import partition_for
+from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kafka_records_runtime.config_names import is_sensitive, shown_value
+from kafka_records_runtime.kafka.config_names import is_sensitive, shown_value
 from kafka_records_tables.tables.cluster.metadata_reader import MetadataReader
 from kafka_records_tables.tables.cluster.topic_replay import TopicReplay
 from kafka_records_tables.tables.column_types import record_batch

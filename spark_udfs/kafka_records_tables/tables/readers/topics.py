@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_runtime.config_names import shown_value
+from kafka_records_runtime.kafka.config_names import shown_value
 from kafka_records_tables.tables.cluster.metadata_reader import MetadataReader
 from kafka_records_tables.tables.cluster.topic_replay import TopicReplay
 from kafka_records_tables.tables.column_types import instants, record_batch

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_runtime.framing import KEY_VERSION, framed
-from kafka_records_runtime.walker import encode
+from kafka_records_runtime.records.framing import KEY_VERSION, framed
+from kafka_records_runtime.wire.walker import encode
 from kafka_records_tables.coordinator.groups.group_model import CLASSIC, CONSUMER, SIMPLE, STREAMS
 from kafka_records_tables.coordinator.groups.subscriptions import REGEX_RECORD, HeldGroup
 from kafka_records_tables.coordinator.records.decoded_records import numbers_of, schemas

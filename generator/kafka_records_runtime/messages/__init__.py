@@ -1,0 +1,1 @@
+"""Messages: the common part of their codecs, and their forms in JSON and Avro."""

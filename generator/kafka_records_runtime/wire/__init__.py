@@ -1,0 +1,1 @@
+"""Bytes: the primitives, and the schema walker, which reads and writes messages with them."""

@@ -1,0 +1,99 @@
+"""The schema walker: a complete, careful codec that needs only a schema.
+
+It checks the result of every generated fast path that fails, and its errors contain a path and a byte offset. `decode`
+is strict by default: what it accepts encodes to the same bytes again, apart from over-long varints, explicitly written
+defaults of tagged fields and true bools other than 1. `lenient=True` accepts what Kafka's generated classes accept,
+with the same values; `Leniency` lists the differences. There is one exception, so that no input needs more than linear
+time: all arrays together may have as many elements without bytes as the input has bytes. Kafka limits each array
+separately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kafka_records_runtime.errors import TrailingBytes
+from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.schema.defaults import default_struct
+from kafka_records_runtime.schema.layout import check_version
+from kafka_records_runtime.wire.buffers import as_bytes
+from kafka_records_runtime.wire.failure import ReadFailure, WriteFailure
+from kafka_records_runtime.wire.leniency import Leniency
+from kafka_records_runtime.wire.primitives import ByteCursor
+from kafka_records_runtime.wire.readers import message_reader
+from kafka_records_runtime.wire.trail import Trail, TrailStep
+from kafka_records_runtime.wire.writers import message_writer
+
+__all__ = ["TrailStep", "decode", "default_value", "encode", "walk"]
+
+
+def decode(
+    schema: MessageSchema,
+    data: bytes,
+    version: int,
+    *,
+    lenient: bool = False,
+    classes: Mapping[str, Any] | None = None,
+    allow_trailing: bool = False,
+    leniencies: list[str] | None = None,
+) -> tuple[Any, int]:
+    """Read the message that `data` starts with. Returns it and its size in bytes.
+
+    A struct becomes a dict of all its members by Python name (those that the version lacks have their defaults, and
+    there is `unknown_tagged_fields` if the message has flexible versions), or `classes[struct name](**members)`. Arrays
+    become tuples. Bytes left over are an error unless `allow_trailing` or `lenient`; a lenient decode appends the name
+    of each `Leniency` that was needed to `leniencies`.
+
+    Raises UnsupportedVersion, or the DecodeError that names the path and the byte.
+    """
+    data = as_bytes(data)
+    check_version(schema, version)
+    cursor = ByteCursor(data, lenient=lenient, leniencies=leniencies, classes=classes)
+    try:
+        value = message_reader(schema, version)(cursor)
+        left = cursor.end - cursor.pos
+        if left and not allow_trailing:
+            cursor.concede(Leniency.TRAILING_BYTES, TrailingBytes, cursor.pos, left)
+    except ReadFailure as failure:
+        raise failure.located(schema, version) from None
+    return value, cursor.pos
+
+
+def walk(schema: MessageSchema, version: int, data: bytes, lenient: bool = False) -> Iterator[TrailStep]:
+    """Yield a step for everything in the message that `data` starts with, in wire order.
+
+    Bytes after the message are left to the caller. If the message is invalid, the steps before the error are yielded
+    first, then the DecodeError is raised.
+    """
+    check_version(schema, version)
+    trail = Trail()
+    cursor = ByteCursor(as_bytes(data), lenient=lenient, trail=trail)
+    broken: ReadFailure | None = None
+    try:
+        message_reader(schema, version, recording=True)(cursor)
+    except ReadFailure as failure:
+        broken = failure
+    yield from trail.steps
+    if broken is not None:
+        raise broken.located(schema, version)
+
+
+def encode(schema: MessageSchema, value: Any, version: int) -> bytes:
+    """Write `value`, a dict in the form that `decode` returns or an object with the same attributes, in `version`.
+
+    Missing members of a dict have their defaults. Raises UnsupportedVersion, or the EncodeError that names the path of
+    the field at fault, before any byte is returned.
+    """
+    check_version(schema, version)
+    out = bytearray()
+    try:
+        message_writer(schema, version)(out, value)
+    except WriteFailure as failure:
+        raise failure.located(schema.name, version) from None
+    return bytes(out)
+
+
+def default_value(schema: MessageSchema, classes: Mapping[str, Any] | None = None) -> Any:
+    """The message in which every field has its default, as `decode` would return it."""
+    return default_struct(schema, schema.root.name, classes)
