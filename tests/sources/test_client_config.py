@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from kafka_records_engine.log.files.discovery import LogSourceError
-from kafka_records_engine.sources._brokers.oauth import ClientCredentials
-from kafka_records_engine.sources._brokers.properties import read_jaas, read_properties
 from kafka_records_engine.sources._brokers.sasl import OAuthBearer, Scram
+from kafka_records_engine.sources._brokers.tls import context_of
+from kafka_records_engine.sources._client.oauth import ClientCredentials
+from kafka_records_engine.sources._client.properties import read_jaas, read_properties
 from kafka_records_engine.sources.client_config import _OBEYED, ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers, address_of
 from kafka_records_runtime.text.installing import install_command
@@ -342,7 +343,7 @@ def test_what_reads_pkcs12_is_named_where_it_is_missing(tmp_path: Path, monkeypa
     store.write_bytes(b"\x30\x82")
     config = ClientConfig(security_protocol="SSL", truststore_location=str(store))
     with pytest.raises(LogSourceError) as raised:
-        config.tls_context()
+        context_of(config)
     assert raised.value.detail == (
         "cannot be used as ssl.truststore.location: PKCS12 needs cryptography, which is not installed: "
         f"{install_command('live')}; PEM does not need it"

@@ -13,9 +13,9 @@ from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources._brokers import cluster, connection, pool
 from kafka_records_engine.sources._brokers.cluster import LATEST, Cluster, Topic, UnknownOffset
 from kafka_records_engine.sources._brokers.failures import ConnectionLost
-from kafka_records_engine.sources._brokers.sasl import SCRAM, Scram
+from kafka_records_engine.sources._brokers.sasl import Scram
 from kafka_records_engine.sources._brokers.session import Session
-from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.client_config import SCRAM, ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_tables.commands.main import main

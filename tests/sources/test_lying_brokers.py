@@ -25,6 +25,7 @@ from kafka_records_engine.sources._brokers.requests_sent import (
     SASL_HANDSHAKE,
 )
 from kafka_records_engine.sources._brokers.secrets_hidden import HIDDEN, without_password
+from kafka_records_engine.sources._brokers.tls import context_of
 from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.group_requests import GroupRequests
@@ -413,7 +414,7 @@ def test_other_texts_of_brokers_are_shown() -> None:
 def test_a_store_without_an_end_is_refused(name: str) -> None:
     config = ClientConfig(security_protocol="SSL", **{f"{name}_location": "/dev/zero"})  # type: ignore[arg-type]
     with pytest.raises(LogSourceError) as raised:
-        config.tls_context()
+        context_of(config)
     assert str(raised.value) == (
         f"/dev/zero: cannot be used as ssl.{name}.location: it has more than 16 MiB: name another file"
     )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from os import PathLike, fspath
 from typing import Final, Self
 
 from kafka_records_engine.log.files.source_error import LogSourceError
-from kafka_records_engine.sources._brokers import oauth
-from kafka_records_engine.sources._brokers.properties import read_file, read_jaas, read_properties
-from kafka_records_engine.sources._brokers.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM
+from kafka_records_engine.sources._client import oauth
+from kafka_records_engine.sources._client.properties import read_file, read_jaas, read_properties
 from kafka_records_runtime.text.close_names import close_name
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+PLAIN: Final = "PLAIN"
+SCRAM: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+OAUTHBEARER: Final = "OAUTHBEARER"
+MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER)
 
 _TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 _LOGIN_MODULES: Final = {
@@ -196,12 +199,6 @@ class ClientConfig:
     def has_keystore(self) -> bool:
         """Whether there is a certificate of this client."""
         return self.keystore_location is not None or self.keystore_key is not None
-
-    def tls_context(self) -> ssl.SSLContext:
-        """The TLS context of connections. Raises LogSourceError for a store that cannot be used."""
-        from kafka_records_engine.sources._brokers.tls import context_of
-
-        return context_of(self)
 
     @classmethod
     def read(cls, path: str | PathLike[str], over: Mapping[str, str] | None = None) -> Self:

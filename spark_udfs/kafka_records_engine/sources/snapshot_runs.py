@@ -20,8 +20,9 @@ from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.log.files.paths import is_url, on_this_machine, without_secrets
 from kafka_records_engine.log.files.source_error import NotReadable
 from kafka_records_engine.sources._stored.locking import locked_directory
-from kafka_records_engine.sources._stored.log_passes import Added, OtherLog, now_ms
-from kafka_records_engine.sources._stored.one_run import Run, SnapshotReport
+from kafka_records_engine.sources._stored.log_passes import OtherLog, now_ms
+from kafka_records_engine.sources._stored.one_run import Run
+from kafka_records_engine.sources._stored.run_state import Added, SnapshotReport
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark, write_mark
 from kafka_records_engine.sources._stored.stored_names import (
     GONE,

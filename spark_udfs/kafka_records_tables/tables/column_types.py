@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.numpy_types import INT64
-
-if TYPE_CHECKING:
-    from kafka_records_tables.tables.declaration import Column
+from kafka_records_tables.tables.column import Column
 
 _PLAIN: Final = {
     "string": pa.string(),
@@ -40,7 +38,7 @@ def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
 
 
 def arrow_type(text: str) -> pa.DataType:
-    """The Arrow type of a declared type (`declaration.Column`). Raises ValueError for an invalid type."""
+    """The Arrow type of a declared type (`Column`). Raises ValueError for an invalid type."""
     if text in _PLAIN:
         return _PLAIN[text]
     match = re.fullmatch(r"(list|struct)<(.+)>", text)

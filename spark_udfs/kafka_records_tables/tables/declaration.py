@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from kafka_records_tables.tables.column import Column as Column
 from kafka_records_tables.tables.reader import TableReader
 
 if TYPE_CHECKING:
@@ -25,25 +26,6 @@ EVERY_TOPIC: Final = ""
 
 READERS: Final = "kafka_records_tables.tables.readers"
 """The package with the readers of the tables of this package, each in a module with the name of the table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column.
-
-    `type` is `string`, `bool`, `binary`, `int8`, `int16`, `int32`, `int64`, `float64`, `timestamp` (an instant,
-    microseconds in UTC), `list<T>` or `struct<name: T, …>`. Any column may be null.
-    """
-
-    name: str
-    type: str
-    about: str
-    """One line: what it means, its unit, and when it is null."""
-    words: tuple[str, ...] = ()
-    """The values that it can have, if they are known; a value may also be several of them joined by ` or `."""
-    stopping: tuple[str, ...] = ()
-    """The subset of `words` that mean that a coordinator does not load the record. They count as damage, as such a
-    finding does."""
 
 
 @dataclass(frozen=True, slots=True)

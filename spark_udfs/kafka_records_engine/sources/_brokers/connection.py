@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafka_records_engine.sources._brokers.answer_sizes import largest_answer
 from kafka_records_engine.sources._brokers.failures import (
@@ -30,16 +30,14 @@ from kafka_records_engine.sources._brokers.requests_sent import (
     encoded,
     exchange,
 )
-from kafka_records_engine.sources._brokers.sasl import OAUTHBEARER, mechanism_of
+from kafka_records_engine.sources._brokers.sasl import mechanism_of
 from kafka_records_engine.sources._brokers.secrets_hidden import without_password
 from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources._brokers.transport import CLOSED, Transport, shown_address, tls_failure, words
+from kafka_records_engine.sources.client_config import OAUTHBEARER, ClientConfig
 from kafka_records_engine.sources.waiting import pause
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_runtime.kafka.error_codes import ErrorCode
-
-if TYPE_CHECKING:
-    from kafka_records_engine.sources.client_config import ClientConfig
 
 SOFTWARE: Final = "kafka-records"
 NOTE_AFTER: Final = 5.0

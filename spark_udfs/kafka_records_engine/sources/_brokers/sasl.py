@@ -12,17 +12,11 @@ from base64 import b64decode, b64encode, urlsafe_b64decode
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kafka_records_engine.sources._brokers.oauth import TokenError
+from kafka_records_engine.sources._client.oauth import TokenError
+from kafka_records_engine.sources.client_config import OAUTHBEARER, PLAIN, SCRAM, ClientConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from kafka_records_engine.sources.client_config import ClientConfig
-
-PLAIN: Final = "PLAIN"
-SCRAM: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-OAUTHBEARER: Final = "OAUTHBEARER"
-MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER)
 
 _FEWEST_ITERATIONS: Final = 4096
 _MOST_ITERATIONS: Final = 10_000_000

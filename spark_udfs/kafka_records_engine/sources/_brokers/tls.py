@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.log.files.source_error import LogSourceError
-from kafka_records_engine.sources._brokers.properties import read_file
+from kafka_records_engine.sources._client.properties import read_file
 from kafka_records_runtime.text.installing import install_command
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_records_engine.sources._brokers.failures import ConnectionLost, NoAnswer, Refused
 from kafka_records_engine.sources._brokers.secrets_hidden import without_password
+from kafka_records_engine.sources._brokers.tls import context_of
 from kafka_records_engine.sources.waiting import next_wait
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_runtime.text.printable import printable
@@ -97,7 +98,7 @@ class Transport:
             if not self._config.uses_tls:
                 return plain
             plain.settimeout(max(self._until - time.monotonic(), 0.001))
-            return self._config.tls_context().wrap_socket(plain, server_hostname=host)
+            return context_of(self._config).wrap_socket(plain, server_hostname=host)
         except BaseException as error:
             plain.close()
             if isinstance(error, ssl.SSLError):

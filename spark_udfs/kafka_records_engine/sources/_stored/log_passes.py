@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +14,13 @@ import pyarrow.parquet as pq
 from kafka_records_engine.findings import DAMAGED_LOG, Finding
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_engine.sources._stored.run_state import Added, RunState
 from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of
 from kafka_records_engine.sources._stored.stretches import Lost, StoredLog, Stretch, Survey, ranges_of, read_on, told_of
 from kafka_records_engine.sources._stored.transaction_ends import PARTS, TransactionEnds
 from kafka_records_engine.sources._stored.writing_files import COLUMNS, SCHEMA, TAIL, RecordsFile, write_survey
 from kafka_records_engine.sources.abilities import HasHighWatermark, WasRead, has
 from kafka_records_engine.sources.protocol import Context, LogPartition
-
-if TYPE_CHECKING:
-    from kafka_records_engine.sources._stored.one_run import Run
 
 _COMPARED: Final = ("timestamp_ms", "key", "value", "producer_id", "producer_epoch", "control")
 _ELSEWHERE: Final = "Take the snapshot of this one into another directory"
@@ -35,28 +32,6 @@ class OtherLog(LogSourceError):
 
 class OtherTopic(OtherLog):
     """The id of the log's topic differs from that of the topic whose records are stored."""
-
-
-@dataclass(slots=True)
-class Added:
-    """What a run added for one topic, and what it found."""
-
-    partitions: int = 0
-    grown: int = 0
-    """Partitions with new rows."""
-    records: int = 0
-    markers: int = 0
-    files: int = 0
-    """Files that were written, counted before small ones were joined."""
-    lost: int = 0
-    """Number of offsets that were lost from the log between two runs, or had no record when they were read."""
-    looked: int = 0
-    """Partitions whose whole log was checked for further losses."""
-
-    def add(self, other: Added) -> None:
-        """Add the numbers of another partition."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 def high_watermark(log: LogPartition) -> int | None:
@@ -79,7 +54,7 @@ class Pass:
     """Reads one log partition, from the last stored rows on or from its start, and stores the rows after them."""
 
     def __init__(
-        self, run: Run, log: LogPartition, stored: StoredLog, moved: Callable[[int], None], *, is_survey: bool
+        self, run: RunState, log: LogPartition, stored: StoredLog, moved: Callable[[int], None], *, is_survey: bool
     ) -> None:
         self._run = run
         self._log = log

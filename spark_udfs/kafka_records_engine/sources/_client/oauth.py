@@ -58,7 +58,7 @@ class ClientCredentials:
             "Content-Type": "application/x-www-form-urlencoded",
         }
         # Without this kind of login, a program need not load the HTTP client.
-        from kafka_records_engine.sources._brokers.token_requests import NoToken, posted
+        from kafka_records_engine.sources._client.token_requests import NoToken, posted
 
         try:
             token = json.loads(posted(self.url, body.encode(), headers, self.timeout))["access_token"]
