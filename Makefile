@@ -29,6 +29,8 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport SPARK_HOME
+# Every process that tests start would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -67,7 +69,7 @@ quick: $(INSTALLED) ## Lint, check types and run the tests without Spark, broker
 
 .PHONY: test
 test: jar ## Run lint, types, import contracts, the generated tree and all tests but slow variants.
-	@$(SIDE_BY_SIDE) pyright mypy check lint
+	@$(SIDE_BY_SIDE) pyright mypy check lint collect
 	$(PYTEST) -m "not matrix"
 
 .PHONY: generate
@@ -108,10 +110,12 @@ check: $(INSTALLED) ## Compare generated/kafka_records and the pages that are wr
 # ----------------------------------------------------------------------------------------------------- single checks
 
 .PHONY: lint
+# Ruff formats as black does but for a few files; black, which decides, takes a minute for all.
 lint: contracts ## Lint with ruff, check the formatting, the spelling and that imports point one way.
 	$(BIN)/ruff check
 	$(BIN)/codespell $(SPELLED)
-	$(BIN)/black --check --quiet $(HAND_WRITTEN) || { echo "Not formatted: run make format." >&2; exit 1; }
+	@$(BIN)/ruff format --check --quiet --output-format concise $(HAND_WRITTEN) | sed 's/:.*//' | sort -u | \
+		xargs -r $(BIN)/black --check --quiet || { echo "Not formatted: run make format." >&2; exit 1; }
 
 .PHONY: format
 format: $(INSTALLED) ## Sort imports, fix what ruff can fix, format with black.
@@ -132,6 +136,10 @@ pyright: $(INSTALLED) ## Check the types of the generated package with pyright.
 .PHONY: contracts
 contracts: $(INSTALLED) ## Check only that imports point one way.
 	$(BIN)/lint-imports
+
+.PHONY: collect
+collect: $(INSTALLED) ## Import all tests, and compile them once for the processes that share them out.
+	@found=$$($(BIN)/python -m pytest --collect-only -qq 2>&1) || { echo "$$found"; exit 1; }
 
 # -------------------------------------------------------------------------------------------------------- slow rings
 
