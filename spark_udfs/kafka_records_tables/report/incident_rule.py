@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from kafka_records_tables.report.case_columns import ranked
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Hypothesis, Question, ReportRule, Threshold, Verdict
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kafka_records_tables.report.rule_context import RuleContext
 
 
@@ -82,10 +83,6 @@ def incident_rule(
 
 
 def _cases(find: Find, context: RuleContext) -> pa.Table:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.case_columns import ranked
-
     found = context.once(find)
     strings = pa.list_(pa.string())
     columns = {

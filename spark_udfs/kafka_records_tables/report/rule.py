@@ -1,7 +1,4 @@
-"""The declaration of a rule of the report: enough for docs/report.md, the file of thresholds and the command.
-
-Nothing here imports numpy or pyarrow, so that a command can report a mistake in a threshold at once.
-"""
+"""The declaration of a rule of the report: enough for docs/report.md, the file of thresholds and the command."""
 
 from __future__ import annotations
 

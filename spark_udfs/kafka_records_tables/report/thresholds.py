@@ -1,7 +1,4 @@
-"""The thresholds of the report: their defaults, files of others (TOML), and the file that documents them.
-
-Nothing here imports numpy or pyarrow, so that a command can report a mistake at once.
-"""
+"""The thresholds of the report: their defaults, files of others (TOML), and the file that documents them."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from kafka_records_runtime.text.close_names import close_names
 from kafka_records_tables.near_names import near
 from kafka_records_tables.query import QueryError, duration
 from kafka_records_tables.report.rule import Threshold
+from kafka_records_tables.report.rule_context import length
 from kafka_records_tables.report.rules import RULES
 
 OF_REPORT: Final = "report"
@@ -109,8 +107,6 @@ def _check_order(name: str, limit: str, found: Mapping[str, Any], where: str) ->
 
 
 def _written(name: str, found: Mapping[str, Any]) -> str:
-    from kafka_records_tables.report.rule_context import length
-
     value = found[name]
     return length(value) if known_thresholds()[name].kind == "duration" else f"{value}"
 

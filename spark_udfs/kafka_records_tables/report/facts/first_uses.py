@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.topics import TRANSACTIONS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kafka_records_engine.sources import Context
 
 _EMPTY: Final = 0
@@ -45,8 +47,6 @@ class Reader(RecordReader):
         self._firsts: dict[str, dict[str, Any]] = {}
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
-
         found = DecodedRecords(rows, self.schemas)
         times = found.timestamps
         ids = found.member(self.types, "key", "transactional_id").to_pylist()
@@ -64,10 +64,6 @@ class Reader(RecordReader):
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        from kafka_records_tables.tables.column_types import instants, record_batch
-
         found = list(self._firsts.values())
         if found:
             names = [name for name in TABLE.schema.names if name != "log_timestamp"]

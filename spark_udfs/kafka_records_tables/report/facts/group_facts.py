@@ -8,6 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.facts.log_samples import TABLE as SAMPLES
+from kafka_records_tables.report.facts.log_times import TABLE as TIMES
+
 if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
@@ -72,10 +78,6 @@ class Span:
 def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[MemberLife]]:
     """The members of some groups, each group's in the order in which they joined; those who joined before the log
     begins are there from their first event on."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("timeline")
     rows = kept(rows, equal(rows, "group_id", *groups), equal(rows, "event", *_EVENTS), pc.is_valid(rows["member_id"]))
     names = ("group_id", "log_partition", "log_offset", "sequence")
@@ -194,18 +196,14 @@ def log_ends(context: RuleContext) -> LogEnds:
 
 
 def _log_ends(context: RuleContext) -> LogEnds:
-    from kafka_records_tables.report.facts.log_samples import TABLE
-
-    return LogEnds(context.look(TABLE).to_pylist())
+    return LogEnds(context.look(SAMPLES).to_pylist())
 
 
 def asked_ends(context: RuleContext, groups: Sequence[str]) -> dict[str, LogEnds]:
     """Where the logs that some groups consume ended over time, by group: running brokers are asked when the records at
     their committed offsets were written."""
-    from kafka_records_tables.report.facts.log_times import TABLE
-
     found: dict[str, list[Mapping[str, Any]]] = {}
-    for row in context.look(TABLE, groups, times=True).to_pylist():
+    for row in context.look(TIMES, groups, times=True).to_pylist():
         found.setdefault(row["group_id"], []).append(row)
     return {group: LogEnds(rows) for group, rows in found.items()}
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_tables.tables.column_types import record_batch
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table
+from kafka_records_tables.tables.lagging.unread_columns import asked_of_logs
+from kafka_records_tables.tables.moving.log_times import NONE, numbers
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kafka_records_engine.sources import Context
 
 TABLE: Final = Table(
@@ -42,13 +46,6 @@ TABLE: Final = Table(
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
     """A row for each log that files show."""
-    import numpy as np
-    import pyarrow as pa
-
-    from kafka_records_tables.tables.column_types import record_batch
-    from kafka_records_tables.tables.lagging.unread_columns import asked_of_logs
-    from kafka_records_tables.tables.moving.log_times import NONE, numbers
-
     ends = parts["log_ends"].combine_chunks()
     if not ends.num_rows:
         return

@@ -7,13 +7,15 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.topics import TRANSACTIONS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kafka_records_engine.sources import Context
 
 _EMPTY: Final = 0
@@ -58,8 +60,6 @@ class Reader(RecordReader):
         self._records: dict[str, list[tuple[int, int, int, int, int]]] = {}
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
-
         found = DecodedRecords(rows, self.schemas)
         times = found.timestamps
         names = ("transaction_status", "producer_id", "producer_epoch")
@@ -73,10 +73,6 @@ class Reader(RecordReader):
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        from kafka_records_tables.tables.column_types import instants, record_batch
-
         found = [row for name, records in self._records.items() for row in self._starts(name, records)]
         if found:
             found.sort(key=lambda each: each["log_offset"])

@@ -6,13 +6,18 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+from kafka_records_tables.coordinator.records.named_records import events
+from kafka_records_tables.coordinator.shares.share_replay import PICKED, SNAPSHOT, UPDATE
+from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.topics import SHARE_STATE
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kafka_records_engine.sources import Context
 
 _ARCHIVED: Final = 4
@@ -78,12 +83,6 @@ class Reader(RecordReader):
         self._seen: dict[tuple[str, str, int], Covered] = {}
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        import pyarrow.compute as pc
-
-        from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
-        from kafka_records_tables.coordinator.records.named_records import events
-        from kafka_records_tables.coordinator.shares.share_replay import PICKED, SNAPSHOT, UPDATE
-
         names = {record: tuple(each for each in PICKED[record] if "." in each) for record in (SNAPSHOT, UPDATE)}
         records = rows.filter(pc.is_null(rows.column("control")))
         for event in events(DecodedRecords(records, self.schemas), names) if records.num_rows else ():
@@ -120,10 +119,6 @@ class Reader(RecordReader):
                 )
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        from kafka_records_tables.tables.column_types import instants, record_batch
-
         if self._rows:
             names = [name for name in TABLE.schema.names if name != "log_timestamp"]
             columns = {

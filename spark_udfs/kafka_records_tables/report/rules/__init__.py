@@ -1,4 +1,4 @@
-"""The rules of the report, a module for each subject. Declarations import no library; functions import pyarrow."""
+"""The rules of the report, a module for each subject."""
 
 from __future__ import annotations
 

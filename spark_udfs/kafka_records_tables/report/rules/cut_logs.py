@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, grouped, kept, ranked
+from kafka_records_tables.report.command_lines import condition_of
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule_context import MOST_EVIDENCE, RuleContext, counted
 from kafka_records_tables.report.rules.broken_logs import groups_of_logs, groups_shown, logs_shown
 from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kafka_records_engine.log.reading.missing_end import MissingEnd
-    from kafka_records_tables.report.rule_context import RuleContext
 
 _KIND: Final = "log_cut"
 _NEVER_CUT: Final = (OFFSETS, TRANSACTIONS)
@@ -23,11 +26,6 @@ _NEVER_CUT: Final = (OFFSETS, TRANSACTIONS)
 
 
 def _cases(context: RuleContext) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, grouped, kept, ranked
-
     ends = context.table("log_ends")
     begins = kept(ends, equal(ends, "topic", *_NEVER_CUT), pc.greater(ends["log_start_offset"], 0))
     cut = [
@@ -86,9 +84,6 @@ def _level_of(context: RuleContext, end: MissingEnd) -> Level | None:
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.command_lines import condition_of
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted
-
     topic, partitions = case["log_topic"], case["partition_list"]
     first = partitions[0]
     is_start = case["side"] == "start"

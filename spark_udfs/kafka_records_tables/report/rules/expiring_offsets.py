@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import (
+    equal,
+    grouped,
+    kept,
+    level_by,
+    looked_up,
+    numbers,
+    ranked,
+    true_where,
+    with_columns,
+)
+from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule_context import (
+    MINUTE_MS,
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    length,
+    listed,
+    moment,
+    of_group,
+    shown,
+)
+from kafka_records_tables.report.rules.broken_logs import unloaded_partitions
+from kafka_records_tables.report.rules.group_spans import last_commits, settled, spans, to_consume
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.rule_context import RuleContext
 
 
 def _due(context: RuleContext, within_ms: int) -> pa.Table:
     """The offsets that expire within some time and were not abandoned on purpose."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("expirations")
     expires = rows["expires_timestamp_ms"]
     return kept(
@@ -33,22 +53,6 @@ def _due(context: RuleContext, within_ms: int) -> pa.Table:
 
 
 def _cases(context: RuleContext) -> pa.Table:
-    import numpy as np
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import (
-        equal,
-        grouped,
-        kept,
-        level_by,
-        looked_up,
-        numbers,
-        ranked,
-        true_where,
-        with_columns,
-    )
-    from kafka_records_tables.report.rules.group_spans import last_commits, settled, spans
-
     due = _due(context, context.limit("offsets_expiring.within"))
     members = looked_up(due["group_id"], context.table("groups"), "group_id", "member_count")
     # In a group with members, offsets expire only for topics that the group does not subscribe to.
@@ -102,19 +106,6 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.rule_context import (
-        MINUTE_MS,
-        MOST_EVIDENCE,
-        counted,
-        length,
-        listed,
-        moment,
-        of_group,
-        shown,
-    )
-    from kafka_records_tables.report.rules.group_spans import to_consume
-
     group, soonest = case["group_id"], case["expires_timestamp_ms_min"]
     topics = tuple(sorted(set(case["topic_list"])))
     offsets = len(case["partition_list"])
@@ -293,12 +284,6 @@ or two lower. Expiry is computed with the retention that was passed (see `retent
 
 
 def _overdue_cases(context: RuleContext) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept, ranked
-    from kafka_records_tables.report.rules.broken_logs import unloaded_partitions
-
     rows = context.table("expirations")
     overdue = kept(
         rows,
@@ -314,8 +299,6 @@ def _overdue_cases(context: RuleContext) -> pa.Table:
 
 
 def _tell_overdue(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.rule_context import counted, length
-
     late = context.at_ms - case["earliest_ms"]
     at_least = context.request.retention_ms + late
     rows = _overdue_rows(context)
@@ -350,8 +333,6 @@ def _tell_overdue(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 
 
 def _overdue_rows(context: RuleContext) -> Rows:
-    from kafka_records_tables.report.rules.broken_logs import unloaded_partitions
-
     last = context.at_ms - context.limit("offsets_expiring.overdue_after")
     others = (f"log_partition!={number}" for number in unloaded_partitions(context))
     return Rows("expirations", ("kind=offset", "rule!=expire_timestamp", f"expires_timestamp_ms<={last}", *others))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafka_records_tables.report.command_lines import condition_of
 from kafka_records_tables.report.facts.event_runs import goes_on, last_run
+from kafka_records_tables.report.facts.producer_starts import TABLE
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.report.rule_context import MOST_EVIDENCE, RuleContext, counted, length, moment, shown
 from kafka_records_tables.topics import TRANSACTIONS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "producers_fence"
 _IDLE_MS: Final = 250
@@ -20,8 +20,6 @@ _IDLE_MS: Final = 250
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.facts.producer_starts import TABLE
-
     least = context.limit(f"{KIND}.starts")
     # Each start of a producer raises its epoch.
     if not any((each or 0) >= least for each in context.table("transactions")["producer_epoch"].to_pylist()):
@@ -42,9 +40,6 @@ def _find(context: RuleContext) -> list[Incident]:
 def _incident(
     context: RuleContext, name: str, run: list[dict[str, Any]], overlapping: list[dict[str, Any]]
 ) -> Incident:
-    from kafka_records_tables.report.command_lines import condition_of
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, length, moment, shown
-
     times = [each["log_timestamp_ms"] for each in run]
     since, is_going_on = times[0], goes_on(times, context.at_ms)
     every = (times[-1] - since) / max(len(times) - 1, 1)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import (
+    equal,
+    grouped,
+    kept,
+    level_by,
+    looked_up,
+    numbers,
+    ranked,
+    with_columns,
+)
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.rule_context import RuleContext
+from kafka_records_tables.report.rule_context import HOUR_MS, RuleContext, counted, length, moment, of_group, shown
 
 
 def _busy_windows(context: RuleContext, rows: pa.Table) -> pa.Table:
     """The windows in which a group commits too often; other windows do not make up for them."""
-    import numpy as np
-    import pyarrow as pa
-
-    from kafka_records_tables.report.case_columns import grouped, numbers, with_columns
-
     commits = numbers(rows, "commits")
     # The mean interval between commits, weighted by the number of commits.
     timed = commits * np.asarray(rows["commit_interval_ms"].is_valid().to_numpy(), np.int64)
@@ -42,20 +47,6 @@ def _busy_windows(context: RuleContext, rows: pa.Table) -> pa.Table:
 
 
 def _cases(context: RuleContext) -> pa.Table:
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import (
-        grouped,
-        kept,
-        level_by,
-        looked_up,
-        numbers,
-        ranked,
-        with_columns,
-    )
-
     rows = context.table("activity")
     rows = kept(
         rows,
@@ -84,8 +75,6 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.rule_context import counted, length, of_group, shown
-
     group = case["group_id"]
     topics = tuple(sorted(topic for topic in case["topic_list"] if topic is not None))
     since = case["window_start_timestamp_ms_min"]
@@ -144,10 +133,6 @@ _LESS_METADATA = (
 
 def _created_ms(context: RuleContext, group: str) -> int | None:
     """The time of the first record of a group: in its first hour it did not commit before that."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-
     events = context.table("timeline")
     own = kept(events, equal(events, "group_id", group), equal(events, "event", "created"))
     first: int | None = pc.min(own["at_timestamp_ms"]).as_py()
@@ -156,8 +141,6 @@ def _created_ms(context: RuleContext, group: str) -> int | None:
 
 def _how_exact(context: RuleContext, case: dict[str, Any]) -> str:
     """A sentence: `activity` counts by hours, and earlier hours were not examined."""
-    from kafka_records_tables.report.rule_context import HOUR_MS, moment
-
     began = "the first hour with so many commits; they may have begun in the hour before"
     if case["window_start_timestamp_ms_min"] - HOUR_MS < context.at_ms - context.limit("commits_flooding.lately"):
         return "or earlier: only the last hours were examined"
@@ -166,8 +149,6 @@ def _how_exact(context: RuleContext, case: dict[str, Any]) -> str:
 
 
 def _hours(number: int, first_ms: int) -> str:
-    from kafka_records_tables.report.rule_context import moment
-
     if number == 1:
         return f"the hour that began at {moment(first_ms)}"
     return f"{number} hours, the first of which began at {moment(first_ms)}"

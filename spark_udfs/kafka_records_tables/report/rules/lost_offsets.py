@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked, true_where
 from kafka_records_tables.report.command_lines import condition_of, option
+from kafka_records_tables.report.facts.beginnings import has_all_records
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Hypothesis, Question, ReportRule, Threshold, Verdict
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    listed,
+    moment,
+    places_shown,
+    shown,
+)
+from kafka_records_tables.report.rules.group_spans import life_words, with_life
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from kafka_records_tables.report.rule_context import RuleContext
 
 _LIVELY = Threshold(
     "alive_within",
@@ -26,9 +36,6 @@ _LIVELY = Threshold(
 
 def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext], pa.Table]:
     def cases(context: RuleContext) -> pa.Table:
-        from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked, true_where
-        from kafka_records_tables.report.rules.group_spans import with_life
-
         rows = context.table("lag")
         rows = with_life(context, kept(rows, equal(rows, "problem", problem)), context.limit(f"{kind}.alive_within"))
         lists = ("partition", "offset", "log_start_offset", "end_offset", "topic_id", "commit_timestamp_ms", "lost")
@@ -50,8 +57,6 @@ def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext]
 
 def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding]:
     def tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-        from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, places_shown, shown
-
         topic = case["topic"]
         places = _places_of(case)
         groups = {each["group_id"]: each for each in places}
@@ -115,9 +120,6 @@ def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]],
 
 def _who(context: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
     """The groups that the offsets belong to, and whether somebody consumes for these."""
-    from kafka_records_tables.report.rule_context import counted, listed, shown
-    from kafka_records_tables.report.rules.group_spans import life_words
-
     if len(groups) == 1:
         ((group, each),) = groups.items()
         return f"The group {shown(group)} {life_words(context, group, each['members'], each['last_ms'])}."
@@ -129,8 +131,6 @@ def _who(context: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
 
 def _since(kind: str, places: list[dict[str, Any]]) -> str:
     """The time of the loss as commits show it: records of an offset existed before it was committed."""
-    from kafka_records_tables.report.rule_context import moment
-
     what = "the records were deleted" if kind == "offsets_below_log_start" else "the log was cut or recreated"
     # An active group commits what it has fetched, possibly after the deletion that affects it.
     still = [each["commit_timestamp_ms"] for each in places if not each["works"] and each["commit_timestamp_ms"]]
@@ -182,8 +182,6 @@ def _weigh_recreated(_: RuleContext, case: dict[str, Any]) -> Verdict:
 
 def _weigh_foreign(context: RuleContext, case: dict[str, Any]) -> Verdict:
     """A group that never had a member before the commit did not consume up to that offset."""
-    from kafka_records_tables.report.case_columns import equal, grouped, kept
-    from kafka_records_tables.report.facts.beginnings import has_all_records
 
     def first_members() -> dict[str, int | None]:
         rows = context.table("timeline")

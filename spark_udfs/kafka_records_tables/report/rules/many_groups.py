@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.event_runs import goes_on
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.report.rule_context import HOUR_MS, RuleContext, counted, length, listed, moment, shown
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "many_groups"
 _MOST_NAMED: Final = 100
@@ -54,12 +55,6 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _incident(context: RuleContext, family: str, groups: list[dict[str, Any]]) -> Incident | None:
-    import json
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.rule_context import HOUR_MS, counted, length, listed, moment, shown
-
     names = [each["group_id"] for each in groups]
     events = context.table("timeline")
     events = kept(events, equal(events, "group_id", *names)).to_pylist()

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, kept, numbers, true_where, with_columns
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Threshold, Verdict
+from kafka_records_tables.report.rule_context import HOUR_MS, RuleContext, counted, length, moment, shown
 from kafka_records_tables.topics import TRANSACTIONS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "many_transactional_ids"
 _SEPARATORS: Final = "[-_.:]"
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept, numbers, true_where, with_columns
-
     rows = context.table("transactions")
     least = context.limit(f"{KIND}.ids")
     if rows.num_rows < least:
@@ -53,8 +50,6 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
-    from kafka_records_tables.report.rule_context import HOUR_MS, counted, length, moment, shown
-
     rows = rows.sort_by([("last_update_timestamp_ms", "ascending")])
     ids = rows.to_pylist()
     first, last, count = ids[0], ids[-1], len(ids)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.report_parts import Evidence, NextStep, Rows
 from kafka_records_tables.report.rule import Hypothesis, Question, Verdict
+from kafka_records_tables.report.rule_context import RuleContext, counted, length, of_group
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.rule_context import RuleContext
 
 _SHORT_MS: Final = 10_000
 """If no member is left that shows its timeout, members that left sooner than this have most likely not polled too late:
@@ -18,17 +19,11 @@ max.poll.interval.ms is five minutes unless lowered."""
 
 def of_joined(group: str, since_ms: int) -> tuple[str, ...]:
     """Conditions that select the members that joined a group after a given time."""
-    from kafka_records_tables.report.rule_context import of_group
-
     return of_group(group, "event=member_joined", f"at_timestamp_ms>={since_ms}")
 
 
 def _moves(context: RuleContext, case: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Events of the members of a group since its rebalances began, by the kind of event."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("timeline")
     rows = kept(
         rows,
@@ -44,8 +39,6 @@ def _moves(context: RuleContext, case: dict[str, Any]) -> dict[str, list[dict[st
 
 def _as_evidence(events: list[dict[str, Any]], what: str) -> tuple[Evidence, ...]:
     """Evidence from the first and the last of some events; empty for none."""
-    from kafka_records_tables.report.rule_context import counted
-
     ends = events[:1] if len(events) < 2 else [events[0], events[-1]]
     names = ("the first", "the last")
     return tuple(
@@ -92,11 +85,6 @@ def _left_early(
 ) -> tuple[Evidence | None, bool]:
     """The fact that most members left before they could have polled too late, and whether it is certain: the rebalance
     timeout is max.poll.interval.ms, if a member is left that shows it."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import length
-
     joined = {each["member_id"]: each["at_timestamp_ms"] for each in moves["member_joined"]}
     stays = sorted(
         (each["at_timestamp_ms"] - joined[each["member_id"]], each["log_offset"], number, each)
@@ -135,8 +123,6 @@ def _weigh_changes(context: RuleContext, case: dict[str, Any]) -> Verdict:
 
 def _none_left(case: dict[str, Any], moves: dict[str, list[dict[str, Any]]]) -> Evidence | None:
     """The fact that no member left while a group rebalanced."""
-    from kafka_records_tables.report.rule_context import counted
-
     if moves["member_left"]:
         return None
     return Evidence(f"no member left in {counted(case['log_offset_count'], 'rebalance')}")

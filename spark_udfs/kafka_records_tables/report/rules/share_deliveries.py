@@ -4,23 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import (
+    equal,
+    grouped,
+    kept,
+    level_by,
+    looked_up,
+    numbers,
+    ranked,
+    with_columns,
+)
+from kafka_records_tables.report.command_lines import command_line, condition_of, option
+from kafka_records_tables.report.facts.cluster_settings import delivery_limits
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    of_group,
+    partitions_shown,
+    shown,
+)
 from kafka_records_tables.topics import SHARE_STATE
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from kafka_records_tables.report.rule_context import RuleContext
 
 _AVAILABLE, _ARCHIVED = 0, 4
 
 
 def _ranges(context: RuleContext) -> pa.Table:
     """One row for each range of offsets of a share partition, with its deliveries."""
-    import pyarrow.compute as pc
-
     rows = context.table("share_partitions").combine_chunks()
     parents = pc.list_parent_indices(rows["batches"]).combine_chunks()
     ranges = rows["batches"].combine_chunks().flatten()
@@ -31,17 +49,6 @@ def _ranges(context: RuleContext) -> pa.Table:
 
 
 def _cases(context: RuleContext) -> pa.Table:
-    from kafka_records_tables.report.case_columns import (
-        grouped,
-        kept,
-        level_by,
-        looked_up,
-        numbers,
-        ranked,
-        with_columns,
-    )
-    from kafka_records_tables.report.facts.cluster_settings import delivery_limits
-
     ranges = _ranges(context)
     limit = context.limit("share_redelivery.delivery_limit")
     most = delivery_limits(context, ranges["group_id"].to_pylist(), limit)
@@ -78,9 +85,6 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.command_lines import condition_of, option
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, of_group, partitions_shown, shown
-
     group, topic_id, topic = case["group_id"], case["topic_id"], case["topic"]
     partitions = sorted(set(case["partition_list"]))
     rows = Rows("share_partitions", of_group(group, condition_of("topic_id", topic_id)))
@@ -169,8 +173,6 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 
 
 def _records(context: RuleContext, group: str) -> list[NextStep]:
-    from kafka_records_tables.report.command_lines import command_line, option
-
     if not context.request.source_arguments:
         return []
     words = ["dump", *context.request.source_arguments, "--topic", SHARE_STATE, *option("--group", group)]
@@ -179,9 +181,6 @@ def _records(context: RuleContext, group: str) -> list[NextStep]:
 
 def _now(context: RuleContext, group: str) -> str:
     """Whether it continues, as a sentence."""
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import counted
-
     rows = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
     members = (rows["member_count"][0].as_py() or 0) if rows.num_rows else 0
     return f"The group has {counted(members, 'member')} and continues." if members else "The group has no members now."

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, grouped, kept
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, MemberLife, member_lives
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.report.rule_context import RuleContext, counted, listed, of_group, shown
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.group_facts import MemberLife
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "two_applications"
 
@@ -59,11 +60,6 @@ def applications(lives: list[MemberLife]) -> list[Application]:
 
 def _suspects(context: RuleContext) -> list[str]:
     """Groups that have been assigned several topics, with several clients."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, grouped, kept
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
-
     rows = context.table("timeline")
     firsts = grouped(kept(rows, equal(rows, "event", "first_commit")), ["group_id"], [("detail", "count_distinct")])
     several = firsts.filter(pc.greater_equal(firsts["detail_count_distinct"], 2))["group_id"]
@@ -76,8 +72,6 @@ def _suspects(context: RuleContext) -> list[str]:
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.facts.group_facts import member_lives
-
     found = []
     for group, lives in member_lives(context, _suspects(context)).items():
         apps = applications(lives)
@@ -126,9 +120,6 @@ def _keeps_coming(context: RuleContext, apps: list[Application]) -> bool:
 def _proof(context: RuleContext, group: str, apps: list[Application]) -> Evidence | None:
     """The evidence that members of one application do not subscribe to the topics of the other: their subscriptions, or
     an assignment that left out the topics of the other although nobody else was there to take them."""
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import listed
-
     rows = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
     wanted: dict[str, set[str]] = {each["member_id"]: set(each["subscribed_topics"] or ()) for each in rows}
     by_app = [set().union(*(wanted[life.member_id] for life in app.lives if life.member_id in wanted)) for app in apps]
@@ -164,8 +155,6 @@ def _proof(context: RuleContext, group: str, apps: list[Application]) -> Evidenc
 def _incident(
     context: RuleContext, group: str, apps: list[Application], proof: Evidence, shared: list[int]
 ) -> Incident:
-    from kafka_records_tables.report.rule_context import counted, listed, of_group, shown
-
     later = max(apps[1:], key=lambda each: (len(each.lives), each.first.joined_ms or 0))
     restless = max(apps, key=lambda each: len(each.lives))
     since = min(shared)

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafka_records_tables.report.case_columns import equal, grouped, kept, numbers
 from kafka_records_tables.report.facts.event_runs import goes_on, last_run
+from kafka_records_tables.report.facts.group_facts import commit_spans
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    length,
+    moment,
+    of_group,
+    shown,
+)
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "instance_id_twice"
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.case_columns import equal, grouped, kept, numbers
-
     rows = context.table("timeline")
     rows = kept(rows, equal(rows, "event", "member_replaced"))
     least = context.limit(f"{KIND}.times")
@@ -43,25 +50,11 @@ def _find(context: RuleContext) -> list[Incident]:
 
 def _commits(context: RuleContext, group: str, first_ms: int) -> list[int]:
     """When the group committed, from a moment on."""
-    from kafka_records_tables.report.facts.group_facts import commit_spans
-
     spans = commit_spans(context, (group,)).values()
     return sorted({each.from_ms for every in spans for each in every if each.from_ms and each.from_ms >= first_ms})
 
 
 def _incident(context: RuleContext, group: str, instance: str, events: list[dict[str, Any]]) -> Incident:
-    from bisect import bisect_left
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import (
-        MOST_EVIDENCE,
-        counted,
-        length,
-        moment,
-        of_group,
-        shown,
-    )
-
     times = [each["at_timestamp_ms"] for each in events]
     since, is_going_on = times[0], goes_on(times, context.at_ms)
     every = (times[-1] - since) / max(len(times) - 1, 1)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kafka_records_tables.report.command_lines import condition_of
 from kafka_records_tables.report.facts.broker_log_lines import Load, coordinator_loads
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.rule_context import RuleContext
+from kafka_records_tables.report.rule_context import MOST_EVIDENCE, RuleContext, counted, length, listed
+from kafka_records_tables.report.rules.broken_logs import groups_of_logs, logs_shown
 
 KIND: Final = "coordinator_loads_slowly"
 _FAILED, _LARGE, _QUEUE = "load_failed", "large_log", "waits_for_others"
@@ -29,10 +29,6 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _incident(context: RuleContext, topic: str, loads: list[Load]) -> Incident:
-    from kafka_records_tables.report.command_lines import condition_of
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, length, listed
-    from kafka_records_tables.report.rules.broken_logs import groups_of_logs, logs_shown
-
     loads.sort(key=lambda each: (each.failed is not None, each.ms), reverse=True)
     first = loads[0]
     partitions = tuple(sorted(each.partition for each in loads))
@@ -87,8 +83,6 @@ def _incident(context: RuleContext, topic: str, loads: list[Load]) -> Incident:
 
 
 def _verdicts(load: Load) -> dict[str, Verdict]:
-    from kafka_records_tables.report.rule_context import length
-
     if load.failed is not None:
         step = NextStep(
             "Look at the error in the log of the broker, and at other findings about this log; see docs/rescue.md"
@@ -125,8 +119,6 @@ def _verdicts(load: Load) -> dict[str, Verdict]:
 
 
 def _shown(load: Load) -> Evidence:
-    from kafka_records_tables.report.rule_context import length
-
     did = f"failed: {load.failed}" if load.failed is not None else f"took {length(load.ms)}"
     at = f" at {load.moment}" if load.moment else ""
     return Evidence(f"{load.file}: the load of {load.topic}-{load.partition}{at} {did}", load.topic, load.partition)

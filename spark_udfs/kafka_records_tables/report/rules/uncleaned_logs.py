@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.command_lines import condition_of
+from kafka_records_tables.report.facts.cluster_settings import cluster_settings
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Question, Threshold, Verdict
+from kafka_records_tables.report.rule_context import HOUR_MS, RuleContext, counted, length, listed, moment
+from kafka_records_tables.report.rules.broken_logs import groups_of_logs, logs_shown
+from kafka_records_tables.tables.log_files import CLEANER, Cleanable, cleanable
+from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
 from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.rule_context import RuleContext
-    from kafka_records_tables.tables.log_files import Cleanable
 
 KIND: Final = "log_not_cleaned"
 _FAILED, _OFF, _SETTINGS, _SLOW = "cleaner_failed_here", "no_cleaner", "settings", "cleaner_slow"
@@ -41,8 +44,6 @@ class _Log:
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
-
     if not context.is_stored:
         return []
     there = context.table("log_ends")["topic"].unique().to_pylist()
@@ -60,8 +61,6 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _has_checkpoints(context: RuleContext, log: _Log) -> bool:
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("log_ends")
     marks = kept(rows, equal(rows, "topic", log.topic), equal(rows, "partition", log.partition))["high_watermark"]
     return bool(marks.null_count < len(marks))
@@ -69,8 +68,6 @@ def _has_checkpoints(context: RuleContext, log: _Log) -> bool:
 
 def _uncleaned(context: RuleContext, row: dict[str, Any]) -> _Log | None:
     """The log of a row of `log_sizes`, if a cleaner should already have cleaned it."""
-    from kafka_records_tables.tables.log_files import CLEANER, cleanable
-
     found = cleanable(row, _open_from(context, row["topic"], row["partition"]))
     if found is None or found.held_by != CLEANER:
         return None
@@ -91,8 +88,6 @@ def _uncleaned(context: RuleContext, row: dict[str, Any]) -> _Log | None:
 
 def _open_from(context: RuleContext, topic: str, partition: int) -> int | None:
     """Where the first open transaction of a log begins: nothing from there on is cleaned."""
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("open_transactions")
     rows = kept(rows, equal(rows, "topic", topic), equal(rows, "partition", partition))
     return min((each for each in rows["first_offset"].to_pylist() if each is not None), default=None)
@@ -102,8 +97,6 @@ def _open_from(context: RuleContext, topic: str, partition: int) -> int | None:
 
 
 def _verdicts(context: RuleContext, log: _Log, sizes: list[dict[str, Any]], stuck: list[_Log]) -> dict[str, Verdict]:
-    from kafka_records_tables.report.rule_context import length, moment
-
     held = _setting(context, log)
     if held is not None:
         return {_SETTINGS: held}
@@ -148,9 +141,6 @@ def _verdicts(context: RuleContext, log: _Log, sizes: list[dict[str, Any]], stuc
 
 def _setting(context: RuleContext, log: _Log) -> Verdict | None:
     """A setting of the topic that makes a cleaner wait."""
-    from kafka_records_tables.report.facts.cluster_settings import cluster_settings
-    from kafka_records_tables.report.rule_context import length
-
     facts = cluster_settings(context)
     lag = facts.topic_number(log.topic, "min.compaction.lag.ms")
     ratio = facts.topic_setting(log.topic, "min.cleanable.dirty.ratio")
@@ -185,8 +175,6 @@ def _damage(context: RuleContext, log: _Log) -> Evidence | None:
 
 def _cleaned_since(context: RuleContext, log: _Log, sizes: list[dict[str, Any]]) -> Evidence | None:
     """Another log of the broker that was cleaned later, by the times of its clean records."""
-    from kafka_records_tables.report.rule_context import moment
-
     for row in sizes:
         if row["cleaner_offset"] is not None and (row["topic"], row["partition"]) != (log.topic, log.partition):
             cleaned = [each for each in row["sizes"] if each["offset"] < row["cleaner_offset"]]
@@ -211,10 +199,6 @@ def _nothing_cleaned(log: _Log) -> Evidence:
 
 
 def _incident(context: RuleContext, found: list[tuple[_Log, dict[str, Verdict]]]) -> Incident:
-    from kafka_records_tables.report.command_lines import condition_of
-    from kafka_records_tables.report.rule_context import HOUR_MS, counted, length, listed
-    from kafka_records_tables.report.rules.broken_logs import groups_of_logs, logs_shown
-
     found.sort(key=lambda each: each[0].since_ms)
     logs = [log for log, _ in found]
     first = logs[0]

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import (
+    equal,
+    grouped,
+    kept,
+    level_by,
+    looked_up,
+    numbers,
+    ranked,
+    true_where,
+    with_columns,
+)
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule_context import RuleContext, counted, of_group, shown
+from kafka_records_tables.report.rules.group_spans import settled
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.rule_context import RuleContext
 
 
 def _cases(context: RuleContext) -> pa.Table:
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import (
-        equal,
-        grouped,
-        kept,
-        level_by,
-        looked_up,
-        numbers,
-        ranked,
-        true_where,
-        with_columns,
-    )
-    from kafka_records_tables.report.rules.group_spans import settled
-
     groups = context.table("groups")
     groups = kept(
         groups, equal(groups, "state", "Stable"), equal(groups, "group_kind", "classic", "consumer", "streams")
@@ -104,9 +99,6 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.case_columns import equal, grouped, kept
-    from kafka_records_tables.report.rule_context import counted, of_group, shown
-
     group = case["group_id"]
     rows = Rows("assignments", of_group(group, "role=current"))
     of_it = kept(

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked
+from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    listed,
+    moment,
+    of_group,
+    shown,
+)
+from kafka_records_tables.report.rules.group_spans import emptied_at, settled
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.rule_context import RuleContext
-
 
 def _cases(context: RuleContext) -> pa.Table:
-    from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked
-    from kafka_records_tables.report.rules.group_spans import settled
-
     rows = context.table("deletable_offsets")
     rows = kept(rows, settled(context, rows))
     cases = grouped(
@@ -40,15 +50,10 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _lengths(cases: pa.Table) -> Any:
-    import pyarrow.compute as pc
-
     return pc.list_value_length(cases["partition_list"])
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed, moment, of_group, shown
-
     group = case["group_id"]
     topics = tuple(sorted(set(case["topic_list"])))
     count = len(case["partition_list"])
@@ -113,12 +118,6 @@ join.""",
 
 
 def _group_cases(context: RuleContext) -> pa.Table:
-    import numpy as np
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept, ranked
-    from kafka_records_tables.report.rules.group_spans import settled
-
     groups = context.table("groups")
     is_empty = pc.equal(groups["member_count"], 0)
     rows = kept(groups, equal(groups, "group_kind", "share"), is_empty, settled(context, groups))
@@ -126,10 +125,6 @@ def _group_cases(context: RuleContext) -> pa.Table:
 
 
 def _tell_group(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.rule_context import of_group, shown
-    from kafka_records_tables.report.rules.group_spans import emptied_at
-
     group = case["group_id"]
     emptied = emptied_at(context, group)
     rows = Rows("groups", of_group(group))
