@@ -47,7 +47,7 @@ def generate(model: Model, package: Package) -> dict[str, str]:
     files = {INDEX: _index(model, package)}
     for folder in model.folders:
         for page in pages(folder):
-            view = _PageView(model, folder, page, package)
+            view = _PageView(folder, page, package)
             files[page.path] = fill("reference.md.jinja", **view.values())
     return files
 
@@ -104,8 +104,7 @@ def _retired(retired: RetiredType) -> str:
 class _PageView:
     """The values for the template of a page."""
 
-    def __init__(self, model: Model, folder: Folder, page: Page, package: Package) -> None:
-        self._model = model
+    def __init__(self, folder: Folder, page: Page, package: Package) -> None:
         self._folder = folder
         self._page = page
         self._package = package

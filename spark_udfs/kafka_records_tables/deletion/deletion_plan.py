@@ -8,7 +8,8 @@ from typing import Final
 
 from kafka_records_engine.sources.fetched_offsets import UNSTABLE, CommittedOffset, FetchedOffsets, TopicPartition
 from kafka_records_engine.sources.group_requests import DescribedTopic, ListedGroup
-from kafka_records_tables.coordinator.groups.subscriptions import CONSUMER_PROTOCOL
+from kafka_records_tables.coordinator.groups.group_model import CLASSIC
+from kafka_records_tables.coordinator.groups.subscriptions import are_offsets_kept
 from kafka_records_tables.deletion.deletion_list import Expected, Wanted
 from kafka_records_tables.deletion.subscribed_topics import NO_TOPICS, SubscribedTopics
 from kafka_records_tables.near_names import did_you_mean
@@ -197,8 +198,9 @@ def _against_group(plan: GroupPlan) -> str | None:
         return NO_GROUP
     if plan.listed.kind == "share":
         return "SHARE_GROUP"
-    is_classic = plan.listed.kind in ("classic", "")
-    if plan.has_members and (plan.is_whole or (is_classic and plan.listed.protocol_type != CONSUMER_PROTOCOL)):
+    # Brokers before 3.8 name no kind.
+    kind = plan.listed.kind or CLASSIC
+    if plan.has_members and (plan.is_whole or are_offsets_kept(kind, plan.listed.protocol_type)):
         return "NON_EMPTY_GROUP"
     return None
 

@@ -40,11 +40,6 @@ def findings_of(context: RuleContext, rules: Sequence[ReportRule] = RULES) -> tu
     return tuple(sorted(told, key=lambda finding: -finding.level))
 
 
-def findings_of_rule(context: RuleContext, rule: ReportRule) -> tuple[ReportFinding, ...]:
-    """The findings of one rule only, the worst first, without folding effects."""
-    return findings_of(context, (rule,))
-
-
 def _told(
     context: RuleContext, rule: ReportRule, rules: Sequence[ReportRule], parted: FoldedCases
 ) -> Iterator[ReportFinding]:

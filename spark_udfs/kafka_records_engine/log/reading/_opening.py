@@ -98,8 +98,6 @@ class _Taken:
 
     folder: Place
     files: dict[str, SegmentFile] = field(default_factory=dict)
-    vanished: bool = False
-    """Whether a listed file had disappeared when it was to be opened."""
     cleaned: tuple[int, ...] = ()
     """Offsets in the names of files that the cleaner is still writing."""
 

@@ -60,5 +60,3 @@ TASK_PROCESSES: Final = ReplayBug(
     why="by the records before, another process has a task that the member gets, or its own has none that it gives up",
 )
 """The same for tasks of a streams group. It also stops at a member whose tasks are named before its process."""
-
-REPLAY_BUGS: Final = (STREAMS_AFTER_COMMITS, PARTITION_EPOCHS, TASK_PROCESSES)

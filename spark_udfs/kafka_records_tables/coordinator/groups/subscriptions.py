@@ -11,6 +11,7 @@ from kafka_records_tables.coordinator.groups.group_model import (
     GROUP,
     MEMBER,
     REGEX,
+    SIMPLE,
     STREAMS,
     TOPOLOGY,
 )
@@ -59,10 +60,11 @@ class HeldGroup(NamedTuple):
         """Whether the group has no member."""
         return self.state == "Empty"
 
-    @property
-    def is_of_consumers(self) -> bool:
-        """Whether this is a classic group of the protocol type `consumer`."""
-        return self.kind == CLASSIC and self.protocol_type == CONSUMER_PROTOCOL
+
+def are_offsets_kept(kind: str, protocol_type: str | None) -> bool:
+    """Whether the members of a group protect all of its offsets, whatever they subscribe to: those of a classic group
+    do whose protocol type is not `consumer` (`ClassicGroup.offsetExpirationCondition`, `validateOffsetDelete`)."""
+    return kind in (CLASSIC, SIMPLE) and protocol_type != CONSUMER_PROTOCOL
 
 
 def held_groups(groups: Mapping[str, Group]) -> dict[str, HeldGroup]:

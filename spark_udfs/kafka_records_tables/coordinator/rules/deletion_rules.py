@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kafka_records_tables.coordinator.groups.group_model import CLASSIC, SHARE, SIMPLE
-from kafka_records_tables.coordinator.groups.subscriptions import HeldGroup
+from kafka_records_tables.coordinator.groups.group_model import SHARE, SIMPLE
+from kafka_records_tables.coordinator.groups.subscriptions import HeldGroup, are_offsets_kept
 
 NOT_SUBSCRIBED: Final = "not_subscribed"
 NO_MEMBERS: Final = "no_members"
@@ -60,12 +60,9 @@ def offset_reason(group_id: str, group: HeldGroup | None) -> str:
         return UNREADABLE
     if group.is_empty:
         return SIMPLE_GROUP if group.kind == SIMPLE else NO_MEMBERS
-    if group.kind in (CLASSIC, SIMPLE):
-        if not group.is_of_consumers:
-            return MEMBERS
-        if group.topics is None:
-            return UNREADABLE_SUBSCRIPTION
-    return NOT_SUBSCRIBED
+    if are_offsets_kept(group.kind, group.protocol_type):
+        return MEMBERS
+    return UNREADABLE_SUBSCRIPTION if group.topics is None else NOT_SUBSCRIBED
 
 
 def group_reason(group: HeldGroup) -> str:

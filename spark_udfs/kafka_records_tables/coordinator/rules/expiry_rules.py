@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from kafka_records_tables.coordinator.groups.group_model import CLASSIC, SHARE, SIMPLE
-from kafka_records_tables.coordinator.groups.subscriptions import HeldGroup
+from kafka_records_tables.coordinator.groups.subscriptions import HeldGroup, are_offsets_kept
 
 COMMIT_TIMESTAMP: Final = "commit_timestamp"
 STATE_TIMESTAMP: Final = "state_timestamp"
@@ -75,7 +75,7 @@ def kafka_rule(group: HeldGroup | None) -> GroupRule:
     if group.is_empty:
         since = group.state_timestamp_ms
         return GroupRule(COMMIT_TIMESTAMP) if since is None else GroupRule(STATE_TIMESTAMP, since)
-    if not group.is_of_consumers or group.topics is None:
+    if are_offsets_kept(group.kind, group.protocol_type) or group.topics is None:
         return GroupRule(MEMBERS)
     return GroupRule(COMMIT_TIMESTAMP, topics=group.topics)
 

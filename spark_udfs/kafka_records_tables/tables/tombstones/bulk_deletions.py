@@ -16,6 +16,7 @@ import numpy as np
 
 from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_tables.coordinator.groups.group_model import CLASSIC, CONSUMER, SHARE, SIMPLE, STREAMS
+from kafka_records_tables.coordinator.groups.subscriptions import are_offsets_kept
 from kafka_records_tables.coordinator.offsets.commits import COMMITS
 from kafka_records_tables.coordinator.offsets.live_offsets import (
     COMMIT_MS,
@@ -379,8 +380,7 @@ class _SweepEvidence:
 
     def _note_members(self, known: GroupBefore) -> None:
         swept, state = self._swept, known.state
-        is_of_others = state.kind == CLASSIC and state.member_count and known.protocol_type != "consumer"
-        if state.kind == SHARE or is_of_others:
+        if state.kind == SHARE or (state.member_count and are_offsets_kept(state.kind, known.protocol_type)):
             swept.never = swept.refused = Evidence("members", known.told_at)
         elif state.topics is None or any(event.key[1] in state.topics for event in swept.offsets):
             shown = Evidence("subscribed", known.told_at)
