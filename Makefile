@@ -68,7 +68,7 @@ quick: $(INSTALLED) ## Lint, check types and run the tests without Spark, broker
 	$(PYTEST) -m "$(QUICK)" --hypothesis-profile=quick
 
 .PHONY: test
-test: jar ## Run lint, types, import contracts, the generated tree and all tests but slow variants.
+test: jar archives ## Run lint, types, import contracts, the generated tree and all tests but slow variants.
 	@$(SIDE_BY_SIDE) pyright mypy check lint collect
 	$(PYTEST) -m "not matrix"
 
@@ -83,6 +83,10 @@ generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference, docs/ta
 .PHONY: jar
 jar: java-found $(INSTALLED) ## Build the functions for Spark's JVM, which a wheel has; needs a JDK.
 	@$(BIN)/python tools/jar.py
+
+.PHONY: archives
+archives: java-found $(INSTALLED) ## Let brokers and Spark in tests start in half the time: their classes as archives, made once.
+	@$(BIN)/python tools/class_archives.py
 
 .PHONY: docs
 docs: $(INSTALLED) ## Build the documentation as a site with a search, in build/site; broken links fail.
@@ -156,7 +160,7 @@ faults: java-found $(INSTALLED) ## Read three brokers for SECONDS=600 through pr
 	$(BIN)/python -m tools.faults --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1)
 
 .PHONY: matrix
-matrix: jar atheris ## Run what `make test` leaves out: other releases, more ways to a cluster, Spark benchmarks.
+matrix: jar archives atheris ## Run what `make test` leaves out: other releases, more ways to a cluster, Spark benchmarks.
 	$(PYTEST) -m matrix
 
 .PHONY: mutants

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.ci import count_skip_as_failure
+from tools.class_archives import spark_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +28,7 @@ for _name in ("COLUMNS", "LINES"):
 # Most JVMs of tests end before their second compiler has paid for itself. Spark's scripts pass these on silently.
 for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "MAVEN_OPTS"):
     os.environ[_name] = f"{os.environ.get(_name, '')} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC".strip()
+os.environ["SPARK_SUBMIT_OPTS"] = " ".join([os.environ["SPARK_SUBMIT_OPTS"], *spark_options(shutil.which("java"))])
 
 # A shell has what it starts in the background ignore Ctrl-C, and so would all that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -39,6 +39,7 @@ from kafka_records_codegen.evolution.kafka_releases import (  # noqa: E402
     cache_folder,
     keep,
 )
+from tools.class_archives import archive_options  # noqa: E402
 from tools.kafka_releases import DESCRIBED, LATEST, WITHOUT_TOOLS  # noqa: E402
 
 HOST: Final = "127.0.0.1"
@@ -259,7 +260,8 @@ class Broker:
     def start(self) -> None:
         """Start and wait until it answers. Raises MissingPrerequisite, FetchError or BrokerError."""
         try:
-            program = [java(), *_JVM, "-cp", str(broker_jars(self._tell, self._release) / "*")]
+            program = [found := java(), *_JVM, *archive_options("broker", self._release, found)]
+            program += ["-cp", str(broker_jars(self._tell, self._release) / "*")]
         except BaseException:
             self._forget_folder()
             raise

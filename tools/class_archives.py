@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Archives of the classes that brokers and Spark load, so that each start of them takes half the time. See `--help`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+
+from kafka_records_codegen.evolution.kafka_releases import FetchError, cache_folder  # noqa: E402
+
+_EPILOG = """\
+An archive is a file of Java's class-data sharing in the cache folder: for one release and one Java, and made once. A
+JVM that finds other jars or is another Java ignores it.
+
+exit status: 0 made, there already, or impossible without Java or Maven; 1 a JVM failed
+"""
+
+_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+_SPARK_PROGRAM: Final = """\
+from pyspark.sql import SparkSession
+settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.log.level": "ERROR"}
+builder = SparkSession.builder.master("local[1]")
+for name, value in settings.items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+rows = spark.createDataFrame([(1, "a", b"x")], "number int, text string, bytes binary")
+rows.createOrReplaceTempView("rows")
+spark.sql("SELECT text, count(*), max(number) FROM rows GROUP BY text ORDER BY text").collect()
+rows.mapInArrow(lambda batches: batches, rows.schema).collect()
+spark.stop()
+"""
+
+
+def archive_options(what: str, release: str, java: str | None) -> list[str]:
+    """What makes a JVM take its classes from the archive; nothing if there is none."""
+    archive = _place(what, release, java) if java else None
+    if archive is None or not archive.is_file():
+        return []
+    # A JVM says on its standard output why it cannot use an archive.
+    return [f"-XX:SharedArchiveFile={archive}", "-Xlog:disable"]
+
+
+def spark_options(java: str | None) -> list[str]:
+    """As `archive_options`, for the driver of the PySpark that is installed here."""
+    try:
+        return archive_options("spark", version("pyspark"), java)
+    except PackageNotFoundError:
+        return []
+
+
+def _place(what: str, release: str, java: str) -> Path:
+    program = Path(java).resolve()
+    # Two builds of one Java may be installed at the same path, one after the other.
+    return cache_folder() / "class_archives" / f"{what}-{release}-{int(program.stat().st_mtime)}.jsa"
+
+
+def make(what: str, release: str, java: str, run: Callable[[], None]) -> bool:
+    """Whether an archive had to be made, of the classes that a JVM loads which `run` starts and ends."""
+    place = _place(what, release, java)
+    if place.is_file():
+        return False
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
+        made = Path(scratch) / place.name
+        os.environ["JDK_JAVA_OPTIONS"] = f"{_JVM} -XX:ArchiveClassesAtExit={made}"
+        try:
+            run()
+        finally:
+            del os.environ["JDK_JAVA_OPTIONS"]
+        made.replace(place)
+    return True
+
+
+def _run_broker() -> None:
+    from tools.broker import Broker
+
+    with Broker():
+        pass
+
+
+def _run_spark() -> None:
+    # The JVM has the same outputs and ends after Python, so their end is that of both.
+    subprocess.run([sys.executable, "-c", _SPARK_PROGRAM], capture_output=True, text=True, check=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="tools/class_archives.py",
+        description="Make the archives that are not there.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.parse_args(arguments)
+    from tools.broker import BrokerError, MissingPrerequisite, broker_jars, java
+    from tools.kafka_releases import LATEST
+
+    os.environ.pop("SPARK_HOME", None)
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    try:
+        program = java()
+        broker_jars(print)
+        makers = {"broker": (LATEST, _run_broker), "spark": (version("pyspark"), _run_spark)}
+        for what, (release, run) in makers.items():
+            if make(what, release, program, run):
+                print(f"{_place(what, release, program)}: made")
+    except (MissingPrerequisite, FetchError) as error:
+        print(f"No archives of classes: {error}")
+    except (subprocess.CalledProcessError, BrokerError, OSError) as error:
+        print(f"An archive of classes was not made: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
