@@ -1,9 +1,10 @@
 """Replaces the files of a folder so that an interrupted run does no harm.
 
-New files are first written into a folder of their own inside the target folder. Only when all of them are complete,
-they are renamed to their places. So a full disk, a name that is too long or a killed process leaves the old files
-unchanged. Between the first and the last rename the folder contains both new and old files, each of them complete, and
-the next run fixes that. During this time a lock of the operating system keeps other runs out. It ends with its process.
+New files are first written into a separate folder inside the target folder. Only when all of them are complete are they
+renamed to their places. So a full disk, a name that is too long or a killed process leaves the old files unchanged.
+Between the first and the last rename the folder contains both new and old files, each of them complete; if a run is
+interrupted there, the next run fixes it. A lock of the operating system keeps other runs out. The lock ends with its
+process.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ if sys.platform != "win32":
     import fcntl
 
 STAGING: Final = ".kafka-records-codegen"
-"""The folder into which new files are written. If it exists when a run begins, a killed run left it there."""
+"""The folder into which new files are written. If it exists when a run begins, it is left over from a run that was
+killed."""
 
 PATIENCE: Final = 60.0
 """How many seconds to wait for another run. A run takes a few seconds."""
@@ -41,11 +43,12 @@ class Busy(OSError):
 
 @contextmanager
 def held(folder: Path, *, to_write: bool, when_waiting: Callable[[], None] | None = None) -> Iterator[bool]:
-    """Keep other runs out of `folder`, or only those that write to it. Calls `when_waiting` once if it has to wait.
+    """Keep all other runs out of `folder`, or only those that write to it. Calls `when_waiting` once if it has to wait.
 
     Yields whether the folder exists; a missing one is created if `to_write`. A folder that does not exist cannot be
-    locked: another run may create it inside the block, so do not check again. The lock is advisory, works between
-    processes of one machine, and does not exist on Windows. Raises `Busy` after `PATIENCE` seconds.
+    locked, and another run may create it at any time: use the yielded value instead of checking again. The lock is
+    advisory, works between processes of one machine, and does not exist on Windows. Raises `Busy` after `PATIENCE`
+    seconds.
     """
     handle = None if sys.platform == "win32" else _lock(folder, to_write, when_waiting)
     try:
@@ -138,7 +141,8 @@ def _stage(path: Path, content: bytes, target: Path) -> None:
 
 @contextmanager
 def _named(consequence: str) -> Iterator[Callable[[Path], Path]]:
-    """Errors inside the block get the name of a file (the argument of the yielded function) and the `consequence`."""
+    """To errors inside the block, add the name of a file (the argument of the yielded function) and the
+    `consequence`."""
     target = None
 
     def at(path: Path) -> Path:

@@ -54,7 +54,7 @@ _TAKEN: Final = frozenset(
         *("msgspec", "numpy", "pandas", "pyarrow", "pyspark"),
     }
 )
-"""Packages that a generated package imports directly or indirectly, and the other packages of this project."""
+"""Packages that a generated package imports, directly or indirectly, and the other packages of this project."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _load(options: argparse.Namespace) -> Model | None:
-    """The model of the specs; None if they are rejected. Their problems are printed."""
+    """The model of the specs. If they are rejected, None; their problems are printed."""
     from kafka_records_codegen.loader import load, unread
     from kafka_records_codegen.spec.violations import SpecErrors
     from kafka_records_runtime.errors import plural
@@ -137,7 +137,7 @@ def _load(options: argparse.Namespace) -> Model | None:
 
 
 def _note_long_modules(out: Path, files: dict[str, str]) -> None:
-    """Print the names of modules that are very long. They work, so this is a note, and --strict accepts them."""
+    """Print the names of very long modules. They work, so this is only a note, and --strict accepts them."""
     from kafka_records_codegen.generate import long_modules
     from kafka_records_codegen.python.codecs import MOST_LINES
     from kafka_records_runtime.text.printable import printable
@@ -224,7 +224,7 @@ def _check(options: argparse.Namespace, files: dict[str, str]) -> int:
 
 
 def _command(options: argparse.Namespace) -> str:
-    """The command line that writes the files which were only compared."""
+    """The command line that writes the files that this run only compared."""
     words = ["kafka-records-codegen", options.command]
     for name in ("specs", "out", "package", "docs", "code"):
         value = getattr(options, name, None)
@@ -364,7 +364,8 @@ def _add_older_dialect(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--older-dialect",
         action="store_true",
-        help="read specs as Kafka wrote them before 4.0: flexibleVersions left out, listener zkBroker, text at the end",
+        help="also accept what Kafka's specs had before 4.0: no flexibleVersions, the listener zkBroker, text after "
+        "the JSON object",
     )
 
 
@@ -405,7 +406,7 @@ def _path(text: str) -> Path:
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is requested."""
+    """Look up the version only when it is requested."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib.metadata import PackageNotFoundError, version

@@ -39,22 +39,21 @@ def load(
 
     Folders become subpackages; `_notes.json` contains the notes of its folder instead of a message. A retired API
     (`validVersions: none`) is checked but generates nothing. Raises `SpecErrors` with all violations of all files, or
-    with one that says that there is nothing to read, and OSError for a file or folder that cannot be read.
+    with a single one if there is nothing to read. Raises OSError for a file or folder that cannot be read.
 
     If Kafka's generator accepts something that is probably a mistake, a warning is appended to `warnings`. If `strict`
     is set, it is a violation.
 
-    `older_dialect` also accepts what the specs of releases before 4.0 contain and Kafka's generator rejects today: a
-    message without `flexibleVersions` has none (2.8), text after the end of the message is ignored (2.8), and requests
-    may name the listener `zkBroker` (up to 3.9).
+    With `older_dialect`, what Kafka's generator rejects today but specs of releases before 4.0 contain is accepted too:
+    a message without `flexibleVersions` has none (2.8), text after the end of the message is ignored (2.8), and
+    requests may name the listener `zkBroker` (up to 3.9).
     """
     return load_with_specs(specs_dir, older_dialect=older_dialect, strict=strict, warnings=warnings).model
 
 
 @dataclass(frozen=True)
 class LoadedSpecs:
-    """A model, and by name the specs that it was made from, including retired ones, with the places of all
-    their parts.
+    """A model, and the specs it was made from by name, including retired ones, with the places of all their parts.
     """
 
     model: Model
@@ -149,7 +148,7 @@ def _walk_below(
 
 
 def _has_readable_name(path: Path, violations: list[Violation]) -> bool:
-    """Whether the name of a file is valid text. If not, its bytes are reported."""
+    """Whether the name of a file is valid text. If not, a violation shows its bytes."""
     try:
         path.name.encode()
     except UnicodeEncodeError:
@@ -211,7 +210,7 @@ def _check_names(files: Iterable[SpecFile], by_name: dict[str, SpecFile]) -> Non
 def _check_api_keys(files: Sequence[SpecFile], complete: bool) -> None:
     """Check that each folder has one message per numbered type and `apiKey`, and a value for every key.
 
-    Something can be missing in a folder only if all of its files could be read (`complete`).
+    Something missing is reported only for a folder whose files could all be read (`complete`).
     """
     owners: dict[tuple[str, int], SpecFile] = {}
     for file in files:
@@ -288,7 +287,7 @@ def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None
 
 
 def _check_spark_functions(modules: Mapping[str, Sequence[SpecFile]]) -> None:
-    """Check that no module hides a function: the package of a folder's Spark modules exports their functions."""
+    """Check that no module hides a function, because the package of a folder's Spark modules exports both."""
     for file in (file for group in modules.values() for file in group):
         for name in _exported(file):
             if name in modules:

@@ -1,7 +1,7 @@
 """Writes a generated tree, and compares an existing one with its expected content.
 
-The output folder belongs to the generator. A file in it is either one that this run writes, or one that an earlier run
-wrote for the same tree and package (it is deleted), or somebody else's (then nothing is written).
+The output folder belongs to the generator. A file in it is either written by this run, or was written by an earlier run
+for the same tree and package (and is deleted), or belongs to somebody else (and nothing is written).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kafka_records_runtime.errors import KafkaRecordsError, plural
 from kafka_records_runtime.text.printable import printable
 
 _LISTED: Final = 20
-"""The number of files that a message lists before it only counts them."""
+"""The maximum number of files that a message lists; the others are only counted."""
 
 
 class UntrackedFiles(KafkaRecordsError):
     """The output folder contains files that this run must neither replace nor delete: `paths` below it, sorted.
 
-    These are files, links and folders in the place of a generated file that no run wrote, and files of other trees and
-    packages: `marks` says which, by path.
+    These are files that no run wrote, links, folders in the place of a generated file, and files of other trees and
+    packages; `marks` says by path to which of these a file belongs.
     """
 
     def __init__(self, out: Path, paths: tuple[str, ...], wanted: Mark, marks: Mapping[str, Mark]) -> None:
@@ -76,7 +76,7 @@ class Comparison:
 
 
 def compare(out: Path, files: Mapping[str, str], when_waiting: Callable[[], None] | None = None) -> Comparison:
-    """Compare the folder `out` with `files`, which all start with one mark. Everything counts except compiled Python.
+    """Compare the folder `out` with `files`, which all start with one mark. Compiled Python is ignored.
 
     Links always belong to the user, wherever they lead, and so does a folder in the place of a file. Waits for a run
     that is writing to the folder, as `write` does.
@@ -92,8 +92,8 @@ def write(out: Path, files: Mapping[str, str], when_waiting: Callable[[], None] 
     """Make `out` contain exactly `files`, which all start with one mark. Returns what was different before.
 
     Raises UntrackedFiles, without writing or deleting anything, if the folder contains anything except files with this
-    mark, and OSError if something cannot be read or written. In that case, and after a kill, `_replacing` describes the
-    state of `out`. Only one run at a time has the folder. Others wait, and call `when_waiting` once; `Busy` is an
+    mark, and OSError if something cannot be read or written. `_replacing` describes the state of `out` after such an
+    error or a kill. Only one run at a time uses the folder. Others wait, and call `when_waiting` once; `Busy` is an
     OSError too.
     """
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
@@ -137,7 +137,7 @@ def differences(out: Path, files: Mapping[str, str], found: Comparison) -> Itera
 
 
 def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Everything below `folder`, by its path after `prefix`; nothing if the folder does not exist."""
+    """Everything below `folder`, by paths that start with `prefix`; nothing if the folder does not exist."""
     try:
         with os.scandir(folder) as scanned:
             entries = list(scanned)
@@ -169,7 +169,7 @@ def _compare(out: Path, files: Mapping[str, str], wanted: Mark) -> Comparison:
 
 
 def _is_staged(name: str) -> bool:
-    """Whether the path is that of a file that a killed run was writing."""
+    """Whether the path belongs to a file that a killed run was writing."""
     return name.startswith(f"{STAGING}/")
 
 

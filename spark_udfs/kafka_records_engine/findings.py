@@ -1,4 +1,4 @@
-"""Findings: problems found on the way from bytes to a result, each printed as one line."""
+"""Findings: problems found between the bytes of a log and a result, each printed as one line."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ UNKNOWN_STATE: Final = "UnknownState"
 """The `reason` of a record that can be read, but contains a state that is unknown to Kafka."""
 
 UNKNOWN_RECORDS: Final = "UnknownRecords"
-"""The `reason` of damage if no record of a log is of a known type. Most likely the keys were not read in the encoding
-in which they were written."""
+"""The `reason` of damage if no record of a log is of a known type. Most likely the keys were read in another encoding
+than they were written in."""
 
 DAMAGED_LOG: Final = "DamagedLog"
 """The `reason` of damage in the bytes of a log, found before they were decoded into records."""
@@ -66,8 +66,8 @@ OUTSIDE_LOG: Final = "OutsideLog"
 """The `reason` of a note that the requested moment is before the first record of a topic, or long after the last."""
 
 JUDGED_AS_OF: Final = "JudgedAsOf"
-"""The `reason` of a note that the newest time in a copied log counts as now when timeouts are judged. A report names
-that moment in its first line instead."""
+"""The `reason` of a note that, in a copied log, the newest time in the log is used as the present when timeouts are
+judged. A report names that moment in its first line instead."""
 
 UNMADE_CHECKS: Final = "UnmadeChecks"
 """The `reason` of a note about a check that was not possible. The note says what the check needs."""
@@ -90,7 +90,7 @@ OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, FORBIDDEN_LOG, MISSI
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem that the user has to know about to judge a result.
+    """A problem that users have to know about when they judge a result.
 
     `str()` is one line: `<file>: byte <position>, batch at offset <offset>: <what> (<consequence>)`, or the log
     partition instead of the file if there is none.
@@ -113,7 +113,7 @@ class Finding:
     """The offset of the record in the log."""
     file: str | None = None
     position: int | None = None
-    """The byte in the file at which the damaged batch starts, or the bytes in its place; None for the file as a
+    """The byte in the file at which the damaged batch, or the bytes in its place, start; None for the file as a
     whole."""
     base_offset: int | None = None
     """The offset that the entry starts with (the base offset of a magic 2 batch); None if the batch is unknown."""
@@ -122,7 +122,7 @@ class Finding:
     path: str | None = None
     """The path of the field that could not be decoded, outermost first: `members[2].client_host`."""
     byte_offset: int | None = None
-    """The byte at which decoding failed, counted from after the int16 that a key or value starts with."""
+    """The byte at which decoding failed, counted from the byte after the int16 at the start of a key or value."""
     raw_key: bytes | None = field(default=None, repr=False)
     raw_value: bytes | None = field(default=None, repr=False)
     records: int = 0
@@ -131,8 +131,8 @@ class Finding:
     """The number of bytes of the file that were not read because of this problem: the whole batch if no record of it
     was read, and all bytes of compressed records if only some of them could be decompressed."""
     complete_from: int | None = None
-    """Only for INCOMPLETE_HISTORY: history is complete from this offset of the log on. None if completeness depends on
-    a moment."""
+    """Only for INCOMPLETE_HISTORY: the history is complete from this offset of the log on. None if the finding names a
+    moment instead."""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what} ({self.consequence})"
@@ -212,8 +212,8 @@ def sorted_findings(findings: Iterable[Finding]) -> list[Finding]:
 def merged_findings(readings: Iterable[Iterable[Finding]]) -> list[Finding]:
     """Combine the findings of several readings of the same logs.
 
-    A finding of several readings counts once. Equal findings of one reading are all kept, because they are about
-    different records: a damaged batch may repeat its offsets."""
+    A finding that several readings share counts once. Equal findings of one reading are all kept, because they are
+    about different records: a damaged batch may repeat its offsets."""
     merged: Counter[Finding] = Counter()
     for findings in readings:
         merged |= Counter(findings)
@@ -221,8 +221,8 @@ def merged_findings(readings: Iterable[Iterable[Finding]]) -> list[Finding]:
 
 
 def said_of(error: KafkaRecordsError) -> str:
-    """The text of an error about a key or value, which also says from where its byte is counted, because the line of a
-    finding contains a byte of the file as well."""
+    """The text of an error about a key or value. It also says from where the byte is counted, because a finding
+    contains a byte of the file as well."""
     place = f" at byte {getattr(error, 'offset', None)}:"
     behind = "type" if getattr(error, "message_name", "").endswith("Key") else "version"
     return str(error).replace(place, f"{place[:-1]} after its {behind}:", 1)

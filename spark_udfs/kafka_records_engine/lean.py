@@ -22,7 +22,7 @@ _finder = _NoPandas()
 
 
 def leave_pandas_out() -> None:
-    """Hide pandas from imports from now on. Only for this project's programs, never in a user's process."""
+    """Hide pandas from imports from now on. Call this only in this project's programs, never in a user's process."""
     sys.meta_path.insert(0, _finder)
 
 

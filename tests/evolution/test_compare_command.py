@@ -44,7 +44,7 @@ def test_the_text(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "newer/teams/TeamKey.json:12:16: fields[0].about: TeamKey Team: was nothing, now Its name.\n"
         "    was      older/teams/TeamKey.json:8:5: fields[0]\n"
         "    rule     about (Kafka's MessageDataGenerator: what generated classes do)\n"
-        "             The description of a field is another one.\n"
+        "             The description of a field is different.\n"
         "\n"
         "older (2 messages) to newer (2 messages): 1 bytes, 1 words\n"
     )
@@ -127,7 +127,7 @@ def test_both_sides_tell_what_is_refused(sides: Path, capsys: pytest.CaptureFixt
             value(fields=[{"name": "Team", "type": "int16", "versions": "1+"}, NARROW[0]]),
             [
                 "TeamValue Team, version 1: was field 2, now field 1",
-                "    products team takes what older bytes have of another field, or they are refused",
+                "    products team gets the value of another field from older bytes, or they are refused",
             ],
         ),
         (
@@ -151,7 +151,7 @@ def test_both_sides_tell_what_is_refused(sides: Path, capsys: pytest.CaptureFixt
             value(fields=[tagged("Epoch", 1), tagged("Mark", 0)]),
             [
                 "TeamValue Epoch, version 1: was tag 0, now tag 1",
-                "    products epoch has its default in older bytes, which have it as tag 0",
+                "    products epoch has its default for older bytes, in which it is tag 0",
             ],
         ),
         (
@@ -159,7 +159,7 @@ def test_both_sides_tell_what_is_refused(sides: Path, capsys: pytest.CaptureFixt
             value(fields=[{**tagged("Note", 0), "type": "string"}]),
             [
                 "TeamValue Note, version 1: was int16, tag 0, now string, tag 0",
-                "    Python   epoch is gone, and what it wrote is read as note, which is new: str",
+                "    Python   epoch is gone, and its bytes are read as note, which is new: str",
             ],
         ),
         (

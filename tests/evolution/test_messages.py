@@ -92,7 +92,7 @@ class TestRequests:
         comparison = compared(tmp_path, [request()], [request(name="AskMoreRequest")])
         assert found(comparison) == ["names message-renamed AskMoreRequest"]
         (change,) = comparison.changes
-        assert change.downstream.avro_backward.text.endswith("and reads no file of the older state")
+        assert change.downstream.avro_backward.text.endswith("so it reads no file of the older state")
 
     def test_another_number(self, tmp_path: Path) -> None:
         (change,) = compared(tmp_path, [request()], [request(apiKey=request()["apiKey"] + 1)]).changes
@@ -109,7 +109,7 @@ class TestRequests:
         )
         comparison = compared(tmp_path, [request()], [newer])
         renamed = next(change for change in comparison.changes if change.rule.name == "field-renamed")
-        assert renamed.downstream.python.text == "who_before holds what who held, which stays for other versions"
+        assert renamed.downstream.python.text == "who_before has the values of who, which stays for other versions"
 
     @pytest.mark.parametrize(("older", "newer"), [("0+", "0-1"), ("0-1", "0+")])
     def test_a_field_in_other_versions(self, tmp_path: Path, older: str, newer: str) -> None:

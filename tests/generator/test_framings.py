@@ -112,8 +112,8 @@ def test_other_notes_know_the_framing() -> None:
     notes = f"""{{ {retired}, "newerAsHighest": [ "TransferRecord" ] }}"""
     assert short(write(**{"bank/TransferRecord": TRANSFER, "bank/_notes": notes})) == [
         "specs/bank/_notes.json: retiredTypes[0].type: 0 is the record type of TransferRecord",
-        "specs/bank/_notes.json: newerAsHighest[0]: TransferRecord is a metadata record, and no reader takes a newer "
-        "version of one for another",
+        "specs/bank/_notes.json: newerAsHighest[0]: TransferRecord is a metadata record, and its readers do not "
+        "treat newer versions as known ones",
     ]
     notes = """{ "retiredTypes": [ { "type": 9, "name": "Old", "why": "gone" } ] }"""
     write(**{"bank/_notes": notes})

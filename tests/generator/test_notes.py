@@ -154,23 +154,23 @@ def test_retired_types_that_clash() -> None:
         (
             {"message": "AccountValue", "versions": "3-4", "note": "x"},
             "versions",
-            "takes versions that AccountValue has (0-3), found 3-4",
+            "may name only versions of AccountValue (0-3), found 3-4",
         ),
         (
             {"message": "AccountValue", "versions": "0+", "note": "x"},
             "versions",
-            "takes versions that AccountValue has (0-3), found 0+",
+            "may name only versions of AccountValue (0-3), found 0+",
         ),
         (
             {"message": "AccountValue", "versions": "2-1", "note": "x"},
             "versions",
-            "takes versions that AccountValue has (0-3), found none",
+            "may name only versions of AccountValue (0-3), found none",
         ),
         ({"message": "AccountValue", "note": "x"}, "versions", "is missing; write a range such as 0-2"),
         (
             {"message": "AccountValue", "versions": "0", "note": " "},
             "note",
-            "is missing; write what errors about these versions should add",
+            "is missing; write the remark that errors about these versions append",
         ),
     ],
 )
@@ -188,8 +188,8 @@ def test_two_notes_about_one_version() -> None:
 def test_messages_that_are_not_read_as_a_higher_version() -> None:
     assert short(noted(newerAsHighest=["Note", "Nota", "AccountValue", "Note", 3])) == [
         "specs/accounts/_notes.json: newerAsHighest[1]: this folder has no message Nota; did you mean Note?",
-        "specs/accounts/_notes.json: newerAsHighest[2]: AccountValue is a coordinator-value; a version is before "
-        "messages of the types data and metadata only",
+        "specs/accounts/_notes.json: newerAsHighest[2]: AccountValue is a coordinator-value; a version precedes "
+        "only messages of the types data and metadata",
         "specs/accounts/_notes.json: newerAsHighest[3]: Note is listed twice",
         "specs/accounts/_notes.json: newerAsHighest[4]: must be a string, found the number 3",
     ]

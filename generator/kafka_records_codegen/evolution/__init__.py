@@ -1,1 +1,1 @@
-"""Finds what a change of specs breaks: two states of the same specs are compared rule by rule."""
+"""Compares two states of the same specs, rule by rule, and finds what the change breaks."""

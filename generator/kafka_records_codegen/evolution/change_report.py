@@ -14,7 +14,7 @@ from kafka_records_runtime.errors import plural
 from kafka_records_runtime.text.printable import printable
 
 _LONGEST: Final = 60
-"""The longest piece of a description or comment that is shown."""
+"""The maximum length of a description or comment that is shown."""
 
 _BREAKS: Final = frozenset({Rank.BYTES, Rank.READERS, Rank.EARLY_ACCESS})
 
@@ -111,7 +111,7 @@ def _short(text: str, start: int = 0) -> str:
 
 
 def _effects(change: Change) -> Iterator[tuple[str, str]]:
-    """The effects downstream; products without a change are left out."""
+    """The downstream effects, without products that do not change."""
     products = change.downstream
     if change.rank in _BREAKS and products == nothing():
         yield "products", "as before: attribute, column, Avro schema"

@@ -1,6 +1,6 @@
 """The rules by which two states of specs are compared: each has a name, a rank, a source and a sentence.
 
-`RULES` is the whole list; docs/evolution.md shows it. What a rule is about is in every change it finds.
+`RULES` is the whole list; docs/evolution.md shows it. Each change that a rule finds says what it is about.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Rank(Enum):
-    """How bad a change is, the worst first. The value is the word that the command and its JSON use."""
+    """How bad a change is; the worst rank comes first. The value is the name in the command and in its JSON."""
 
     BYTES = "bytes"
     READERS = "readers"
@@ -56,7 +56,7 @@ _VERIFIER: Final = "Kafka's EvolutionVerifier"
 _UNIFIER: Final = "Kafka's Unifier, which EvolutionVerifier calls"
 _ORDER: Final = "Kafka's FieldSpecPairIterator, which EvolutionVerifier calls"
 _SERDE: Final = "Kafka's CoordinatorRecordSerde and CoordinatorLoaderImpl"
-_WIRE: Final = "Kafka's protocol: how a field lies in bytes"
+_WIRE: Final = "Kafka's protocol: the bytes of a field"
 _TAGS: Final = "KIP-482: tagged fields"
 _CLASSES: Final = "Kafka's MessageDataGenerator: what generated classes do"
 _NEGOTIATED: Final = "Kafka's ApiVersions: both sides agree on a version that both have"
@@ -82,13 +82,13 @@ FIELD_INSERTED: Final = Rule(
     "field-inserted",
     Rank.BYTES,
     _ORDER,
-    "A version that the older state has gets a field without a tag: existing bytes lack it.",
+    "A version that already existed gets a field without a tag: existing bytes lack it.",
 )
 FIELD_REMOVED: Final = Rule(
     "field-removed",
     Rank.BYTES,
     _ORDER,
-    "A version that both states have loses a field without a tag: existing bytes contain it.",
+    "A version in both states loses a field without a tag: existing bytes contain it.",
 )
 FIELD_MOVED: Final = Rule(
     "field-moved", Rank.BYTES, _WIRE, "A field is at another position, and readers find fields by position."
@@ -105,7 +105,8 @@ TAG_DEFAULT: Final = Rule(
     "tag-default",
     Rank.BYTES,
     _UNIFIER,
-    "A tagged field has another default: bytes leave it out where it has the default, so these mean another value.",
+    "A tagged field has another default: bytes leave the field out if it has its default, so existing bytes mean "
+    "another value.",
 )
 NULL_REFUSED: Final = Rule(
     "null-refused", Rank.BYTES, _UNIFIER, "A version that both states have no longer allows null."
@@ -114,7 +115,7 @@ NULL_MARKER: Final = Rule(
     "null-marker",
     Rank.BYTES,
     _WIRE,
-    "A struct may be null in one state only: a byte before it says so, in every message.",
+    "A struct may be null in one state only: then every message has an extra byte before it.",
 )
 RECORD_VERSION_DROPPED: Final = Rule(
     "record-version-dropped",
@@ -123,19 +124,19 @@ RECORD_VERSION_DROPPED: Final = Rule(
     "The value of a coordinator's record loses a version: a broker that meets it stops loading the partition.",
 )
 NEWEST_DROPPED: Final = Rule(
-    "newest-version-dropped", Rank.BYTES, _VERIFIER, "Something that is stored loses its newest versions."
+    "newest-version-dropped", Rank.BYTES, _VERIFIER, "A stored message loses its newest versions."
 )
 NULL_ALLOWED: Final = Rule(
     "null-allowed",
     Rank.READERS,
     _UNIFIER,
-    "A version that both states have allows null from now on, which readers of the older state refuse.",
+    "A version in both states allows null from now on, which readers of the older state refuse.",
 )
 VERSION_UNSTABLE: Final = Rule(
     "version-unstable",
     Rank.READERS,
     _NEGOTIATED,
-    "The newest version of a request was stable and no longer is: brokers stop offering it.",
+    "The newest version of a request was stable and is not any more: brokers stop offering it.",
 )
 VERSIONS_DROPPED: Final = Rule(
     "versions-dropped",
@@ -157,7 +158,8 @@ MESSAGE_RETIRED: Final = Rule(
     "A message has no versions left (`validVersions` none), so no class is made.",
 )
 MESSAGE_RENAMED: Final = Rule(
-    "message-renamed", Rank.NAMES, _WIRE, "A message of the same type and number has another name; bytes hold no names."
+    "message-renamed", Rank.NAMES, _WIRE, "A message of the same type and number has another name; bytes contain no "
+    "names."
 )
 FIELD_RENAMED: Final = Rule(
     "field-renamed",
@@ -166,7 +168,7 @@ FIELD_RENAMED: Final = Rule(
     "A field at the same place, or with the same tag, has another name. If it means something else, bytes break.",
 )
 STRUCT_RENAMED: Final = Rule(
-    "struct-renamed", Rank.NAMES, _UNIFIER, "A struct that lies in bytes as before has another name."
+    "struct-renamed", Rank.NAMES, _UNIFIER, "A struct has another name, but the same bytes."
 )
 DEFAULT_CHANGED: Final = Rule(
     "default-changed",
@@ -184,10 +186,11 @@ TYPE_ELSEWHERE: Final = Rule(
     "type-in-other-versions",
     Rank.NAMES,
     _PRODUCTS,
-    "A field has another type, but in no version in which both states have it. Both are one attribute.",
+    "A field has another type, but no version that both states have contains it with both. In Python it is one "
+    "attribute.",
 )
 FIELD_GONE: Final = Rule(
-    "field-gone", Rank.NAMES, _PRODUCTS, "A field that no common version has is gone, and its attribute with it."
+    "field-gone", Rank.NAMES, _PRODUCTS, "A field that no common version contains is gone, and so is its attribute."
 )
 FOLDER_CHANGED: Final = Rule(
     "folder-changed", Rank.NAMES, _PRODUCTS, "A spec is in another folder, so its classes are in another package."
@@ -211,11 +214,12 @@ OLDER_ADDED: Final = Rule(
     "older-versions-added",
     Rank.ADDS,
     _NEGOTIATED,
-    "Versions below the lowest are back. EvolutionVerifier refuses that of metadata records; Kafka did it to requests.",
+    "Versions below the lowest are added again. EvolutionVerifier refuses this for metadata records; Kafka did it for "
+    "requests.",
 )
 FIELD_ADDED: Final = Rule("field-added", Rank.ADDS, _UNIFIER, "New versions have a field that no older version has.")
 FIELD_LEFT_OUT: Final = Rule(
-    "field-left-out", Rank.ADDS, _UNIFIER, "New versions lack a field that the newest of the older state has."
+    "field-left-out", Rank.ADDS, _UNIFIER, "New versions lack a field that the newest version of the older state has."
 )
 TAG_ADDED: Final = Rule(
     "tag-added",
@@ -225,7 +229,7 @@ TAG_ADDED: Final = Rule(
     "refuses this, although the comment in its class FieldDomain allows it; Kafka does it in every release.",
 )
 NULL_ELSEWHERE: Final = Rule(
-    "null-in-new-versions", Rank.ADDS, _PRODUCTS, "New versions allow null, or no longer do; the attribute is one."
+    "null-in-new-versions", Rank.ADDS, _PRODUCTS, "New versions allow null or no longer do; the attribute is the same."
 )
 VERSION_STABLE: Final = Rule(
     "version-stable", Rank.ADDS, _NEGOTIATED, "The newest version of a request is stable now: brokers offer it."
@@ -240,15 +244,16 @@ RANGE_SPELLED: Final = Rule(
     "range-spelled", Rank.WORDS, _VERIFIER, "A range of versions differs where the message has no version."
 )
 NAME_SPELLED: Final = Rule(
-    "name-spelled", Rank.WORDS, _PRODUCTS, "A name is written otherwise, and gives the same attribute and JSON key."
+    "name-spelled", Rank.WORDS, _PRODUCTS, "A name is spelled differently, but gives the same attribute and JSON key."
 )
-ABOUT: Final = Rule("about", Rank.WORDS, _CLASSES, "The description of a field is another one.")
-COMMENT: Final = Rule("comment", Rank.WORDS, _PRODUCTS, "The comment that leads a spec is another one.")
+ABOUT: Final = Rule("about", Rank.WORDS, _CLASSES, "The description of a field is different.")
+COMMENT: Final = Rule("comment", Rank.WORDS, _PRODUCTS, "The comment at the start of a spec is different.")
 ATTRIBUTE: Final = Rule(
     "attribute",
     Rank.WORDS,
     _CLASSES,
-    "`mapKey`, `entityType`, `zeroCopy` or `listeners` differ: what Java's classes do with a message, and no byte.",
+    "`mapKey`, `entityType`, `zeroCopy` or `listeners` differ: they affect what Java classes do with a message, but "
+    "no byte.",
 )
 
 RULES: Final = tuple(value for value in list(globals().values()) if isinstance(value, Rule))

@@ -26,9 +26,9 @@ class SpecPlace:
 
 @dataclass(frozen=True)
 class DownstreamEffect:
-    """The effect of a change on one product. `text` is for people.
+    """The effect of a change on one product: `text` describes it for people, `kind` for programs.
 
-    `kind` is an identifier for programs: `same` or `yes` if nothing changes, `message` if a whole message changes.
+    `kind` is `same` or `yes` if nothing changes, and `message` if a whole message changes.
     """
 
     kind: str
@@ -57,10 +57,10 @@ class Change:
     """One difference between the older and the newer state of a message.
 
     `message` is its name in the newer state, or in the older one if it is gone. `field` is the path in Kafka's names
-    (`Topics.Name`), empty for the message itself. `versions` are the versions of the older state in whose bytes the
-    change is visible; for something that was added or left out, the new ones. `older` and `newer` describe the two
-    sides, empty if there is none. `early_access` says why users could not rely on the older layout; then `rank` is that
-    of early access.
+    (`Topics.Name`), empty for the message itself. `versions` are the versions of the older state whose bytes show the
+    change or, for something that was added or left out, the new versions. `older` and `newer` describe the two sides;
+    empty for a side that does not exist. `early_access`, if not empty, says why users could not rely on the older
+    layout; `rank` is then that of early access.
     """
 
     rule: Rule
@@ -77,7 +77,7 @@ class Change:
 
     @property
     def place(self) -> SpecPlace:
-        """Where to look: in the newer state, or in the older one for something that is gone."""
+        """The place in the newer state or, for something that is gone, in the older one."""
         found = self.newer_place or self.older_place
         assert found is not None
         return found
@@ -101,8 +101,8 @@ class Change:
 
 @dataclass(frozen=True)
 class SpecComparison:
-    """All changes from one state to the other, the worst first. `left_out` names messages that one side could not
-    provide.
+    """All changes from one state to the other, the worst first. `left_out` names the messages that could not be
+    compared, because one side could not provide them.
     """
 
     older: str

@@ -35,7 +35,7 @@ def compare(older: SpecSet, newer: SpecSet) -> SpecComparison:
 
 
 def _sides(specs: SpecSet, absent: Iterable[str]) -> dict[str, Side]:
-    """The messages by name, without those in folders that one of the two states lacks completely."""
+    """The messages by name, except those in folders that are missing from one of the two states."""
     messages = {message.name: message for message in specs.loaded.model.messages}
     return {
         name: Side(specs, file, messages.get(name))
@@ -90,7 +90,7 @@ def _folders(olds: Mapping[str, Side], news: Mapping[str, Side], pairs: Mapping[
 def _split_keys(
     olds: Mapping[str, Side], news: Mapping[str, Side], pairs: Mapping[str, str]
 ) -> list[tuple[Side, Side]]:
-    """Keys that were versions of a key with another name: OffsetCommitKey of 4.0 covers the types 0 and 1.
+    """Keys that used to be versions of a key with another name: OffsetCommitKey of 4.0 covers the types 0 and 1.
 
     Since 4.1, version 0 is a separate spec, LegacyOffsetCommitKey.
     """

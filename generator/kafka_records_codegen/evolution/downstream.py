@@ -1,7 +1,7 @@
-"""Finds what a change of a field means for decoded messages: attributes, columns, Avro schemas, files.
+"""Describes how a change of a field affects decoded messages: attributes, columns, Avro schemas and files.
 
-All versions of a message share one class, one column and one Avro schema. So what matters here is the field as a whole,
-and not its bytes in one version.
+All versions of a message share one class, one column and one Avro schema, so the bytes of a single version do not
+matter here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WIDER: Final[Mapping[str, tuple[str, ...]]] = {
     "smallint": ("int", "bigint", "double"),
     "int": ("bigint", "double"),
 }
-"""SQL type → those that hold all of its values."""
+"""SQL type → the types that can hold all of its values."""
 
 _INT32: Final = ("tinyint", "smallint", "int")
 """SQL types that Parquet keeps in its type INT32."""
@@ -43,7 +43,7 @@ _PARQUET: Final[Mapping[str, str]] = {
 _PROMOTED: Final = frozenset(
     {("int", "long"), ("int", "double"), ("long", "double"), ("string", "bytes"), ("bytes", "string")}
 )
-"""Avro type that was written → type that a reader may ask for instead (fastavro's `match_types`)."""
+"""Avro type that was written → the types as which a reader may read it (fastavro's `match_types`)."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def nothing() -> Downstream:
 
 
 def of_versions(name: str) -> Downstream:
-    """The effect if some versions lose or gain a field, and others keep it."""
+    """The effect if some versions lose or gain a field and others keep it."""
     effect = DownstreamEffect("default", f"{name} stays, and has its default if the bytes lack it")
     return Downstream(effect, effect, _YES, _YES, _SAME)
 
@@ -102,7 +102,7 @@ def of_default(older: Attribute, newer: Attribute) -> Downstream:
 
 
 def of_ignorable(newer: Attribute) -> Downstream:
-    """The effect of `ignorable`, which concerns writing versions without the field."""
+    """The effect of `ignorable`, which matters only for writing versions without the field."""
     verb = "drops" if newer.field.ignorable else "refuses"
     effect = DownstreamEffect("encode", f"encode {verb} {newer.name} in versions that lack it")
     return Downstream(effect, _SAME, _YES, _YES, _SAME)
@@ -120,7 +120,7 @@ def of_misread(older: Attribute | None, newer: Attribute | None, text: str) -> D
 def of_reused(older: Attribute, newer: Attribute) -> Downstream:
     """The effect if the bytes of one field are read as another field."""
     products = _added(newer)
-    told = f"{older.name} is gone, and what it wrote is read as {newer.name}, which is new"
+    told = f"{older.name} is gone, and its bytes are read as {newer.name}, which is new"
     return replace(
         products,
         python=DownstreamEffect("misread", f"{told}: {newer.python}"),
@@ -131,9 +131,9 @@ def of_reused(older: Attribute, newer: Attribute) -> Downstream:
 
 
 def of_field(older: Attribute | None, newer: Attribute | None, *, stays: bool = False) -> Downstream:
-    """The effect on an attribute; None stands for a side without it.
+    """The effect on an attribute, which is None for a side without it.
 
-    `stays` means that the newer side still has an attribute with the older name, which other versions fill.
+    `stays` means that the newer side still has an attribute with the older name, filled by other versions.
     """
     if older is None and newer is None:
         return nothing()
@@ -152,7 +152,7 @@ def _added(newer: Attribute) -> Downstream:
     return Downstream(
         DownstreamEffect("added", f"{newer.name}: {newer.python} is new"),
         DownstreamEffect("added", f"{newer.name} {newer.sql} is new"),
-        DownstreamEffect("yes", "yes, files without it give its default"),
+        DownstreamEffect("yes", "yes, it has its default in files without it"),
         DownstreamEffect("yes", "yes, it is skipped"),
         DownstreamEffect("null", "files lack the column: null"),
     )
@@ -163,7 +163,7 @@ def _gone(older: Attribute) -> Downstream:
         DownstreamEffect("gone", f"{older.name} is gone"),
         DownstreamEffect("gone", f"{older.name} {older.sql} is gone"),
         DownstreamEffect("yes", "yes, it is skipped"),
-        DownstreamEffect("yes", "yes, files without it give its default"),
+        DownstreamEffect("yes", "yes, it has its default in files without it"),
         DownstreamEffect("unread", "files keep the column, but it is not read"),
     )
 
@@ -171,7 +171,7 @@ def _gone(older: Attribute) -> Downstream:
 def _renamed(older: Attribute, newer: Attribute, stays: bool) -> Downstream:
     if stays:
         value = DownstreamEffect(
-            "elsewhere", f"{newer.name} holds what {older.name} held, which stays for other versions"
+            "elsewhere", f"{newer.name} has the values of {older.name}, which stays for other versions"
         )
         default = DownstreamEffect("default", "yes, but each has its default if the other is written")
         return Downstream(
@@ -230,7 +230,7 @@ def parquet_kind(written: str, read: str) -> str:
 
 
 def avro_reads(written: Attribute, read: Attribute) -> DownstreamEffect:
-    """Whether a reader with the schema of `read` takes a value that was written under that of `written`."""
+    """Whether a reader with the schema of `read` accepts a value that was written with the schema of `written`."""
     if written.field.is_array != read.field.is_array or not _matches(written, read):
         return DownstreamEffect("no", f"no: {_avro_text(written)} is not {_avro_text(read)}")
     if written.avro == "bytes" and read.avro == "string":

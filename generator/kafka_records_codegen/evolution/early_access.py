@@ -1,6 +1,6 @@
-"""Layouts that users could not rely on yet, because Kafka released the feature as early access.
+"""Finds layouts that users could not rely on yet, because Kafka released the feature as early access.
 
-A spec says so itself: with `latestVersionUnstable` (in a request, also for its response), or in the comment at its
+A spec may say so itself: with `latestVersionUnstable` (in a request, also for its response), or in the comment at its
 start. For specs of Kafka that do not say so, there is `FEATURES`.
 """
 
@@ -21,8 +21,8 @@ _KRAFT: Final = "KRaft was early access before 3.3 (KIP-833)"
 
 @dataclass(frozen=True)
 class Feature:
-    """Messages that were early access before the release `stable`. `messages` is a pattern for their whole names; with
-    a `type` it applies only to messages of that type."""
+    """Messages that were early access before the release `stable`. `messages` is a pattern that matches their whole
+    names; with a `type`, it applies only to messages of that type."""
 
     messages: str
     stable: str
@@ -42,7 +42,7 @@ FEATURES: Final = (
     Feature(
         r"Share\w+(?:Key|Value)|\w*Share(?:Group|Fetch|Acknowledge)\w*(?:Request|Response)",
         "4.2.0",
-        "KIP-932, share groups, were stable from 4.2 on",
+        "KIP-932, share groups, was stable from 4.2 on",
     ),
     Feature(
         r"StreamsGroup\w+(?:Key|Value|Request|Response)",
@@ -72,7 +72,7 @@ def early_access(side: Side, versions: Iterable[int]) -> str:
 
 
 def _request_is_unstable(side: Side) -> bool:
-    """Whether the newest version of the request to which this is the response is unstable."""
+    """Whether this is the response to a request whose newest version is unstable."""
     if side.spec.type != "response":
         return False
     request = side.specs.loaded.files.get(side.name.removesuffix("Response") + "Request")

@@ -15,7 +15,7 @@ from kafka_records_codegen.spec.versions import Versions
 
 @dataclass(frozen=True)
 class FieldDifference:
-    """A difference at `path` (Kafka's names) in what the spec calls `attribute`; `versions` are those it is about."""
+    """A difference at `path` (Kafka's names) in the spec's `attribute`, in these `versions`."""
 
     rule: Rule
     path: str
@@ -28,12 +28,12 @@ class FieldDifference:
 
 
 Reported = Mapping[str, Collection[str]]
-"""The rules by which the bytes of a field differ, by name. The key is the JSON path of the field in one of the two
-specs, preceded by `older ` or `newer `."""
+"""For each field whose bytes differ, the names of the rules that say so. The key is the JSON path of the field in one
+of the two specs, preceded by `older ` or `newer `."""
 
 
 class FieldDifferences:
-    """Compares the fields of both states: structs at each of their uses, their descriptions only once.
+    """Compares the fields of both states. Structs are compared at each use, but their descriptions only once.
 
     `common` are the versions in both states. `renamed` maps the JSON paths of renamed fields, which were found by their
     bytes, to the paths in the older state.
@@ -98,7 +98,7 @@ class FieldDifferences:
         return any(each.name == struct for each in self._older.made.structs)
 
     def _versions(self, old: SidedField, new: SidedField, path: str, told: Set[str]) -> Iterator[FieldDifference]:
-        """A field that new versions lack, or contain again, unlike the newest version in both states."""
+        """A field that new versions lack or contain again, unlike the newest version that both states have."""
         if not self._common or not self._new:
             return
         newest = max(self._common)
@@ -130,7 +130,7 @@ class FieldDifferences:
 
     @staticmethod
     def _has_other_default(old: SidedField, new: SidedField) -> bool:
-        """Whether the default itself has changed, and not only with the type."""
+        """Whether the default itself has changed, and not only its type."""
         is_of_type = old.field.type != new.field.type and old.spec.default == new.spec.default
         return old.field.default != new.field.default and not is_of_type
 

@@ -1,4 +1,4 @@
-"""Gets the message specs of a Kafka release from its jars, which Maven fetches.
+"""Gets the message specs of a Kafka release from its jars, which are fetched with Maven.
 
 The jars contain their specs as resources. Only the specs are kept, outside the repository, with one folder per module
 below `$KAFKA_RECORDS_CACHE` (by default `kafka-records` in the user's cache directory), so that the loader can read
@@ -54,7 +54,7 @@ different."""
 class FetchError(Exception):
     """A jar could not be fetched. The text names the jar and contains Maven's message.
 
-    `is_absent` means that the jar does not exist: a repository was asked and does not have it.
+    `is_absent` means that the jar does not exist: a repository answered that it does not have it.
     """
 
     def __init__(self, text: str, *, is_absent: bool = False) -> None:
@@ -82,7 +82,8 @@ def modules_of(release: str) -> tuple[str, ...]:
 
 
 def cache_folder() -> Path:
-    """The folder for fetched specs: `$KAFKA_RECORDS_CACHE`, or else a folder in the user's cache directory."""
+    """The folder for fetched specs: `$KAFKA_RECORDS_CACHE` or, if that is not set, a folder in the user's cache
+    directory."""
     if chosen := os.environ.get("KAFKA_RECORDS_CACHE"):
         return Path(chosen)
     user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

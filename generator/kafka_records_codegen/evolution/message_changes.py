@@ -1,4 +1,4 @@
-"""All changes of one message, from the older state to the newer."""
+"""Finds all changes of one message from the older state to the newer one."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _ATTRIBUTE_OF: Final = {
 
 _MISREAD: Final[Mapping[Rule, str]] = {
     rules.FLEXIBLE: "older bytes of these versions are refused, or read as something else",
-    rules.FIELD_MOVED: "{name} takes what older bytes have of another field, or they are refused",
-    rules.FIELD_TAGGED: "older bytes have {name} elsewhere ({older}): they are refused, or it has another value",
-    rules.TAG_NUMBER: "{name} has its default in older bytes, which have it as {older}",
+    rules.FIELD_MOVED: "{name} gets the value of another field from older bytes, or they are refused",
+    rules.FIELD_TAGGED: "older bytes have {name} elsewhere ({older}): they are refused, or it gets another value",
+    rules.TAG_NUMBER: "{name} has its default for older bytes, in which it is {older}",
 }
-"""For rules about bytes that do not change attributes: the effect on existing bytes."""
+"""The effect on existing bytes, for rules about bytes that do not change attributes."""
 
 
 def prefix(side: Side, version: int) -> int:
@@ -68,8 +68,8 @@ def common_versions(older: Side, newer: Side) -> dict[int, int]:
 
 
 class MessageChanges:
-    """The changes of a message in both states. `elsewhere` are versions of the older state that are separate messages
-    in the newer one."""
+    """The changes of a message in both states. `elsewhere` are the versions of the older state that are separate
+    messages in the newer one."""
 
     def __init__(self, older: Side, newer: Side, elsewhere: Collection[int] = ()) -> None:
         self._older = older
@@ -89,7 +89,7 @@ class MessageChanges:
         older, newer = self._older.spec, self._newer.spec
         if older.name != newer.name:
             names = f"{older.name} is {newer.name}"
-            avro = "Avro tells the records of a union by name, and reads no file of the older state"
+            avro = "Avro identifies the records of a union by name, so it reads no file of the older state"
             classes = downstream.of_message(f"the class {names}", f"{names}; {avro}")
             yield self._message(rules.MESSAGE_RENAMED, "name", older.name, newer.name, classes)
         if older.type != newer.type and not self._is_spec_form():
@@ -99,14 +99,14 @@ class MessageChanges:
         if older.api_key != newer.api_key and not self._is_spec_form():
             texts = _number(older.api_key), _number(newer.api_key)
             numbers = downstream.of_message(
-                f"API_KEY is {texts[1]}, and was {texts[0]}",
+                f"API_KEY is {texts[1]}; it was {texts[0]}",
                 f"{texts[0]} belongs to another message or to none, and the older release does not know {texts[1]}",
             )
             yield self._message(rules.API_KEY, "apiKey", *texts, numbers, older.versions)
         kinds = {self._older.specs.kind, self._newer.specs.kind}
         if kinds <= {"folder", "git"} and self._older.file.folder != self._newer.file.folder:
             texts = self._older.file.folder or "the top", self._newer.file.folder or "the top"
-            moved = downstream.of_message(f"the package {texts[0]} is {texts[1]}", "names have another package")
+            moved = downstream.of_message(f"the package {texts[0]} is {texts[1]}", "its names are in another package")
             yield self._message(rules.FOLDER_CHANGED, "", *texts, moved)
         if older.history != newer.history:
             yield self._message(rules.COMMENT, "", older.history, newer.history)
@@ -115,7 +115,7 @@ class MessageChanges:
             yield self._message(rules.ATTRIBUTE, "listeners", *texts)
 
     def _is_spec_form(self) -> bool:
-        """Whether a record that was described as data is described as one of a coordinator, or the reverse."""
+        """Whether a record is described as data in one state, and as a coordinator's record in the other."""
         kinds = {self._older.spec.type, self._newer.spec.type}
         return bool(self._common) and "data" in kinds and kinds & {"coordinator-key", "coordinator-value"} != set()
 
@@ -211,7 +211,7 @@ class MessageChanges:
         return self._change(difference.rule, difference.path, ranges(versions), texts, places, products)
 
     def _in_other_versions(self, difference: WireDifference) -> SidedField | None:
-        """The field of that name on the other side, where other versions have it; for a field on one side only."""
+        """For a field on one side only: the field with that name on the other side, if other versions there have it."""
         for one, other, sided, missing in (
             (self._older, self._newer, difference.older, difference.newer),
             (self._newer, self._older, difference.newer, difference.older),
@@ -270,7 +270,7 @@ class MessageChanges:
         return ".".join([*map(python_name, path.split(".")[:-1]), sided.field.python_name])
 
     def _stays(self, difference: WireDifference | FieldDifference) -> bool:
-        """Whether the newer state also has the older name, next to that of the newer field."""
+        """Whether the newer state has a field with the older name too, in addition to the newer field."""
         older, newer = difference.older, difference.newer
         if older is None or newer is None:
             return False

@@ -1,4 +1,4 @@
-"""One message on one side of a comparison: its resolved fields and the places in the spec that define them."""
+"""One side of the comparison of a message: its resolved fields, and the places in the spec that define them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SidedField:
 
 @dataclass(frozen=True)
 class FieldInBytes:
-    """A field of a version, and its layout in that version."""
+    """A field in a version, and its layout there."""
 
     sided: SidedField
     value: Value
@@ -43,7 +43,7 @@ class FieldInBytes:
 
 @dataclass(frozen=True)
 class Side:
-    """A message of one side. `message` is None if it is retired and has only its spec."""
+    """A message of one side. `message` is None if the message is retired, so that there is only its spec."""
 
     specs: SpecSet
     file: SpecFile
@@ -64,8 +64,8 @@ class Side:
         return self.message
 
     def place(self, element: Element | None = None, attribute: str = "") -> SpecPlace:
-        """Where an element of the spec sets an attribute, or where the element starts if it does not set the
-        attribute.
+        """The place at which an element of the spec sets an attribute or, if it does not set it, at which the element
+        starts.
         """
         chosen = self.spec if element is None else element
         member = chosen.node.members.get(attribute)

@@ -51,10 +51,10 @@ class UnusableSpecs(KafkaRecordsError):
 @dataclass(frozen=True)
 class SpecSet:
     """One side of a comparison. `title` is the name that the user gave. `release` is the number of a Kafka release, if
-    it is one; it is also recognized by the names of jars.
+    it is one; it can also be recognized by the names of jars.
 
-    `files` maps paths below the specs directory to names of files in messages. `absent` are the folders of modules that
-    could not be fetched.
+    `files` maps paths below the specs directory to the names that messages use for these files. `absent` are the
+    folders of modules that could not be fetched.
     """
 
     title: str
@@ -68,7 +68,8 @@ class SpecSet:
 def read_spec_set(
     word: str, other: str, *, older_dialect: bool = False, tell: Callable[[str], None] = lambda line: None
 ) -> SpecSet:
-    """The specs that `word` refers to. `other` is the other side; a git revision is about its folder.
+    """The specs that `word` refers to. `other` is the other side: for a git revision, its folder is read in that
+    revision.
 
     Raises UnusableSpecs, and SpecErrors for specs that are rejected.
     """

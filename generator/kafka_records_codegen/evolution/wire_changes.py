@@ -32,7 +32,7 @@ class WireDifference:
     def key(self) -> tuple[object, ...]:
         """The part of a difference that is the same in several versions.
 
-        Each use of a struct has its own differences, because its attributes and columns are different ones.
+        Each use of a struct has separate differences, because it has separate attributes and columns.
         """
         return (self.rule.name, self.path, self.older_text, self.newer_text)
 
@@ -104,8 +104,8 @@ class _OneVersion:
                     yield _come(rules.FIELD_INSERTED, new, path)
 
     def _unmatched(self, old: FieldInBytes, new: FieldInBytes | None, path: str) -> Iterator[WireDifference]:
-        """A field without a tag that is not at the same position on the other side; `new` is the field of the same name
-        there.
+        """A field without a tag that is not at the same position on the other side; `new` is the field with the same
+        name there.
         """
         if new is None:
             yield _gone(rules.FIELD_REMOVED, old, path)
@@ -200,8 +200,8 @@ class _OneVersion:
 def _parts(
     olds: Sequence[FieldInBytes], news: Sequence[FieldInBytes]
 ) -> Iterator[tuple[Sequence[FieldInBytes], Sequence[FieldInBytes]]]:
-    """Sections of two bodies that correspond to each other. They are compared position by position, unless more fields
-    keep their names if added and removed fields are not counted."""
+    """Sections of two bodies that correspond to each other. They are compared position by position, unless skipping
+    added and removed fields lets more fields keep their names."""
     old_names, new_names = [each.name for each in olds], [each.name for each in news]
     matcher = SequenceMatcher(None, old_names, new_names, False)
     kept = sum(block.size for block in matcher.get_matching_blocks())

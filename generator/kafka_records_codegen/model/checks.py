@@ -1,4 +1,4 @@
-"""The rules of the spec language for one file: how attributes depend on each other.
+"""Checks the rules of the spec language within one file: how attributes depend on each other.
 
 The rules are those of Kafka's generator (FieldSpec, StructSpec, MessageSpec, StructRegistry, MessageDataGenerator).
 That generator accepts some specs for which the Java compiler or the first use would fail, such as colliding names; they
@@ -19,7 +19,7 @@ from kafka_records_codegen.spec.versions import Versions
 
 _NULLABLE = "string, bytes, records, arrays and structs"
 _SHOWN = 6
-"""The number of names that a message shows at either end of a long list."""
+"""How many names an error message shows at each end of a long list."""
 
 
 def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
@@ -58,7 +58,7 @@ def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
 
 
 def _some(names: Sequence[str]) -> Sequence[str]:
-    """The names unchanged if there are few; otherwise the first and the last ones, with the number of those between."""
+    """All names if there are few; otherwise the first and the last ones, and the number of names between them."""
     left_out = len(names) - 2 * _SHOWN
     return names if left_out < 2 else (*names[:_SHOWN], f"… ({left_out} more) …", *names[-_SHOWN:])
 

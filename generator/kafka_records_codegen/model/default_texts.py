@@ -1,4 +1,4 @@
-"""Turns the `default` of a field, a text in the spec, into the value of a field that nothing else sets."""
+"""Turns the `default` of a field, a text in the spec, into a value."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def _check_null(field: FieldSpec) -> None:
 
 
 def _string(text: str) -> str:
-    """`text`, unless it is too long: compact strings are limited, too. (A spec file can contain only valid UTF-8.)"""
+    """`text`, if it is not too long: compact strings have the same limit. (A spec file can contain only valid
+    UTF-8.)"""
     size = len(text.encode())
     if size > MAX_STRING:
         raise ValueError(f"the default of a string has at most {MAX_STRING} bytes of UTF-8, found {size}")

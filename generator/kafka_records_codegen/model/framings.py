@@ -13,7 +13,7 @@ _TYPES: Final[dict[Framing, tuple[str, ...]]] = {
     COORDINATOR: ("coordinator-key", "coordinator-value"),
     METADATA: ("metadata",),
 }
-"""For each framing, the types of specs that are its records."""
+"""For each framing, the types of specs that describe its records."""
 
 
 def framing_of(specs: Iterable[MessageSpec], notes: NotesSpec | None) -> Framing | None:
@@ -47,8 +47,8 @@ def check_framing(specs: Sequence[MessageSpec], notes: NotesSpec | None, *, comp
 
 
 def _check_one(coordinator: Sequence[MessageSpec], metadata: Sequence[MessageSpec]) -> None:
-    """Report types that contradict each other: a topic has one framing, so if the types give two, the notes must say
-    which.
+    """Report types that contradict each other. A topic has one framing: if the types imply two, the notes must say
+    which one it is.
     """
     if coordinator and metadata:
         one, other = metadata[0], coordinator[0]

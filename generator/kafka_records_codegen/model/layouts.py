@@ -1,7 +1,7 @@
 """The wire layouts of a message: for each struct, one per set of versions with the same layout.
 
-The runtime derives the layout of a struct from the compact schema in the generated package. So everything that is
-generated from a layout agrees with what the schema walker does with that schema.
+The runtime derives the layout of a struct from the compact schema in the generated package. So the code generated from
+a layout agrees with the schema walker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Limits the size of a message, so that Python can read the generated code and generating takes at most minutes.
+"""Limits the size of a message, so that Python can read the generated code and the generator takes at most minutes.
 
 Kafka's generator has no such limits. The largest messages of its releases 2.8 to 4.3 are far below them: structs 6
 levels deep (StreamsGroupDescribeResponse), 558 fields in all versions together (FetchResponse of 3.9).

@@ -88,8 +88,9 @@ class Message:
     """A message with all its structs; a struct comes after those that it uses, the body (`root`) last.
 
     `folder` is the path below the specs directory, `/`-separated and empty for the top; `source` is the file's path
-    below that directory; `history` is the text of the comment at the start of the file. `notes` are remarks that errors
-    about a version append. If `newer_as_highest`, the version before the message may be higher than any known one.
+    below that directory; `history` is the text of the comment at the start of the file. `notes` are remarks that are
+    appended to errors about a version. If `newer_as_highest`, the version that precedes the message may be higher than
+    any known one.
     """
 
     name: str

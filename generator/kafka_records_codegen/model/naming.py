@@ -37,7 +37,7 @@ RESERVED_CLASSES: Final = frozenset(
         *("UnicodeDecodeError", "UnicodeEncodeError", "UnicodeError", "ValueError"),
     }
 )
-"""Names that the class of a struct or message may not take, because generated modules use them themselves."""
+"""Names that a struct or message class must not have, because generated modules use them themselves."""
 
 RESERVED_STARTS: Final = ("READERS_", "WRITERS_")
 """Prefixes of table names in the private modules of a long module. These modules contain its classes, too."""
@@ -72,8 +72,8 @@ def json_name(name: str) -> str:
 def class_name(name: str) -> str:
     """The class name of a struct or message: its name, with a trailing `_` if the module uses the name.
 
-    It starts with an upper-case letter, even if the name of the message does not. In a generated module no other names
-    start with one, except those in `RESERVED_CLASSES`.
+    It starts with an upper-case letter, even if the name of the message does not. In a generated module, no other names
+    start with an upper-case letter, except those in `RESERVED_CLASSES`.
     """
     upper = name[:1].upper() + name[1:]
     return f"{upper}_" if keyword.iskeyword(upper) or is_reserved_class(upper) else upper

@@ -19,7 +19,7 @@ from kafka_records_runtime.records.framing import METADATA, Framing
 from kafka_records_runtime.text.close_names import close_name
 
 _WITH_PREFIX: Final = ("data", "metadata")
-"""Types of messages that follow an int16 version, so that a reader may treat it as another version."""
+"""Types of messages that are preceded by an int16 version, so that a reader may treat it as another version."""
 
 _NUMBERED: Final = re.compile(r"UNKNOWN_[0-9]+")
 
@@ -113,7 +113,7 @@ def _check_version_notes(notes: NotesSpec, specs: Mapping[str, MessageSpec], com
         if not note.is_sound("versions") or not spec.is_sound("validVersions"):
             continue
         if note.versions.is_empty or not spec.versions.contains_all(note.versions):
-            text = f"takes versions that {note.message} has ({spec.versions}), found {note.versions}"
+            text = f"may name only versions of {note.message} ({spec.versions}), found {note.versions}"
             note.report("versions", text)
         before = noted.setdefault(note.message, [])
         for versions in before:
@@ -137,9 +137,9 @@ def _check_newer_as_highest(
                 _report(element, _unknown(name, specs))
         elif spec.is_sound("type") and spec.type not in _WITH_PREFIX:
             types = " and ".join(_WITH_PREFIX)
-            _report(element, f"{name} is a {spec.type}; a version is before messages of the types {types} only")
+            _report(element, f"{name} is a {spec.type}; a version precedes only messages of the types {types}")
         elif spec.type == "metadata" and framing == METADATA:
-            _report(element, f"{name} is a metadata record, and no reader takes a newer version of one for another")
+            _report(element, f"{name} is a metadata record, and its readers do not treat newer versions as known ones")
         seen.add(name)
 
 

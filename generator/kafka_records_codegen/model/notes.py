@@ -9,7 +9,7 @@ from kafka_records_codegen.spec.versions import Versions
 
 @dataclass(frozen=True)
 class VersionNote:
-    """A remark that errors about these versions of a message append to their text."""
+    """A remark that is appended to errors about these versions of a message."""
 
     versions: Versions
     text: str
@@ -17,7 +17,7 @@ class VersionNote:
 
 @dataclass(frozen=True)
 class RetiredType:
-    """A record type of a topic that no spec describes any more. `why` says briefly why."""
+    """A record type of a topic that no spec describes any more. `why` gives the reason in a few words."""
 
     type: int
     name: str

@@ -1,4 +1,4 @@
-"""Turns checked specs into the model: limits ranges, converts defaults to values, sorts structs, decides names."""
+"""Turns checked specs into the model: limits ranges, converts defaults to values, sorts structs and chooses names."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def _message(file: SpecFile, taken: set[str]) -> Message:
 def _free_name(candidates: Sequence[str], taken: set[str]) -> str:
     """A class name that is still free in the module, and whose functions have free names too.
 
-    A key and its value may both have a struct `Topic`, `TopicID` may be next to `TopicId`, and `TopicArray` next to
-    `Topic`, which may be read in arrays.
+    Names clash if a key and its value both have a struct `Topic`, if there are both `TopicID` and `TopicId`, or if
+    `TopicArray` meets the array functions of `Topic`.
     """
     names = [class_name(candidate) for candidate in candidates]
     while not taken.isdisjoint(_functions(names[0])):

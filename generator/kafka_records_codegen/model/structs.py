@@ -15,7 +15,7 @@ from kafka_records_codegen.spec.versions import MAX_VERSION, Versions
 
 @dataclass(frozen=True)
 class StructDefinition:
-    """A struct with the versions in which its members can matter. `origin` is the spec element that defines it."""
+    """A struct, with the versions in which it exists. `origin` is the spec element that defines it."""
 
     name: str
     versions: Versions
@@ -24,7 +24,7 @@ class StructDefinition:
     is_common: bool = False
 
     def reach(self, versions: Versions) -> Versions:
-        """The part of a member's versions that is inside this struct.
+        """The versions of a member that count inside this struct.
 
         Kafka's code never checks the upper end of a common struct: a later version of the message is read like the
         struct's highest version, so a member of that version continues to exist.
@@ -36,7 +36,7 @@ class StructDefinition:
 
 
 def collect_structs(message: MessageSpec) -> Mapping[str, StructDefinition]:
-    """Every struct of the message by name, including the message itself. Reports contradictions."""
+    """Every struct of the message by name, including the message itself. Contradictions are reported."""
     root = StructDefinition(message.name, message.versions, message.fields, message)
     return _Registry(message, root).collect()
 
@@ -114,7 +114,7 @@ class _Registry:
 def leaves_first(root: StructDefinition, structs: Mapping[str, StructDefinition]) -> tuple[StructDefinition, ...]:
     """All structs that `root` uses, each after those it uses, and `root` last. There must be no cycle."""
     order: dict[str, StructDefinition] = {}
-    # A list instead of recursion, because the depth of structs is checked only later.
+    # A stack instead of recursion, because the nesting depth is checked only later.
     path = [(root, uses(root, structs))]
     while path:
         struct, below = path[-1]

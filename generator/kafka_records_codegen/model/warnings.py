@@ -44,8 +44,8 @@ def _warn_about_undefined(field: FieldSpec, message: MessageSpec, structs: Mappi
 
 
 def _warn_about_elements(field: FieldSpec, there: Versions, used: StructDefinition) -> None:
-    """Warn about elements without content. In versions that are not flexible, four bytes could stand for two
-    billion.
+    """Warn about elements without content. In versions that are not flexible, a count of four bytes could claim two
+    billion of them.
     """
     if not used.origin.is_whole("fields") or not used.origin.is_sound("fields", "versions"):
         return
@@ -61,7 +61,7 @@ def _warn_about_elements(field: FieldSpec, there: Versions, used: StructDefiniti
 
 def _warn_about_versions(field: FieldSpec, struct: StructDefinition, message: MessageSpec) -> None:
     around = struct.versions.intersect(message.versions)
-    # Kafka retires a field by dropping the versions of the message that have it.
+    # Kafka retires a field by dropping the message versions that have it.
     is_retired = field.versions and field.versions.highest < message.versions.lowest
     if around and not is_retired:
         whose = "the message" if struct.name == message.name else f"the struct {struct.name}"

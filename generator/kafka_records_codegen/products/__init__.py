@@ -1,1 +1,1 @@
-"""One module per product. Each turns the model into `{path: text}`."""
+"""One module per product. Each converts the model to `{path: text}`."""

@@ -1,8 +1,8 @@
 """Generates Avro schemas: a JSON file next to every codec module, with the same types.
 
 The full name of a type is that of the Python class: `kafka_records.consumer_offsets.offset_commit.OffsetCommitValue`.
-So no two types of a package have the same full name, and any number of these files can be part of one schema. The file
-of a record contains one more type, with the name of the record and the fields `key` and `value`.
+So full names are unique in a package, and any number of these files can be part of one schema. The file of a record
+also contains a type with the name of the record and the fields `key` and `value`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ different."""
 
 _UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 _UNSAYABLE: Final = object()
-"""Marks a default that JSON cannot express: NaN and the infinite numbers."""
+"""Stands for a default that JSON cannot express: NaN or an infinite number."""
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.]")
 
@@ -60,7 +60,7 @@ def _schema(folder: Folder, unit: Unit, package: Package) -> Json:
     namespace = _NOT_IN_NAMES.sub(lambda match: f"_u{ord(match.group()):x}", package.module(folder.path, unit.name))
     made = types.message(unit.messages[0]) if len(unit.messages) == 1 else types.record(*unit.messages)
     head = {
-        # This comes first, so that the start of the file shows where it comes from.
+        # This member comes first, so that the start of the file shows how it was made.
         "generated": origin(package, [message.source for message in unit.messages]),
         "type": "record",
         "name": made["name"],
@@ -70,7 +70,7 @@ def _schema(folder: Folder, unit: Unit, package: Package) -> Json:
 
 
 class _Types:
-    """The types of one file. Each is written out at its first use, and named from then on."""
+    """The types of one file. Each is written out at its first use, and referred to by name after that."""
 
     def __init__(self, unit: Unit) -> None:
         self._title = unit.title
@@ -158,7 +158,7 @@ def _about(field: Field) -> str:
 
 
 def _text(text: str) -> str:
-    """`text` without halves of surrogate pairs, which some JSON readers reject."""
+    """`text` without lone surrogates, which some JSON readers reject."""
     return text.strip().encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -1,7 +1,7 @@
-"""Generates the input of Spark's functions in the JVM: one text with the schemas of a package's stored messages.
+"""Generates the input of the Spark functions in the JVM: one text with the schemas of a package's stored messages.
 
 The Java code in `java/` reads it and derives the bytes of each version, like `kafka_records_runtime.schema.layout`. So
-one jar works for every package, and nobody needs a JDK for their own specs.
+one jar works for every package, and no JDK is needed for a package of your own.
 
 A line is a keyword and its values, separated by tabs:
 
@@ -14,8 +14,8 @@ A line is a keyword and its values, separated by tabs:
              default, description
     record   type, name, name of its column, key, value
 
-`struct` and `field` lines follow their message, with the body of the message last. A default is empty for that of the
-type, `null`, or `=` and a text. A `record` is the message of a metadata record, which has no key.
+`struct` and `field` lines follow their message, with the body of the message last. A default is empty (the default of
+the type), `null`, or `=` and a text. A `record` is the message of a metadata record, which has no key.
 """
 
 from __future__ import annotations

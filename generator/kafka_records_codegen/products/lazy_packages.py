@@ -19,11 +19,11 @@ class LazyPackages:
     """The common part of the packages of one product. `generate` writes one package per folder of specs."""
 
     name: str
-    """The package, below the generated one, that contains them all."""
+    """The package, below the generated one, that contains all packages of this product."""
     contents: str
     """The description of the content in docstrings."""
     module: Callable[[Folder, Unit, Package, str], str]
-    """The text of a module, given the path of its reference page."""
+    """The text of a module, which refers to the reference page with this path."""
     exported: Callable[[Unit], list[str]]
     """The names that a module exports, sorted."""
     records_module: str

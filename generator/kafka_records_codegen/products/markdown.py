@@ -1,4 +1,4 @@
-"""Texts of a spec as Markdown, escaped so that they are shown exactly as they are.
+"""Converts texts of a spec to Markdown, escaped so that they are shown unchanged.
 
 The dialect is GitHub's: CommonMark and tables. `|`, `<`, `>`, `&` and the backslash become character references, which
 mean the same inside and outside a table cell. Other characters that could start markup get a backslash.
@@ -55,7 +55,7 @@ def link(label: str, target: str) -> str:
 
 
 def comment(words: str) -> str:
-    """A one-line comment, which nothing in `words` can end early."""
+    """A one-line comment. Nothing in `words` can end it early."""
     return f"<!-- {_visible(words).replace('>', '&gt;').replace('--!', '--&#33;')} -->"
 
 
@@ -92,7 +92,7 @@ def _prose(lines: list[str]) -> Iterator[str]:
 
 
 def _line(words: str) -> str:
-    """A line of a paragraph, escaped so that it does not begin like another kind of block."""
+    """A line of a paragraph, escaped so that its start does not turn it into another kind of block."""
     match = _BLOCK_START.match(words)
     if match is None:
         return text(words)

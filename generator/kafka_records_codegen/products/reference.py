@@ -29,7 +29,7 @@ from kafka_records_runtime.schema.layout import FieldLayout, struct_layouts
 from kafka_records_runtime.text.casing import upper_snake_case
 
 INDEX = "README.md"
-"""The page that hosting services show for the folder."""
+"""The file that hosting services show as the page of the folder."""
 
 _PARTS = {
     "coordinator-key": "Key",
@@ -195,7 +195,7 @@ def _start(record: RecordPair) -> bytes:
 
 
 def _columns(message: Message) -> list[Versions]:
-    """Runs of neighbouring versions with the same fields. Each is one column of the table."""
+    """Ranges of adjacent versions with the same fields. Each range is one column of the table."""
     columns: list[Versions] = []
     before: object = None
     for version in message.versions:

@@ -46,8 +46,8 @@ def generate(model: Model, package: Package) -> dict[str, str]:
 
 
 def _records(model: Model, package: Package) -> list[tuple[str, str]]:
-    """The records by name, each with its module. If two folders have a record with the same name, the first folder
-    counts.
+    """The records by name, each with its module. If two folders have a record with the same name, the one in the first
+    folder is used.
     """
     found: dict[str, str] = {}
     for folder in model.folders:
@@ -59,7 +59,7 @@ def _records(model: Model, package: Package) -> list[tuple[str, str]]:
 
 
 def _apis(model: Model) -> list[dict[str, Any]]:
-    """The requests by api key, each with the response of the same key."""
+    """The requests by api key, each with its response."""
     responses = {message.api_key: message.name for message in model.messages if message.type == "response"}
     requests = [message for message in model.messages if message.type == "request" and message.api_key is not None]
     return [

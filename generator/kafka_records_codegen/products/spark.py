@@ -166,7 +166,7 @@ def _may_hold_secrets(message: Message) -> bool:
 
 
 def _bytes(kind: str, record: RecordPair | None) -> str:
-    """The content of the binary side of a function, as the end of a sentence."""
+    """What the binary column of a function contains, as the end of a sentence."""
     if record is None:
         return "messages"
     if record.framing == METADATA:

@@ -1,4 +1,4 @@
-"""Lists the bytes of a wire layout, item by item in order, for readers of hex dumps."""
+"""Lists the bytes of a wire layout item by item, in order, for reading hex dumps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def rows(layout: StructLayout) -> tuple[Row, ...]:
 
 @dataclass
 class _Distance:
-    """The distance of the items from the start of the message or element; None if it varies."""
+    """The distance of the next item from the start of the message or element; None if it varies."""
 
     offset: int | None
     sign: str = ""

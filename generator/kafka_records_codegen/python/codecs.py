@@ -1,7 +1,7 @@
 """Generates typed codecs: a module per record with its key and value, and a module per other message.
 
 A module that would be too long contains only the classes. The functions that read and write them are in two private
-modules next to it, which it imports and passes its classes to.
+modules next to it; it imports these and passes its classes to them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Generates functions that decode whole messages: `bytes -> value`. They give up on bytes left over.
+"""Generates functions that decode whole messages: `bytes -> value`. They give up if bytes are left over.
 
-If the only variable parts of an inflexible message are one or two strings, it is read by a single `struct` unpack. With
-one string the size of the message determines the format, with two strings the size and the first length do. All other
-messages are read piece by piece.
+A message of a version that is not flexible, and whose only variable parts are one or two strings, is read by a single
+`struct` unpack. The size of the message determines the format; for two strings, the size and the length of the first
+one do. All other messages are read piece by piece.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _WholeReader:
         self._lines.add(f"{', '.join(self._names())} = unpack(data)")
 
     def _choose(self, entry: str, otherwise: str) -> None:
-        """Write the choice of the unpack function and of the length of the last string."""
+        """Write the statements that choose the unpack function and the length of the last string."""
         read_by_table(self._lines, "unpack, rest", entry, otherwise)
 
     def _check_rest(self, length: str) -> None:
@@ -85,8 +85,8 @@ class _WholeReader:
         self._check_rest("n")
 
     def _two_strings(self) -> None:
-        """Read two strings. The low byte of the first length is used for all of it, until it is read as an unsigned
-        number.
+        """Read two strings. The low byte of the first length is taken for the whole length, which is checked after it
+        is read.
         """
         before, between, behind = self._formats("H", "h")
         table = self._uses.unpack_whole_pair(before, between, behind)

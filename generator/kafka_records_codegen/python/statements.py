@@ -1,4 +1,4 @@
-"""Statements and expressions that all decoding functions consist of."""
+"""Statements and expressions that decoding functions have in common."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def construction(layout: Layout, uses: Uses, *, with_tags: bool = True) -> str:
         arguments.append("unknown" if layout.wire.is_flexible and with_tags else None)
     while arguments and arguments[-1] is None:
         arguments.pop()
-    # The argument for unknown tags is the last one, has no field, and is never None.
+    # The argument for unknown tags is the last one; it has no field and is never None.
     sources = [
         argument or uses.literal(layout, layout.wire.fields[place].field) for place, argument in enumerate(arguments)
     ]

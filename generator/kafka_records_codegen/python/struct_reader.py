@@ -1,4 +1,5 @@
-"""Generates the statements that read a struct: adjacent fixed-width fields and the length after them are one unpack."""
+"""Generates the statements that read a struct. Adjacent fixed-width fields and the length after them are read by one
+unpack."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from kafka_records_runtime.schema.layout import (
 )
 
 _NEXT_LENGTH: Final = {"n": "m", "m": "k", "k": "n"}
-"""The variables for lengths take turns: one is in use while the next two are read."""
+"""The variables for lengths, used in turn: one is in use while the next two are read."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class StructReader:
         make_uuids(run.fixed, self._lines, self._uses)
 
     def _start(self, index: int) -> int:
-        """Continue reading at the run `index`, of which no length has been read yet. Returns the run whose end was not
+        """Continue reading at the run `index`, no length of which has been read yet. Returns the run whose end was not
         read.
         """
         reach = self._reach(index, self._length)
@@ -159,7 +160,7 @@ class StructReader:
             case SizedValue():
                 return self._text(index, member.field, member.value)
             case FixedValue():
-                raise AssertionError("a run has no end of fixed width")
+                raise AssertionError("a run is not followed by a value of fixed width")
 
     def _long_length(self, head: str) -> None:
         """Read the rest of a compact length of more than one byte; `pos` must be after that byte."""
@@ -303,7 +304,7 @@ class StructReader:
         self._pass_text(value, behind)
 
     def _pass_text(self, value: SizedValue, behind: _Reach) -> None:
-        """Move `pos` past a text and past what was read with it."""
+        """Move `pos` past a text and past everything that was read together with it."""
         self._skip += width(behind.formats) - (1 if value.head == UVARINT else 0)
         self.settle(self._length)
 

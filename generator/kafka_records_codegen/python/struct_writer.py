@@ -1,4 +1,5 @@
-"""Generates encoding functions: fixed-width runs become one `struct` pack, and the pieces are joined once."""
+"""Generates encoding functions. Each run of fixed-width fields is one `struct` pack, and all pieces are joined at the
+end."""
 
 from __future__ import annotations
 
@@ -72,8 +73,8 @@ class StructWriter:
         return self._pieces
 
     def _refuse(self) -> None:
-        """Write checks that leave values which the version cannot contain to the walker, whose errors name the
-        field.
+        """Write checks that leave values which the version cannot contain to the schema walker, because its errors name
+        the field.
         """
         for member in self._layout.wire.body:
             if member.field.can_be_null and not member.value.nullable:
@@ -281,7 +282,8 @@ class StructWriter:
 
 
 def _is_string_with_numbers(first: Member, second: Member) -> bool:
-    """Whether two members can be one pack: a string and an array of numbers, neither nullable, with plain lengths."""
+    """Whether two members can be written by one pack: a string and an array of numbers, neither nullable, with lengths
+    that are not compact."""
     text, array = first.value, second.value
     return (
         text == SizedValue("string", "int16", nullable=False)

@@ -1,6 +1,6 @@
-"""The names that the functions of a generated page use: from the runtime, constants and classes.
+"""Collects the names that the functions of a generated module use: from the runtime, constants and classes.
 
-The writers of functions get each such name from here, so that the imports of a page are known without a search.
+The code that generates functions gets each such name from here, so that the imports of the module are known.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ start with `_`."""
 
 @dataclass
 class Uses:
-    """The names that the functions of one page use. Every method notes a use and returns the source text for it."""
+    """The names that the functions of one module use. Every method records a use and returns its source text."""
 
     runtime: set[str] = dataclass_field(default_factory=set)
     typing: set[str] = dataclass_field(default_factory=set)
@@ -108,14 +108,14 @@ class Uses:
         self.uuids |= literals.uuid_names([field])
         return literals.literal(layout.message, field)
 
-    # Functions for values of a fixed width, and tables of functions by length. Their names say what they read or write.
+    # Functions for fixed-width values, and tables of functions by length. Their names say what they read or write.
 
     def unpack(self, formats: Formats) -> str:
-        """The function that reads a run of fixed width."""
+        """The function that reads a run of fixed-width fields."""
         return self._function("unpack", formats, "unpack_from")
 
     def pack(self, formats: Formats) -> str:
-        """The function that writes a run of fixed width."""
+        """The function that writes a run of fixed-width fields."""
         return self._function("pack", formats, "pack")
 
     def unpack_text(self, kind: str, behind: Formats, before: Formats = ()) -> str:

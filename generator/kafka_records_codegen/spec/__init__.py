@@ -1,1 +1,1 @@
-"""Spec files as values: read strictly, with every violation of every file at its line and column."""
+"""Reads spec files strictly, and reports every violation in every file with its line and column."""

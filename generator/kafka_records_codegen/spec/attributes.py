@@ -1,6 +1,6 @@
-"""A spec file as values: messages, common structs and fields.
+"""Reads a spec file into values: messages, common structs and fields.
 
-This module knows the grammar of each attribute. How attributes depend on each other is checked in `checks`.
+This module has the grammar of each attribute; `checks` checks how attributes depend on each other.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kafka_records_runtime.schema import PRIMITIVES
 MessageType = Literal["request", "response", "header", "metadata", "data", "coordinator-key", "coordinator-value"]
 MESSAGE_TYPES: Final[tuple[MessageType, ...]] = get_args(MessageType)
 NOT_STORED: Final[frozenset[MessageType]] = frozenset(("request", "response", "header"))
-"""Types of messages between clients and brokers, which no topic contains. All others are stored: keys, values, metadata
-records, and the messages inside them."""
+"""Types of messages between clients and brokers, which no topic contains. All other messages are stored: keys, values,
+metadata records, and the messages inside them."""
 LISTENERS: Final = ("broker", "controller")
 OLDER_LISTENERS: Final = ("zkBroker", *LISTENERS)
 ENTITY_TYPES: Final = {

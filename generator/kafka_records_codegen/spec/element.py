@@ -1,4 +1,4 @@
-"""Reads the attributes of a JSON object strictly, but accepts the same loosely written scalars as Kafka.
+"""Reads the attributes of a JSON object strictly, but is as lenient about scalars as Kafka.
 
 An attribute that is missing or cannot be read gets a neutral value, and `Element.broken` notes that it was reported, so
 that no other rule reports it again. The same applies to everything after a mistake that makes the rest of the file
@@ -48,7 +48,7 @@ class Element:
         return self.broken.isdisjoint(attributes)
 
     def is_whole(self, attribute: str) -> bool:
-        """Whether the attribute is known completely: reading did not stop inside or before it."""
+        """Whether the attribute was read completely: reading did not stop before or inside it."""
         member = self.node.members.get(attribute)
         return self.node.is_whole if member is None else member.value.is_whole
 

@@ -2,8 +2,8 @@
 
 The dialect is JSON with `//` and `/* */` comments anywhere outside strings. Not allowed are `#` comments, trailing
 commas, single quotes and text after the closing brace (which the older dialect allows). If several members have the
-same name, the last one counts. After a mistake whose intention is clear, reading continues, so that one run reports all
-mistakes.
+same name, the last one counts. After a mistake whose intended meaning is clear, reading continues, so that one run
+reports all mistakes.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ class _Reader:
 
     def _position(self, at: int | None = None) -> Position:
         place = self._at if at is None else at
-        # Positions mostly increase, so the search for the line starts at the previous one.
+        # Positions mostly increase, so the search for the line starts at the previous line.
         if place < self._line_starts[self._line]:
             self._line = 0
         while self._line + 1 < len(self._line_starts) and self._line_starts[self._line + 1] <= place:

@@ -1,7 +1,7 @@
 """The notes of a folder of specs: facts about its messages that Kafka's spec language cannot express.
 
-They are in a file `_notes.json` next to the specs, in the JSON dialect of the specs, and are read as strictly. This
-module knows the grammar; `model.notes` checks whether a note fits the messages.
+They are in a file `_notes.json` next to the specs, in the same JSON dialect, and are read just as strictly. This module
+has the grammar; `model.note_checks` checks the notes against the messages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VALUE_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 
 @dataclass(frozen=True)
 class RetiredTypeSpec(Element):
-    """A record type that no spec describes any more: its number and name, and briefly why."""
+    """A record type that no spec describes any more: its number and name, and the reason in a few words."""
 
     type: int | None
     name: str
@@ -37,7 +37,7 @@ class RetiredTypeSpec(Element):
 
 @dataclass(frozen=True)
 class VersionNoteSpec(Element):
-    """A remark that errors about these versions of a message append to their text."""
+    """A remark that is appended to errors about these versions of a message."""
 
     message: str
     versions: Versions
@@ -107,7 +107,7 @@ def _read_version_note(source: SpecText, node: Node, path: str) -> VersionNoteSp
     return VersionNoteSpec(
         message=reader.required("message", "the name of a message of this folder"),
         versions=reader.versions("versions", required="a range such as 0-2"),
-        note=reader.required("note", "what errors about these versions should add"),
+        note=reader.required("note", "the remark that errors about these versions append"),
         **reader.finish(),
     )
 

@@ -17,8 +17,8 @@ _RANGE = re.compile(r"(?P<lowest>[0-9]{1,9})(?:(?P<open>\+)|-(?P<highest>[0-9]{1
 class Versions:
     """The versions `lowest` to `highest`, both inclusive and between 0 and 32767, or none at all.
 
-    Any range whose bounds are reversed is the empty range: `Versions(3, 1) == Versions.NONE`.
-    Raises ValueError for bounds outside 0 to 32767.
+    A range with reversed bounds is the empty range: `Versions(3, 1) == Versions.NONE`. Raises ValueError for bounds
+    outside 0 to 32767.
     """
 
     lowest: int
@@ -61,7 +61,7 @@ class Versions:
 
     @property
     def is_open(self) -> bool:
-        """Whether the range goes up to the highest version there can be (`A+`)."""
+        """Whether the range extends to the highest possible version (`A+`)."""
         return self.highest == MAX_VERSION
 
     @property

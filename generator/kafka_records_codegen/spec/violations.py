@@ -1,7 +1,6 @@
 """Problems of spec files and their places. All violations of all files are collected and shown together.
 
-A warning has the same form as a violation. It is about something that Kafka's generator accepts, but that is probably a
-mistake.
+A warning has the same form, and is about something that Kafka's generator accepts but that is probably a mistake.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_runtime.text.printable import printable
 
 _WIDTH: Final = 120
-"""The longest piece of a source line that an excerpt shows."""
+"""The maximum length of the piece of a source line that an excerpt shows."""
 
 
 @dataclass(frozen=True, order=True)

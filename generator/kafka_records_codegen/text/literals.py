@@ -11,7 +11,7 @@ from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema
 
 
 def literal(message: Message, field: FieldSchema) -> str:
-    """The default of a field as a Python expression."""
+    """The default value of a field as a Python expression."""
     value = field.default
     if value is EMPTY_STRUCT:
         return f"{message.struct(field.base).python_name}()"

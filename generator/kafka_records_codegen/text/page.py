@@ -34,7 +34,7 @@ class Links:
 class Package:
     """A generated package: its import name, and the links between its modules and its reference pages.
 
-    `docs` is the folder of the pages as docstrings name it; None if they do not mention pages.
+    `docs` is the folder of the pages as named in docstrings; None if docstrings do not mention pages.
     """
 
     name: str
@@ -78,8 +78,8 @@ def render_in_style(template: str, **values: Any) -> str:
 
 
 def origin(package: Package, sources: list[str]) -> list[str]:
-    """Which tool generated the file, from which specs, and how to regenerate it. It contains no time, so that the same
-    specs give the same bytes.
+    """The lines that say which tool generated the file, from which specs, and how to regenerate it. They contain no
+    time, so that the same specs give the same bytes.
     """
     docs = "" if package.docs is None else " --docs DIR"
     return [

@@ -28,7 +28,7 @@ def in_style(page: str) -> str:
 
 
 def with_long_lines_in_style(page: str) -> str:
-    """The result of black for a page that is in its style already, except for lines that are too long or contain a
+    """The result of black for a page that is already in black's style, except for lines that are too long or contain a
     single quote.
 
     Each of those lines must be a statement or the head of one. If one is not (it ends with a comma, or black cannot
@@ -41,7 +41,7 @@ def with_long_lines_in_style(page: str) -> str:
 
 
 def _pieces(lines: list[str]) -> Iterator[str]:
-    """The page in pieces of one or more lines: statements that black has broken, whole texts, and unchanged lines."""
+    """The page in pieces of one or more lines: statements that black has split, whole texts, and unchanged lines."""
     head = ""
     waiting = iter(lines)
     for line in waiting:
@@ -66,7 +66,7 @@ def _rest_of_text(line: str, waiting: Iterator[str]) -> Iterator[str]:
 
 @cache
 def _statement(line: str) -> str:
-    """A statement, or the head of one, as black breaks it at its indentation. Raises InvalidInput if it is neither."""
+    """A statement, or the head of one, as black splits it at its indentation. Raises InvalidInput for anything else."""
     code = line.lstrip()
     indent = line[: len(line) - len(code)]
     if code.endswith(","):

@@ -1,5 +1,4 @@
-"""Escapes characters in texts of a spec that must not get into a generated file, because they would be
-invisible there."""
+"""Escapes characters in the texts of a spec that would be invisible or misleading in a generated file."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ _TURN: Final = re.compile(f"[{_TURNS}]")
 _NOT_FOR_SOURCE: Final = re.compile(
     f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff{_TURNS}]",
 )
-"""These marks, control characters, line separators, halves of surrogate pairs and byte order marks: characters that
-Python cannot read, treats as the end of a line, or that are shown as something else."""
+"""These marks, control characters, line separators, lone surrogates and byte order marks: Python cannot read them or
+treats them as the end of a line, or they are displayed as something else."""
 
 
 def visible(text: str) -> str:

@@ -105,5 +105,5 @@ __all__ = [
 
 for _error in tuple(globals().values()):
     if isinstance(_error, type) and issubclass(_error, KafkaRecordsError):
-        # Tracebacks and pickles should show the module that people import from.
+        # Tracebacks and pickles should name the module that users import from.
         _error.__module__ = __name__

@@ -1,4 +1,4 @@
-"""The base class of all errors, and the form of numbers in their texts."""
+"""The base class of all errors, and functions that format numbers in error messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def plural(count: int, noun: str) -> str:
 
 
 def number(value: object) -> str:
-    """The digits of a number, shortened if it has more than Python can print; other values unchanged."""
+    """A number as text, as a power of two if it has more digits than Python can print. Other values are returned
+    unchanged."""
     if not isinstance(value, int) or value.bit_length() <= 128:
         return str(value)
     return f"{'-' if value < 0 else ''}2**{value.bit_length() - 1}"

@@ -57,9 +57,9 @@ class UnexpectedNull(DecodeError):
 
 
 class NegativeLength(DecodeError):
-    """A length or count is negative, and not the one that means null.
+    """A length or count is negative, but is not the one that means null.
 
-    Compact lengths above 2147483647 count too, because Kafka reads them as negative numbers.
+    This includes compact lengths above 2147483647, which Kafka reads as negative numbers.
     """
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, length: int) -> None:
@@ -123,7 +123,7 @@ class InvalidVarint(DecodeError):
 
 
 class InvalidMarker(DecodeError):
-    """The first byte of a nullable struct means neither null nor a struct."""
+    """The first byte of a nullable struct is neither the marker for null nor the marker for a struct."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, marker: int, null: int) -> None:
         super().__init__(message_name, version, path, offset, marker, null)
@@ -136,7 +136,7 @@ class InvalidMarker(DecodeError):
 
 
 class InvalidTag(DecodeError):
-    """A tag must not occur: the field is not tagged in this version, or no writer can write this number."""
+    """A tag is not allowed: its field is not tagged in this version, or its number is one that no writer can write."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, tag: int, fault: str) -> None:
         super().__init__(message_name, version, path, offset, tag, fault)
@@ -190,7 +190,7 @@ class TagSizeMismatch(DecodeError):
 
 
 class TrailingBytes(DecodeError):
-    """There are `count` bytes after the end of the message."""
+    """`count` bytes follow the end of the message."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, count: int) -> None:
         super().__init__(message_name, version, path, offset, count)

@@ -1,4 +1,4 @@
-"""Errors about values that cannot be written, and about a version that can neither be read nor written."""
+"""Errors about values that cannot be written, and about versions that can be neither read nor written."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class ValueOutOfRange(EncodeError):
 
 
 class WrongType(EncodeError):
-    """A value has a Python type that the field does not accept. An int is not accepted as a bool, but a bool as an int,
-    as in Python."""
+    """A value has a Python type that the field does not accept. A field of type bool rejects an int, but an integer
+    field accepts a bool, as in Python."""
 
     def __init__(self, message_name: str, version: int | None, path: str, expected: str, found: str) -> None:
         super().__init__(message_name, version, path, expected, found)
@@ -120,7 +120,7 @@ class InvalidText(EncodeError):
 
 
 class UnknownField(EncodeError):
-    """A struct was passed as a dict with a key that is not a field of the struct."""
+    """A struct was given as a dict that has a key which is not a field of the struct."""
 
     def __init__(self, message_name: str, version: int | None, path: str, key: str) -> None:
         super().__init__(message_name, version, path, key)
@@ -132,7 +132,7 @@ class UnknownField(EncodeError):
 
 
 class TagsNotSupported(EncodeError):
-    """A struct has unknown tagged fields, in a version whose structs have no section of tagged fields."""
+    """A struct has unknown tagged fields, but structs have no section of tagged fields in this version."""
 
     @property
     def detail(self) -> str:

@@ -1,4 +1,4 @@
-"""Errors around messages: framing of records, JSON, schema formats, unknown names and numbers."""
+"""Errors about the framing of records, JSON, schema formats, and unknown names and numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FramingError(KafkaRecordsError, ValueError):
 
 
 class NullKey(FramingError):
-    """A record has no key, although all records of the coordinators' topics have one."""
+    """A record has no key, but all records of the coordinators' topics have one."""
 
     def __str__(self) -> str:
         return "the record has no key"
@@ -135,7 +135,7 @@ class JsonError(KafkaRecordsError, ValueError):
 
 
 class SchemaFormatError(KafkaRecordsError, ValueError):
-    """A schema was generated for another format than that of this runtime. Generate the package again, or install the
+    """A schema was generated in a format that this runtime does not read. Generate the package again, or install the
     matching runtime."""
 
     def __init__(self, name: str, found: int, expected: int) -> None:

@@ -1,4 +1,4 @@
-"""Requests by api key: their versions, and the header version of each."""
+"""Looks up requests by api key, with their versions and the header version of each."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _API_VERSIONS: Final = 18
 class Api(NamedTuple):
     """A kind of request and its response.
 
-    `versions` are those of the request. From version `flexible_from` on (None: never), request and response use the
-    compact encoding.
+    `versions` are the versions of the request. From version `flexible_from` on (None: never), request and response use
+    the compact encoding.
     """
 
     key: int

@@ -1,7 +1,7 @@
-"""Kafka's error codes: the meaning of an `error_code` field of a response.
+"""Kafka's error codes: what the number in an `error_code` field of a response means.
 
 Codes and names are those of `org.apache.kafka.common.protocol.Errors` of Kafka 4.4. A code never changes its meaning,
-but new releases add codes. Most failed responses contain a text next to the code.
+but new releases add codes. Most responses about a failure contain an error message next to the code.
 """
 
 from __future__ import annotations

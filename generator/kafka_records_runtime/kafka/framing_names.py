@@ -1,4 +1,5 @@
-"""The names of the framings of records, apart from schemas: generated codecs import `framing`, but no schema."""
+"""The names of the framings of records. They are not in a module with schemas, because generated codecs import
+`framing`, but no schema."""
 
 from __future__ import annotations
 

@@ -9,8 +9,9 @@ from typing import Self
 class OpenIntEnum(IntEnum):
     """An IntEnum that keeps unknown numbers: it can be created from any integer.
 
-    A number that has no name becomes a new member, called UNKNOWN_ and the number. It equals that number, is the same
-    key in a dict, and its `is_known` is False. It is a new object each time: compare it with `==`, not with `is`.
+    A number that has no name becomes a new member, called UNKNOWN_ and the number. Such a member equals its number,
+    also as the key of a dict, and its `is_known` is False. Each call creates a new object, so compare with `==` and not
+    with `is`.
     """
 
     @property

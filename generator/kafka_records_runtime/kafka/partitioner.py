@@ -31,7 +31,7 @@ def partition_for(key: str, partitions: int) -> int:
     """The partition, counted from 0, that contains the records of `key` in a topic with that many partitions.
 
     `key` is a group id, a transactional id or a `share_partition_key`. Raises ValueError for fewer than one partition.
-    The smallest hash has no positive counterpart in 32 bits, and counts as 0 in Kafka.
+    The smallest hash has no positive counterpart in 32 bits; Kafka uses 0 in its place.
     """
     if partitions < 1:
         raise ValueError(f"a topic has at least one partition, got {partitions}")

@@ -1,4 +1,4 @@
-"""Knows which fields of records are secrets. Code that prints records hides them unless the user requests them.
+"""Determines which fields of records are secrets. Code that prints records hides secrets unless the user requests them.
 
 Kafka's own tools hide the keys of SCRAM credentials and the values of sensitive configs (`RecordRedactor`). The id of a
 delegation token is hidden here too, because the token can be computed from it and the secret key of a cluster.
@@ -22,7 +22,8 @@ _VALUE: Final = frozenset({"value"})
 _NONE: Final[frozenset[str]] = frozenset()
 
 MAY_HOLD_SECRETS: Final = frozenset({*_FIELDS, _CONFIG})
-"""The messages with a field that may be a secret. If one cannot be decoded, any of its bytes may be secret."""
+"""The messages with a field that may be a secret. If such a message cannot be decoded, any of its bytes may be
+secret."""
 
 
 _CONFIG_FIELDS: Final = frozenset({"resourceType", "name", "value"})

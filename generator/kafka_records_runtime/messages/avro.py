@@ -34,8 +34,7 @@ class AvroError(KafkaRecordsError, ValueError):
 
 
 def read_schema(module: str, name: str | None = None) -> dict[str, Any]:
-    """The schema in the file next to `module`. With `name`, only the type of that name: the key or the value of a
-    record.
+    """The schema in the file next to `module`; with `name`, only the type with that name (a record's key or value).
 
     Each of these types is complete, because a key and its value share no types. The file is parsed again at each call;
     it may be inside a zip file. The package is located but not imported, because importing it needs msgspec.
@@ -81,8 +80,8 @@ def from_avro(cls: type[T], value: Mapping[str, Any] | None) -> T | None: ...
 def from_avro(cls: type[T], value: Mapping[str, Any] | None) -> T | None:
     """The reverse of `to_avro`: the message of class `cls` from a value in the form that `fastavro` returns.
 
-    Missing members get their defaults. Raises AvroError for a value that does not have the form of such a message.
-    Numbers and texts are not checked; `encode` checks them for a version.
+    Missing members get their defaults. Raises AvroError for a value that is not in that form. Numbers and texts are not
+    checked; `encode` checks them for a version.
     """
     if value is None:
         return None
@@ -115,7 +114,7 @@ def _value_of_field(schema: MessageSchema, field: FieldSchema, held: Any) -> Any
 
 
 class _Misfit(Exception):
-    """A value does not fit. On its way up, each level adds its place."""
+    """A value does not fit its type. Each enclosing level adds its part of the path to the error."""
 
     def __init__(self, detail: str) -> None:
         self.detail = detail

@@ -1,9 +1,10 @@
 """The common part of generated codecs: tables for their fast paths, and `Codec`, which falls back to the schema walker.
 
-A generated reader or writer is straight-line code for one layout. It may give up on anything unusual by raising any
-exception. `Codec` then repeats the work with the schema walker, which either returns the value or raises the error that
-says what is wrong and where. So the fast path needs no error handling and no field paths. It is only wrong if it
-returns a value and the walker does not, or returns another one; differential tests search for such cases.
+A generated reader or writer is straight-line code for one layout. It gives up on anything unusual by raising an
+exception of any type. `Codec` then repeats the work with the schema walker, which either returns the value or raises an
+error that says what is wrong and where. So the fast path needs no error handling and no field paths. The fast path is
+wrong only if it returns a value where the walker raises an error or returns a different value; differential tests
+search for such cases.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ M = TypeVar("M")
 
 Unpack = Callable[..., tuple[Any, ...]]
 Whole = tuple[Unpack, int]
-"""A function that reads a message of one size, and the length that its last string must have."""
+"""A function that reads messages of one size, and the length that the last string of such a message must have."""
 
 Pack = Callable[..., bytes]
 
@@ -33,8 +34,8 @@ each time."""
 
 _CACHED_SIZES: Final = 512
 _CACHED_PER_SIZE: Final = 32
-"""The size limit of tables with two numbers as keys. Strange input could fill a table with pairs that never occur
-again."""
+"""The size limit of tables with two numbers as keys. Unusual input could otherwise fill a table with pairs that never
+occur again."""
 
 
 _unpack_h: Final = Struct(">h").unpack_from
@@ -44,13 +45,14 @@ _pack_i: Final = Struct(">i").pack
 
 
 class GiveUp(Exception):
-    """A fast path leaves the decision to the schema walker. Callers never see this exception."""
+    """Raised by a fast path to leave the work to the schema walker. Callers never see this exception."""
 
 
 def unpacker(table: dict[int, Unpack], layout: str, key: int, length: int) -> Unpack:
     """The unpack function for `layout` with a repeat count of `length`, cached in `table` under `key`.
 
-    `layout` contains one `{}` for the count. Gives up on a negative length: positions must never move backwards.
+    `layout` contains one `{}` for the count. Gives up if the length is negative, because positions must never move
+    backwards.
     """
     if length < 0:
         raise GiveUp
@@ -73,10 +75,10 @@ def long_text_unpacker(table: dict[int, Unpack], layout: str, length: int) -> Un
 
 
 def compact_text_unpacker(table: dict[int, Unpack], layout: str, first_byte: int) -> Unpack:
-    """The unpack function for a compact string and its surroundings, cached under the first byte of its length.
+    """The unpack function for a compact string and the fields around it, cached under the first byte of its length.
 
     `layout` contains one `{}` for the length and the string. The function returns the length as in the varint, plus the
-    number of varint bytes after the first, so that callers always move forward by the same sum.
+    number of varint bytes after the first, so that callers always advance by the same amount.
     """
     if first_byte == 0:
         raise GiveUp
@@ -141,7 +143,7 @@ def array_packer(table: dict[int, Pack], form: str, count: int) -> Pack:
 
 
 def compact_array_packer(table: dict[int, Pack], form: str, count: int) -> Pack:
-    """The pack function for the compact count of an array of `count` numbers, and the numbers."""
+    """The pack function for an array of `count` numbers with a compact count."""
     head = uvarint(count + 1)
     if len(head) == 1:
         pack: Pack = Struct(f">B{count}{form}").pack
@@ -219,7 +221,7 @@ UUIDS: Final = _Uuids()
 
 
 def read_unknown_tags(data: bytes, pos: int, count: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    """Read `count` tagged fields that the version does not know, as (tag, payload)."""
+    """Read `count` tagged fields that are unknown in this version, as (tag, payload)."""
     if count > 127:
         raise GiveUp
     found = []
@@ -305,14 +307,14 @@ def read_uuids(data: bytes, pos: int, count: int) -> tuple[tuple[Uuid, ...], int
 
 
 def require_list(items: object) -> None:
-    """Give up on anything except a list: a string or a dict could be mistaken for a sequence of items."""
+    """Give up unless the value is a list, because a string or a dict could be mistaken for a sequence of items."""
     if type(items) is not list:
         raise GiveUp
 
 
 def refuse_list(items: object) -> None:
     """Give up on a list. An empty list is not equal to the default of a tagged field, an empty tuple. The walker treats
-    both as equal, so it must decide."""
+    both as equal, so the decision is left to it."""
     if type(items) is list:
         raise GiveUp
 
@@ -407,13 +409,13 @@ def write_compact_byte_strings(items: Sequence[bytes]) -> bytes:
 
 
 class Codec(Generic[M]):
-    """The complete codec of one message, which is used when the fast paths of its generated class fail.
+    """The complete codec of one message, used when the fast paths of its generated class fail.
 
     `schema` loads the message's schema, which is imported when the first error or JSON conversion needs it. `classes`
     maps struct names of the spec to the generated classes. `readers` and `writers` are the tables in which `decode` and
     `encode` of the class look up the fast path for a version: `bytes -> message` and `message -> bytes`; for a header
-    it is `(bytes, position) -> (message, position after it)`. Such a function may be replaced by another one. If it
-    raises any exception, or is missing, the methods below do the work.
+    it is `(bytes, position) -> (message, position after it)`. Such a function may be replaced. If it is missing or
+    raises an exception, the methods below do the work.
     """
 
     __slots__ = ("_load", "classes", "readers", "writers")
@@ -436,7 +438,7 @@ class Codec(Generic[M]):
         return self._load()
 
     def decode(self, data: bytes, version: int) -> M:
-        """The message in `data`. Raises the DecodeError that says why it cannot be read."""
+        """The message in `data`. Raises a DecodeError that says why it cannot be read."""
         from kafka_records_runtime.wire import walker
 
         value, _ = walker.decode(self.schema, data, version, classes=self.classes)
@@ -464,13 +466,14 @@ class Codec(Generic[M]):
         )
 
     def encode(self, message: M, version: int) -> bytes:
-        """The bytes of `message`. Raises the EncodeError that names the field at fault."""
+        """The bytes of `message`. Raises an EncodeError that names the field at fault."""
         from kafka_records_runtime.wire import walker
 
         return walker.encode(self.schema, message, version)
 
     def to_json(self, message: M, version: int, *, lossy: bool = False) -> dict[str, Any]:
-        """`message` in the JSON form of `version`. With `lossy`, it is exactly what Kafka's JSON converter prints."""
+        """`message` in the JSON form of `version`. With `lossy`, the result is exactly what Kafka's JSON converter
+        prints."""
         from kafka_records_runtime.messages import json_form
 
         return json_form.to_json(self.schema, message, version, lossy=lossy)

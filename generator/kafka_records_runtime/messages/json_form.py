@@ -1,15 +1,16 @@
 """Messages in the JSON form of Kafka's converters (`JsonConverterGenerator` of Kafka's generator).
 
-Keys are Kafka's lowerCamel names in declared order, with tagged fields at their declared place. Untagged fields of the
-version are always present, tagged ones only if they differ from their default. A uuid is Kafka's 22-character text,
+Keys are Kafka's lowerCamel names in the declared order, tagged fields included. Untagged fields of the version are
+always present; tagged fields are present only if they differ from their default. A uuid is Kafka's 22-character text,
 bytes are padded base64.
 
 The form contains two things that Kafka's form loses: the bytes of `records` fields, as base64 (Kafka prints the empty
 text), and unknown tagged fields, as the last member of their struct, `unknown_tagged_fields`, a list of `{"tag": 7,
-"data": "base64"}`. Kafka's converters read the first and ignore the second. With `lossy` the form is exactly Kafka's.
+"data": "
+""base64"}`. Kafka's converters read the first and ignore the second. With `lossy`, the form is exactly that of Kafka.
 No field can be named `unknown_tagged_fields`, because names of fields contain no `_`.
 
-The accepted input differs from Kafka's in four points. A null is rejected in both directions if the version does not
+The accepted input differs from Kafka's in four ways. A null is rejected in both directions if the version does not
 allow it there. An int8 of 128 to 256 is rejected; Kafka wraps it. "Infinity", "-Infinity" and "NaN" are read as the
 float64 values that Kafka prints that way; Kafka cannot read them. A key that is not a field is rejected; Kafka ignores
 it.

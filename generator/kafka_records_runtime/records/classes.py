@@ -38,17 +38,19 @@ class AnyRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True, repr_omit_d
     """Number of bytes after the message in the value, which Kafka ignores."""
 
     leniencies: tuple[str, ...] = ()
-    """Everything else that a strict reader would have rejected, by name (`Leniency`), once per occurrence."""
+    """The other reasons for which a strict reader would have rejected the record, by name (`Leniency`), once per
+    occurrence."""
 
     raw_key: bytes | None = None
-    """The bytes of the key of a record with bytes left or leniencies, because encoding `key` may not reproduce them."""
+    """The bytes of the key, if the record has bytes left over or leniencies; encoding `key` may not reproduce them."""
 
     raw_value: bytes | None = None
-    """The bytes of the value of a record with bytes left or leniencies."""
+    """The bytes of the value, if the record has bytes left over or leniencies."""
 
     @property
     def is_lenient(self) -> bool:
-        """Whether a strict reader would have rejected the record; then `raw_key` and `raw_value` have its bytes."""
+        """Whether a strict reader would have rejected the record. If so, `raw_key` and `raw_value` contain its
+        bytes."""
         return bool(self.leniencies or self.key_bytes_left or self.value_bytes_left)
 
     @property
@@ -80,8 +82,8 @@ class JsonRecord(AnyRecord, frozen=True, gc=False):
 
         `{"key": {"type": 1, "data": {...}}, "value": {"version": 3, "data": {...}}}`, with null as the value of a
         tombstone and `{"version": 5, "hex": "..."}` if this build does not know the type or version. The members `data`
-        are the results of `to_json` of the key and the value. A record with bytes left or leniencies also has its
-        bytes: `"raw": {"key": "...", "value": "..."}`, in hex. Nothing is lost: `record_from_json` of the topic's
+        are the results of `to_json` of the key and the value. A record with bytes left over or leniencies also contains
+        its bytes: `"raw": {"key": "...", "value": "..."}`, in hex. Nothing is lost: `record_from_json` of the topic's
         package reads the result. Without a `value_version`, the value is shown in the highest version. In a record of
         metadata framing `key` is null and the value contains the type: `{"type": 2, "version": 0, "data": {...}}`.
         Raises an EncodeError for a key or a value that its version cannot contain.
@@ -114,8 +116,8 @@ class KnownRecord(JsonRecord, frozen=True, gc=False):
 class UnknownVersionRecord(JsonRecord, Generic[K], frozen=True, gc=False):
     """A record whose value has a version that this build does not know, for example one of a newer Kafka.
 
-    `key` is typed; `value` is all bytes of the value, which start with `value_version`. Kafka's brokers stop loading a
-    partition at such a record, so it has an `error`, with the same text as in the column `error` of Spark and in
+    `key` is decoded; `value` is all bytes of the value, which start with `value_version`. Kafka's brokers stop loading
+    a partition at such a record, so it has an `error`, with the same text as in the column `error` of Spark and in
     `kafka-records dump`.
     """
 
@@ -136,7 +138,7 @@ class UnknownVersionRecord(JsonRecord, Generic[K], frozen=True, gc=False):
 
     @property
     def error(self) -> UnsupportedVersion:
-        """Why the value was not decoded. Raise it to treat the record as one that cannot be read."""
+        """Why the value was not decoded. Raise it if your code should treat the record as unreadable."""
         return UnsupportedVersion(self.value_name, cast(int, self.value_version), self.known_versions)
 
 
@@ -160,8 +162,8 @@ class UnknownTypeRecord(JsonRecord, frozen=True, gc=False):
 class UnknownApiKeyRecord(JsonRecord, frozen=True, gc=False):
     """A record of metadata framing whose api key (`record_type`) is unknown to this build or retired.
 
-    `value` is all its bytes. Kafka stops reading at such a record, so it has an `error`, with the same text as in the
-    column `error` of Spark and in `kafka-records dump`. `name` is None unless the api key is retired.
+    `value` is all bytes of its value. Kafka stops reading at such a record, so it has an `error`, with the same text as
+    in the column `error` of Spark and in `kafka-records dump`. `name` is None unless the api key is retired.
     """
 
     value: bytes
@@ -176,7 +178,7 @@ class UnknownApiKeyRecord(JsonRecord, frozen=True, gc=False):
 
     @property
     def error(self) -> FramingError:
-        """Why the value was not decoded. Raise it to treat the record as one that cannot be read."""
+        """Why the value was not decoded. Raise it if your code should treat the record as unreadable."""
         return unknown_api_key(self.value)
 
 

@@ -1,7 +1,7 @@
 """Explains the bytes of a message or a record one by one, and shows where they are invalid.
 
 The lines come from the schema walker, so an explanation shows exactly what the decoder saw. Bytes that cannot be
-decoded are shown as well: the body of an unknown type or version, and bytes that are left over. An error is the last
+decoded are shown as well: the body of an unknown type or version, and bytes left over. An error is shown on the last
 line, after everything that was decoded before it.
 """
 
@@ -56,10 +56,10 @@ class Line(NamedTuple):
     """One line of an explanation: the `length` bytes at `offset` in hex (shortened), the path indented by its depth,
     type and value.
 
-    `offset` is counted from the first byte of the item in the heading above. If that is a message in a key or value, it
-    is counted from after the int16. Errors are counted in the same way.
+    `offset` is counted from the first byte of the item in the heading above or, for a message in a key or value, from
+    the byte after the int16. The offsets in errors are counted in the same way.
 
-    A line without bytes (`offset` None) is a heading or, with type `error`, the error that ended the reading.
+    A line without bytes (`offset` is None) is a heading or, if its type is `error`, the error at which reading ended.
     """
 
     offset: int | None
@@ -89,7 +89,7 @@ def explain_message(
 
 
 def _hidden(lines: Iterable[Line], schema: MessageSchema, version: int, data: bytes) -> Iterator[Line]:
-    """The lines without the secrets of a message, and without unread bytes."""
+    """The lines of a message without its secrets and without unread bytes."""
     if schema.name not in MAY_HOLD_SECRETS:
         yield from lines
         return

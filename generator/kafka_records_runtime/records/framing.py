@@ -1,17 +1,17 @@
-"""Framing: the bytes before the messages of a record, which contain their type and version.
+"""Framing: the bytes before the messages in a record, which contain the type and the version.
 
 `COORDINATOR`: the key is an int16 record type and a message, the value an int16 version and a message. The int16 is the
 *prefix* of a key or value. The rules are those of Kafka's `CoordinatorRecordSerde`: it always reads the key in version
 0, checks the version of the value against the versions of its type, and ignores bytes after a message. Kafka's readers
-discard a record of an unknown type or version; a decoded record here keeps its bytes (`records`).
+discard a record of an unknown type or version; here the decoded record keeps its bytes (`records`).
 
 `METADATA`: there is no key. The value is a *frame* and a message. The frame consists of a frame version, an api key
 (which is the record type) and the version of the message, each an unsigned varint. The rules are those of
 `MetadataRecordSerde`: it rejects any other frame version, an unknown api key and bytes after the message. (It cuts
 numbers above 2147483647 to their last 16 bits; here every number above 32767 is rejected.)
 
-This module defines both: their bytes, how they are split off and written, and the errors of records without them. Two
-modules do the same for many rows at a time, with the width and byte order from here:
+This module defines both framings: their bytes, how they are split off and written, and the errors for records without
+them. Two modules do the same for many rows at a time, with the width and byte order defined here:
 `kafka_records_engine.columns.framing_in_columns` for Arrow columns, `kafka_records_engine.spark.framing_in_jvm` for
 Spark expressions. Tests compare them with the functions here.
 """
@@ -98,20 +98,21 @@ def framed(number: int, message: bytes) -> bytes:
 
 
 def unframed_key(length: int | None) -> FramingError:
-    """The error for a key whose `length` bytes are too few for a record type; None means a null key."""
+    """The error for a key of `length` bytes, which are too few for a record type; a `length` of None means a null
+    key."""
     return NullKey() if length is None else MissingRecordType(length)
 
 
 def unframed_value(length: int) -> FramingError:
-    """The error for a value whose `length` bytes are too few for a version."""
+    """The error for a value of `length` bytes, which are too few for a version."""
     return MissingValueVersion(length)
 
 
 def newer_as_highest(message: MessageSchema, version: int) -> int:
-    """The version in which to read a message whose readers treat a newer version like the highest one they know.
+    """The version in which to read a message whose readers treat newer versions as the highest version they know.
 
-    Kafka does so if newer versions only add fields at the end (`ConsumerProtocol.deserializeSubscription`). The values
-    of coordinator records are not read this way.
+    Kafka does this if newer versions only add fields at the end (`ConsumerProtocol.deserializeSubscription`). The
+    values of coordinator records are not read this way.
     """
     return min(version, -1 if message.versions is None else message.versions[1])
 
@@ -156,7 +157,7 @@ def end_frame(value: bytes, at: int) -> tuple[int, int]:
 
 
 def numbers_of_frame(value: bytes | None) -> tuple[int | None, int | None]:
-    """The api key and the version of a value; None for each that cannot be read."""
+    """The api key and the version in a value; None for one that cannot be read."""
     try:
         api_key, at = start_frame(None, value)
     except FramingError:
@@ -183,7 +184,7 @@ def in_frame(api_key: int, version: int, message: bytes) -> bytes:
 
 
 def frame_start(api_key: int) -> bytes:
-    """The first bytes of values with this api key, as Kafka writes them."""
+    """The first bytes of every value with this api key, as Kafka writes it."""
     return _varint(FRAME_VERSION) + _varint(api_key)
 
 

@@ -1,4 +1,4 @@
-"""Records as JSON, in the form of Kafka's console formatters, but with the bytes that these leave out.
+"""Records as JSON in the form of Kafka's console formatters, with the bytes that those leave out.
 
 The formatters (`CoordinatorRecordMessageFormatter`) print nothing for a record of an unknown type or value version.
 Here, and in the output of `kafka-records dump`, such a key or value is shown in hex: `{"type": 9, "hex": "0009..."}`.
@@ -34,7 +34,7 @@ from kafka_records_runtime.records.reading import CodecRecordType, RecordType, r
 K = TypeVar("K", bound=KnownRecord)
 
 _NUMBERS: Final = {"key": "type", "value": "version"}
-"""The names of the numbers that a key and a value start with."""
+"""The JSON names of the number at the start of a key and of the number at the start of a value."""
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Turns the bytes of a key and a value into a record of `records`, with generated classes or with schemas.
 
-The rules are those of `framing`. Spark workers, which need no records, import that module without msgspec.
+The rules are those of `framing`. Spark workers need no records, so they import `framing`, which works without msgspec.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def read_record(
 ) -> R | UnknownVersionRecord[Any] | UnknownTypeRecord | UnknownApiKeyRecord:
     """Decode one record with the readers in `types`. `retired` contains the names of types that Kafka no longer uses.
 
-    Raises a FramingError for bytes that do not begin as `framing` requires, and the DecodeError of the message for
-    bytes that do not parse. Unknown types and versions raise nothing; a record of an unknown version or, in metadata
-    framing, of an unknown type has an `error`.
+    Raises a FramingError for bytes that do not begin as `framing` requires, and a DecodeError for a message that cannot
+    be parsed. Unknown types and versions are not errors; a record of an unknown version or, in metadata framing, of an
+    unknown type has an `error`.
     """
     if framing != COORDINATOR:
         return _read_metadata_record(types, key, value, retired)

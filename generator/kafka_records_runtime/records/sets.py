@@ -102,7 +102,7 @@ class RecordSet(Generic[R]):
 
 
 def _check_framed(name: str, value: bytes | None, version: int | None) -> None:
-    """Reject a version for a tombstone, which has none, and for bytes that start with another version."""
+    """Reject a version given for a tombstone, which has none, or for bytes that start with a different version."""
     if version is None:
         return
     if value is None:

@@ -20,8 +20,8 @@ from kafka_records_runtime.kafka.framing_names import COORDINATOR, Framing
 from kafka_records_runtime.kafka.uuids import ZERO_UUID
 
 FORMAT: Final = 1
-"""The number of the schema format. It is increased whenever the meaning of a generated schema changes, so that an old
-package raises an error."""
+"""The number of the schema format. It is increased whenever the meaning of a generated schema changes, so that an
+outdated package raises an error instead of being misread."""
 
 Range = tuple[int, int] | None
 
@@ -40,7 +40,7 @@ class _Marker:
 
 
 NATURAL: Final = _Marker("NATURAL")
-"""Marks a field whose spec contains no default, so that the default of its type applies."""
+"""Marks a field without a default in the spec, so that the default of its type applies."""
 
 EMPTY_STRUCT: Final = _Marker("EMPTY_STRUCT")
 """The default of a struct field: a struct in which every member has its own default."""
@@ -78,7 +78,7 @@ FIXED_SIZES: Final[Mapping[str, int]] = {
 
 
 def natural_default(type: str) -> object:
-    """The default of a field of `type` (as in a spec, including `[]`) whose spec contains no default."""
+    """The default of a field of `type` (as in a spec, including `[]`) that has no default in the spec."""
     return () if type.startswith("[]") else _NATURAL_DEFAULTS.get(type, EMPTY_STRUCT)
 
 
@@ -92,8 +92,8 @@ class FieldSchema:
     """One field of a struct.
 
     `name` is the Python name, `json_name` the name in Kafka's JSON converter. `type` is written as in the spec
-    (`int32`, `string`, `Member`, `[]Member`). `flexible` lists the versions in which the length of a string, bytes,
-    records or array is compact although the field is not tagged; inside a tag everything is compact.
+    (`int32`, `string`, `Member`, `[]Member`). `flexible` lists the versions in which the length of an untagged string,
+    bytes, records or array field is compact; inside a tag everything is compact.
     """
 
     name: str
@@ -154,8 +154,8 @@ class MessageSchema:
     notes: tuple[tuple[int, int, str], ...] = ()
     _by_name: dict[str, StructSchema] = field(init=False, repr=False, compare=False, default_factory=dict)
     plans: dict[tuple[str, int], object] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """The objects that the walker and the JSON conversion have built for a version, cached for the next call; never
-    pickled."""
+    """The objects that the walker and the JSON conversion have built for each version, cached for later calls. They are
+    not pickled."""
 
     def __post_init__(self) -> None:
         if self.format != FORMAT:
@@ -185,8 +185,8 @@ class MessageSchema:
 class RecordSchema:
     """A record type of a topic: its number, its name, and the schemas of key and value.
 
-    `framing` says where the number is and what else precedes the messages (`kafka_records_runtime.records.framing`).
-    The records of metadata framing have no key, and `type` is their api key.
+    `framing` determines where the number is and what else precedes the messages
+    (`kafka_records_runtime.records.framing`). The records of metadata framing have no key, and `type` is their api key.
     """
 
     type: int
@@ -204,7 +204,7 @@ class RecordSchema:
 
 
 class RetiredType(NamedTuple):
-    """A record type that no schema describes any more. `why` says briefly why."""
+    """A record type that no schema describes any more. `why` gives the reason in a few words."""
 
     name: str
     why: str

@@ -1,4 +1,4 @@
-"""The default values of fields and structs, and whether Kafka's classes consider a value the default."""
+"""The default values of fields and structs, and a check whether Kafka's classes consider a value the default."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def default_of(schema: MessageSchema, field: FieldSchema, classes: Mapping[str, 
 
 
 def default_struct(schema: MessageSchema, name: str, classes: Mapping[str, Any] | None = None) -> Any:
-    """A struct in which every member has its default. If `name` is that of the message, it is the body of the
-    message.
+    """A struct in which every member has its default. If `name` is the name of the message, the struct is the body of
+    the message.
     """
     values = {field.name: default_of(schema, field, classes) for field in schema.struct(name).fields}
     if schema.flexible is not None:

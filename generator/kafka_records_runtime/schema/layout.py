@@ -21,7 +21,7 @@ UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 """The member of a struct that keeps tags which its schema does not define: a tuple of (tag, bytes), in wire order."""
 
 UVARINT: Final = "uvarint"
-"""The length type of compact values and of values in a tag: an unsigned varint."""
+"""The type of the length of compact values and of values inside a tag: an unsigned varint."""
 
 P = TypeVar("P")
 
@@ -72,7 +72,8 @@ class SizedValue:
 
 @dataclass(frozen=True)
 class ArrayValue:
-    """A count, and that many elements, which are never null. Null has the count -1, or 0 if the count is compact."""
+    """A count and that many elements, none of which may be null. Null has the count -1, or 0 if the count is
+    compact."""
 
     count: str
     element: Value
@@ -91,7 +92,8 @@ class ArrayValue:
 
 @dataclass(frozen=True)
 class StructValue:
-    """A struct. If it may be null, a marker precedes it: 1, or for null -1 as int8 and 0 as uvarint (in a tag)."""
+    """A struct. If it may be null, a marker precedes it: 1 for a struct; for null, -1 as an int8 or, inside a tag, 0 as
+    a uvarint."""
 
     layout: StructLayout
     marker: str | None = None
@@ -143,7 +145,7 @@ class FieldLayout:
 
 @dataclass(frozen=True)
 class Member:
-    """A field that the version has, and its layout."""
+    """A field that exists in the version, and its layout."""
 
     field: FieldSchema
     value: Value
@@ -174,7 +176,7 @@ class FixedRun:
 
 @dataclass(frozen=True)
 class StructLayout:
-    """A struct, or the body of a message, in the versions with the same layout of it. `fields` are in declared
+    """A struct, or the body of a message, in the versions in which it has the same layout. `fields` are in declared
     order.
     """
 
@@ -205,7 +207,7 @@ class StructLayout:
 
     @cached_property
     def runs(self) -> tuple[FixedRun, ...]:
-        """All runs in wire order. Only the last run ends with the tagged fields or with nothing."""
+        """All runs in wire order. Only the last run may be followed by the tagged fields or by nothing."""
         return tuple(self._runs())
 
     def _runs(self) -> Iterator[FixedRun]:
@@ -234,15 +236,15 @@ class StructLayout:
 
 
 def struct_layouts(schema: MessageSchema, version: int) -> Mapping[str, StructLayout]:
-    """The layout of every struct of a message, including its body, by the name in the spec.
+    """The layouts of all structs of a message, including its body, by their names in the spec.
 
-    The version must be one that the message has. Equal layouts of several versions are the same object.
+    The message must have the version. Equal layouts of several versions are the same object.
     """
     return plan(schema, ("layouts", version), lambda: _Derivation(schema, version).all())
 
 
 def message_layout(schema: MessageSchema, version: int) -> StructLayout:
-    """The layout of the body of a message. The version must be one that the message has."""
+    """The layout of the body of a message. The message must have the version."""
     return struct_layouts(schema, version)[schema.root.name]
 
 
@@ -302,7 +304,7 @@ def versions_of(schema: MessageSchema) -> range:
 
 
 def check_version(schema: MessageSchema, version: int) -> None:
-    """Raise UnsupportedVersion unless the message has `version`, and TypeError unless it is an int."""
+    """Raise UnsupportedVersion if the message does not have `version`, and TypeError if `version` is not an int."""
     if not isinstance(version, int):
         raise TypeError(f"a version must be an int, not {type(version).__name__}")
     if not covers(schema.versions, version):

@@ -29,7 +29,7 @@ _SOURCE_TREE: Final = Path(__file__).resolve().parents[3]
 def install_command(extra: str) -> str:
     """The line to type into a shell, such as `pip install -e '.[tables]'` in a clone."""
     command = _command()
-    # pipx and uv install the whole program again, so the command must keep the extra for its tables.
+    # pipx and uv install the whole program again, so the command must also name the extra for its tables.
     both = extra if command == _PIP or extra == _TABLES else f"{_TABLES},{extra}"
     options, requirement = _requirement(both)
     quoted = "'" + requirement.replace("'", "'\\''") + "'"
@@ -37,7 +37,7 @@ def install_command(extra: str) -> str:
 
 
 def with_hint(missing: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
-    """The error about a package that is not installed, with the command that installs it. `name` is kept."""
+    """The error for a missing package, with the command that installs it in the text. `name` is kept."""
     hint = f"{missing.name} is not installed: {install_command(extra)}"
     return ModuleNotFoundError(hint, name=missing.name, path=missing.path)
 
@@ -49,7 +49,7 @@ def _requirement(extra: str) -> tuple[list[str], str]:
     origin = _origin()
     url = str(origin.get("url", ""))
     if url.startswith("file:"):
-        from urllib.request import url2pathname  # slow: it imports the HTTP client
+        from urllib.request import url2pathname  # this import is slow, because it loads the HTTP client
 
         # The clone or wheel that was installed may have been deleted since.
         path = Path(url2pathname(urlsplit(url).path))
@@ -64,7 +64,7 @@ def _requirement(extra: str) -> tuple[list[str], str]:
 
 
 def _command() -> str:
-    """The tool that installs into the current environment: pipx and uv create one for each program."""
+    """The tool that manages the current environment: pipx and uv create an environment for each program."""
     for mark, command in _BY_MARK.items():
         if os.path.exists(os.path.join(sys.prefix, mark)):
             return command

@@ -1,8 +1,8 @@
 """Decodes malformed UTF-8 in the same way as Java.
 
-`new String(bytes, UTF_8)` replaces malformed input by U+FFFD, like Python's `errors="replace"`, but the two differ in
-how many bytes one replacement covers: an encoded surrogate (`ed a0 80`) becomes one U+FFFD in Java and three in Python.
-Kafka reads every string this way.
+`new String(bytes, UTF_8)` replaces malformed input by U+FFFD, like Python's `errors="replace"`, but one replacement
+does not cover the same number of bytes: an encoded surrogate (`ed a0 80`) becomes one U+FFFD in Java and three in
+Python. Kafka reads every string this way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ text."""
 
 
 def _character_length(data: bytes, at: int) -> int:
-    """The length of the well-formed character at `at` (one that a stride cut in two), or 0 if there is none."""
+    """The length of the well-formed character at `at` (one that the end of a chunk cut in two), or 0 if there is
+    none."""
     for length in (2, 3, 4):
         try:
             if len(data[at : at + length].decode("utf-8")) == 1:

@@ -1,5 +1,5 @@
-"""JSON in the form of Kafka's tools: no blanks, non-ASCII characters unchanged, control characters in
-upper-case hex.
+"""Writes JSON in the form of Kafka's tools: no spaces, non-ASCII characters unchanged, control characters in upper-case
+hex.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ESCAPES: Final = re.compile(r"\\\\|\\u[0-9a-f]{4}")
 
 
 def json_text(value: Any) -> str:
-    """One line of JSON, character for character the same as Jackson prints for this tree."""
+    """One line of JSON, identical to what Jackson prints for this tree."""
     text = _encode(value)
     return _ESCAPES.sub(_upper, text) if "\\u" in text else text
 

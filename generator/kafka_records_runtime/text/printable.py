@@ -1,7 +1,7 @@
 """Makes text from files safe for a terminal.
 
-File names, group ids and metadata may contain any characters: line breaks that end a line too early, escape sequences
-that a terminal obeys, marks that change the direction of the text after them, bytes that are not UTF-8.
+File names, group ids and metadata may contain any characters: line breaks, escape sequences that a terminal obeys,
+marks that change the writing direction, and bytes that are not UTF-8.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ _TWO_UNITS = 0x10000
 _MOST_NAMED = 3
 
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and a symbol that are invisible: fillers of Hangul, and the Braille pattern without dots."""
+"""Letters and a symbol that are invisible: the Hangul fillers, and the Braille pattern without dots."""
 
 
 def printable(text: str) -> str:
     r"""`text` with every unprintable character as a Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`.
 
-    `str.isprintable` decides: letters, digits, marks and symbols of every script stay unchanged, and so does the blank.
+    `str.isprintable` decides: letters, digits, marks and symbols of every script stay unchanged, and so does the space.
     Invisible letters and symbols are escaped too, because a name made of them would look empty.
     """
     return text if _is_printable(text) else "".join(map(_escaped, text))
 
 
 def some_names(names: Sequence[str]) -> str:
-    """The first names, made safe for a terminal, and the number of other names: `a, b, c and 57 more`."""
+    """The first few names, made safe for a terminal, and the number of the remaining ones: `a, b, c and 57 more`."""
     first = ", ".join(map(printable, names[:_MOST_NAMED]))
     return first if len(names) <= _MOST_NAMED else f"{first} and {len(names) - _MOST_NAMED} more"
 

@@ -1,4 +1,4 @@
-"""Decoding accepts bytes, and buffers that can safely be copied to bytes."""
+"""Converts the input of decoding to bytes: accepts bytes, and buffers that can safely be copied."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Adds paths to errors: the lowest level knows the problem, and each level above adds its place.
+"""Adds paths to errors: the innermost level raises the error, and each enclosing level adds its part of the path.
 
-Readers and writers do not track the path while there is no error. The one that fails raises a `ReadFailure` or
-`WriteFailure`. Each level that it passes adds its field name or index, and the outermost one turns it into the public
-error.
+Readers and writers do not track the path while there is no error. If one fails, it raises a `ReadFailure` or
+`WriteFailure`. Each enclosing level adds its field name or index to that exception, and the outermost level converts it
+to the public error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class _Failure(Exception):
 
 
 class ReadFailure(_Failure):
-    """The error `error` at byte `offset`; `details` are the arguments of the error after the offset."""
+    """The failure to read something, before its path is known: the class of the public error, the byte `offset`, and
+    `details`, the arguments of the error after the offset."""
 
     def __init__(self, error: type[DecodeError], offset: int, *details: object) -> None:
         super().__init__(*details)
@@ -45,7 +46,8 @@ class ReadFailure(_Failure):
 
 
 class WriteFailure(_Failure):
-    """The error `error`; `details` are its arguments after the path."""
+    """The failure to write something, before its path is known: the class of the public error, and `details`, its
+    arguments after the path."""
 
     def __init__(self, error: type[EncodeError], *details: object) -> None:
         super().__init__(*details)

@@ -1,6 +1,6 @@
 """Names of the cases that Kafka accepts and the strict decoder rejects.
 
-A lenient decoder accepts all of them as Kafka does. Each time it meets one, it appends the name to the list it was
+A lenient decoder accepts all of them as Kafka does. For each occurrence, it appends the name to the list that it was
 given. Strict and lenient decoders agree on every message that Kafka itself writes.
 """
 
@@ -22,8 +22,8 @@ class Leniency(StrEnum):
     """Bits above the 32 of an unsigned varint are dropped."""
 
     STRUCT_MARKER = "struct_marker"
-    """Every negative marker of a nullable struct means null, every other marker that a struct follows. In a tag, zero
-    means null as well."""
+    """A negative marker of a nullable struct means null, and any other marker means that a struct follows. Inside a
+    tag, zero also means null."""
 
     TAG_SIZE = "tag_size"
     """The declared size of a known tag is ignored."""
@@ -35,7 +35,7 @@ class Leniency(StrEnum):
     """Tags are in any order."""
 
     TAG_NUMBER = "tag_number"
-    """An unknown tag has a number that cannot be written again: 2147483647, or one that is read as negative."""
+    """An unknown tag has a number that cannot be written: 2147483647, or one that is read as negative."""
 
     TAG_COUNT = "tag_count"
     """A count of tags above 2147483647 is negative in Kafka, which then reads no tags; the bytes after it stay

@@ -46,12 +46,12 @@ INTEGERS: Final[Mapping[str, tuple[str, int, int]]] = {
 
 
 class ByteCursor:
-    """A position in immutable bytes, and whether to accept what Kafka accepts beyond the strict rules.
+    """A position in immutable bytes.
 
-    A cursor is strict unless `lenient`; a lenient one appends the name of each leniency to `leniencies`. `classes` maps
-    structs to types (none: structs become dicts). `spare` is the number of elements without bytes that may still be
-    read. It is limited by the input as a whole, because each array of such elements may have as many as there are bytes
-    left.
+    A cursor is strict unless `lenient`; a lenient cursor accepts everything that Kafka accepts, and appends the name of
+    each leniency to `leniencies`. `classes` maps structs to types; without it, structs become dicts. `spare` is the
+    number of elements without bytes that may still be read. The limit applies to the input as a whole, because each
+    array alone may have as many such elements as there are bytes left.
     """
 
     __slots__ = ("classes", "data", "end", "leniencies", "lenient", "pos", "spare", "trail")
@@ -76,12 +76,13 @@ class ByteCursor:
         self.trail = trail
 
     def underflow(self, needed: int, start: int | None = None) -> ReadFailure:
-        """The error for `needed` bytes that are missing."""
+        """The error for a value that needs `needed` bytes, more than are left."""
         at = self.pos if start is None else start
         return ReadFailure(BufferUnderflow, at, needed, self.end - at)
 
     def concede(self, leniency: Leniency, error: type[DecodeError], offset: int, *details: object) -> None:
-        """Raise `error` if strict. If lenient, note `leniency`; the reader then continues as Kafka does."""
+        """Raise `error` if the cursor is strict. Otherwise record `leniency`, after which the reader continues as Kafka
+        does."""
         if not self.lenient:
             raise ReadFailure(error, offset, *details)
         if self.leniencies is not None:
@@ -330,7 +331,7 @@ def _check_length(length: int) -> None:
 
 
 def text_bytes(value: str) -> bytes:
-    """The UTF-8 bytes of a string that Kafka can represent."""
+    """The UTF-8 bytes of a string. Raises a failure for a string that Kafka cannot represent."""
     try:
         raw = value.encode("utf-8")
     except UnicodeEncodeError as error:

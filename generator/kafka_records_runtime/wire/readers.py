@@ -1,8 +1,8 @@
 """Builds a function that reads a message, from its schema and a version.
 
-Readers are built once per schema and version, and cached. The reader of a field is a closure over everything that the
-version determines, so a row costs one call per field, and nothing is looked up again. Readers that are built with
-`recording` also record a step for everything they read. This is the only difference between walking and decoding.
+Readers are built once per schema and version, and cached. The reader of a field is a closure over everything that
+depends on the version, so reading a message costs one call per field, without further lookups. Readers that are built
+with `recording` also record a step for everything they read. This is the only difference between `walk` and `decode`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _SMALLEST_TAG: Final = 2
 
 
 def message_reader(schema: MessageSchema, version: int, *, recording: bool = False) -> Reader[Any]:
-    """The reader of a whole message. The version must be one that the message has."""
+    """The reader of a whole message. The message must have the version."""
     kind = "walk" if recording else "read"
     return plan(schema, (kind, version), lambda: _Builder(schema, recording).struct(message_layout(schema, version)))
 

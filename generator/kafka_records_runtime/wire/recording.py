@@ -66,5 +66,5 @@ def counting(reader: Reader[T]) -> Reader[T]:
 
 def _trail(cursor: ByteCursor) -> Trail:
     trail = cursor.trail
-    assert trail is not None, "a recording plan needs a cursor with a trail"
+    assert trail is not None, "readers built with `recording` need a cursor with a trail"
     return trail

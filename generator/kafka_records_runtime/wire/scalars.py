@@ -1,4 +1,4 @@
-"""Checks and converts the Python values that each primitive type accepts; used for encoding and for JSON."""
+"""Checks and converts the Python values that each primitive type accepts, for encoding and for JSON."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def as_float(value: object) -> float:
 
 
 def as_uuid(value: object) -> bytes:
-    """The 16 bytes of a Uuid, of 16 bytes, or of a UUID of the standard library."""
+    """The 16 bytes of a value that is a Uuid, 16 bytes, or a UUID of the standard library."""
     if not isinstance(value, bytes):
         raw = standard_uuid_bytes(value)
         if raw is None:

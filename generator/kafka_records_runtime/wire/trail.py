@@ -1,4 +1,4 @@
-"""Records the items that a walk reads: one step for each, in wire order."""
+"""Records what a walk reads: one step for each item, in wire order."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """The schema walker: a complete, careful codec that needs only a schema.
 
 It checks the result of every generated fast path that fails, and its errors contain a path and a byte offset. `decode`
-is strict by default: what it accepts encodes to the same bytes again, apart from over-long varints, explicitly written
-defaults of tagged fields and true bools other than 1. `lenient=True` accepts what Kafka's generated classes accept,
-with the same values; `Leniency` lists the differences. There is one exception, so that no input needs more than linear
-time: all arrays together may have as many elements without bytes as the input has bytes. Kafka limits each array
-separately.
+is strict by default: any message that it accepts encodes to the same bytes again, except for over-long varints,
+explicitly written defaults of tagged fields, and true bools other than 1. `lenient=True` accepts what Kafka's generated
+classes accept, with the same values; `Leniency` lists the differences. There is one exception, so that decoding always
+takes linear time: in all arrays together, the number of elements that take no bytes is limited to the size of the
+input. Kafka applies this limit to each array separately.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def decode(
     become tuples. Bytes left over are an error unless `allow_trailing` or `lenient`; a lenient decode appends the name
     of each `Leniency` that was needed to `leniencies`.
 
-    Raises UnsupportedVersion, or the DecodeError that names the path and the byte.
+    Raises UnsupportedVersion, or a DecodeError with the path and the byte.
     """
     data = as_bytes(data)
     check_version(schema, version)
@@ -82,8 +82,8 @@ def walk(schema: MessageSchema, version: int, data: bytes, lenient: bool = False
 def encode(schema: MessageSchema, value: Any, version: int) -> bytes:
     """Write `value`, a dict in the form that `decode` returns or an object with the same attributes, in `version`.
 
-    Missing members of a dict have their defaults. Raises UnsupportedVersion, or the EncodeError that names the path of
-    the field at fault, before any byte is returned.
+    Missing members of a dict have their defaults. Raises UnsupportedVersion, or an EncodeError with the path of the
+    field at fault; then no bytes are returned.
     """
     check_version(schema, version)
     out = bytearray()

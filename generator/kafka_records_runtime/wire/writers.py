@@ -1,7 +1,7 @@
 """Builds a function that appends a value to a bytearray, from a schema and a version.
 
 It is the counterpart of `readers`. A writer accepts structs as dicts (as `decode` returns them if it is given no
-classes) or as objects with attributes. It checks every value before it returns anything. As an error propagates, the
+classes) or as objects with attributes. Every value is checked before anything is returned. As an error propagates, the
 path to the failing value is added to it.
 """
 

@@ -1,1 +1,1 @@
-"""The log of a partition: its files, the format of their bytes, and how they are read."""
+"""Reads the log of a partition: finds its files, parses their bytes, and returns rows."""

@@ -1,1 +1,1 @@
-"""Files of a log: how they are found on any file system or in archives, and their content at the moment of opening."""
+"""Finds the files of a log on any file system or in archives, and opens them so that their content does not change."""

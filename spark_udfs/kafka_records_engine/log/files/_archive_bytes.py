@@ -23,7 +23,7 @@ LARGEST_MEMBER: Final = 1 << 31
 """The largest size of a segment file: positions in it are int32."""
 
 MOST_UNPACKED: Final = 64 << 30
-"""The largest number of bytes of one archive that are unpacked."""
+"""The maximum number of bytes that are unpacked from one archive."""
 
 _LATEST: Final = 253402300800
 """The year 10000, in seconds since 1970."""
@@ -34,7 +34,7 @@ BUFFER: Final = 64 * 1024
 
 
 class ArchiveBytes(io.RawIOBase):
-    """A file object of the `io` module, for Python's own archive modules."""
+    """An archive as a file object of the `io` module, which Python's archive modules need."""
 
     def __init__(self, read_at: Callable[[int, int], bytes], size: int) -> None:
         self._read_at = read_at
@@ -62,7 +62,7 @@ class ArchiveBytes(io.RawIOBase):
 
 
 class SharedFile:
-    """An open archive that many members are read from. It is closed when the last of them is gone."""
+    """An open archive from which many members are read. It is closed when the last member is released."""
 
     def __init__(self, file: LogFile) -> None:
         self._file = file
@@ -83,9 +83,8 @@ def member_at(
     start: int | Callable[[], int],
     written: float | None = None,
 ) -> ArchiveMember:
-    """A member whose bytes are contiguous in the archive from `start` on, `written` in seconds since 1970.
-
-    A zip has no usable time: it contains local time without a time zone.
+    """A member whose bytes are contiguous in the archive from `start` on. `written` is in seconds since 1970; for a zip
+    it is unknown, because a zip contains local times without a time zone.
     """
 
     def part_at(position: int, wanted: int) -> bytes:
@@ -106,7 +105,7 @@ class UnpackedFile:
         self._contents = contents
 
     def taken(self, stream: Any, size: int) -> int:
-        """Unpack the next `size` bytes of a stream. Returns the position of the first one in the temporary file."""
+        """Unpack the next `size` bytes of a stream. Returns the position in the temporary file at which they start."""
         check_size(size)
         self._contents.unpacked += size
         if self._contents.unpacked > MOST_UNPACKED:

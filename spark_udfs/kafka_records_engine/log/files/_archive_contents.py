@@ -1,4 +1,5 @@
-"""The members and folders of an archive by their paths, which are labels and never become names of files."""
+"""The members and folders of an archive by their paths. The paths are only labels; no file is created with such a
+name."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ CUT_SHORT: Final = (tarfile.TarError, zipfile.BadZipFile, EOFError, lzma.LZMAErr
 
 
 class TooMuch(Exception):
-    """An archive that contains more than this package reads, or says that it does."""
+    """An archive that contains, or claims to contain, more than this package reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class ArchiveMember:
     size: int
     version: Hashable
     open: Callable[[], LogFile] | None
-    """Opens the file; None for anything that is not a regular file."""
+    """The function that opens the file; None for anything that is not a regular file."""
     written_ms: int | None = None
 
     @property
@@ -50,7 +51,7 @@ class ArchiveMember:
 
 @dataclass(slots=True)
 class Contents:
-    """The content of an archive when it was opened. Its members keep it and its open files alive."""
+    """The content of an archive when it was opened. Members keep this object alive, and with it the open files."""
 
     folders: dict[str, dict[str, ArchiveMember | ListedEntry]] = field(default_factory=lambda: {"": {}})
     unpacked: int = 0
@@ -58,7 +59,7 @@ class Contents:
     """Whether the archive was unpacked for reading. Another reader would have to unpack it again."""
 
     def add(self, path: str, member: ArchiveMember) -> None:
-        """Add a file. If two files have the same path, the later one counts, as when an archive is unpacked."""
+        """Add a file. If two files have the same path, the later one is used, as when an archive is unpacked."""
         folder = posixpath.dirname(path)
         self.add_folder(folder)
         self.folders[folder][member.name] = member
@@ -74,7 +75,7 @@ class Contents:
 
 
 def label(name: str) -> str:
-    """The path inside an archive for a member's name: never absolute, and never above the archive."""
+    """The path inside an archive for a member's name: never absolute, and never outside the archive."""
     return posixpath.normpath(f"/{name}").lstrip("/")
 
 

@@ -1,12 +1,12 @@
-"""Reads archives of a data directory in place: tar, also compressed, and zip.
+"""Reads archives of a data directory in place: tar, compressed or not, and zip.
 
 Members of a plain tar and stored members of a zip are read as ranges of the archive. Compressed bytes cannot be read
 from the middle, so a compressed tar is read once, as a stream, and its log files are kept in a temporary file without a
-name. A compressed member of a zip is unpacked into such a file when it is read. The temporary file disappears when
-nobody reads it any more, even if the process crashes.
+name. A compressed member of a zip is unpacked into such a file when it is read. The temporary file disappears when it
+is no longer read, even if the process crashes.
 
-Names in an archive are labels and never names of files, because nothing is extracted. Sizes in an archive are not
-trusted: they are compared with the largest size of a segment file, and with the free disk space.
+Names in an archive are only labels, because no files are extracted. Sizes in an archive are not trusted: they are
+compared with the largest size of a segment file, and with the free disk space.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz",
 class ArchiveFiles:
     """The files in an archive; see `places.Files`.
 
-    The archive is read when something in it is needed for the first time, and its content at that time is kept. A
-    pickled object reads it again.
+    The archive is read when something in it is needed for the first time, and its content at that time is kept. An
+    unpickled object reads it again.
     """
 
     def __init__(self, archive: Place) -> None:

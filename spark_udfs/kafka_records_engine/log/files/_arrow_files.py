@@ -1,8 +1,8 @@
-"""Files of the file systems in pyarrow, and of file systems that are passed as an object.
+"""Reads files of the file systems in pyarrow, and of file systems that are passed as an object.
 
-Object stores have no open files: every range is a separate request, which reads the object that has the name at that
-time. So the object is checked again after each range. If it has been replaced, the range is thrown away and reading
-ends with an error, so that bytes of two objects are never mixed.
+Object stores have no open files: every range is a separate request, which reads the object that currently has the name.
+So the object is checked again after each range. If it has been replaced, the range is thrown away and reading ends with
+an error, so that bytes of two objects are never mixed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ArrowFiles:
 
     filesystem: arrow.FileSystem = field(compare=False, repr=False)
     base: str
-    """The name of the path `root` in messages."""
+    """How messages show the path `root`."""
     root: str
     stays_here: bool = False
     secrets: tuple[str, ...] = field(default=(), compare=False, repr=False)
@@ -242,7 +242,7 @@ def _stays_here(filesystem: arrow.FileSystem) -> bool:
 
 
 def place_at(url: str) -> Place:
-    """The place that a URL names. Raises LogSourceError for one that cannot be used."""
+    """The place that a URL refers to. Raises LogSourceError for a URL that cannot be used."""
     match = _WHOLE_URL.fullmatch(url)
     shown = shown_url(url)
     if match is None:

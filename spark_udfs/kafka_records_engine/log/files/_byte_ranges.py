@@ -1,4 +1,4 @@
-"""Files that are read by byte ranges, on any file system."""
+"""Reads files by byte ranges, on any file system."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class RangeFile:
         return self._position
 
     def tell(self) -> int:
-        """The position of the next byte that is read."""
+        """The position of the next byte to be read."""
         return self._position
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read as many bytes as requested, fewer only at the end. Raises OSError."""
+        """Read as many bytes as requested, or fewer at the end of the file. Raises OSError."""
         left = max(self.size - self._position, 0)
         wanted = left if size is None or size < 0 else min(size, left)
         data = self._bytes_at(self._position, wanted) if wanted else b""

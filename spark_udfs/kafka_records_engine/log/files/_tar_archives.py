@@ -1,4 +1,5 @@
-"""Reads tar archives: members of a plain one are ranges of it, members of a compressed one are unpacked in order.
+"""Reads tar archives. Members of an uncompressed archive are read as ranges of it; members of a compressed one are
+unpacked in order.
 
 A compressed tar is read once, as a stream.
 """
@@ -97,7 +98,7 @@ def read_tar(file: LogFile, version: Hashable) -> Contents:
 
 
 def read_compressed_tar(file: LogFile, codec: str, version: Hashable) -> Contents:
-    """The members of a compressed tar; those that are read are unpacked, in the order of the stream."""
+    """The members of a compressed tar archive. Log files in it are unpacked, in the order of the stream."""
     contents = Contents(is_unpacked=True)
     spool = UnpackedFile(contents)
     file.seek(0)

@@ -1,9 +1,9 @@
 """Finds logs: data directories, partition folders and single files, on any file system and in archives.
 
 A broker's data directory contains one folder `<topic>-<partition>` per log partition. Its `.log` files are named for
-the offset they start at. All other files (indexes, snapshots, checkpoints, files that were deleted or cleaned) are not
-part of the log, with one exception: a `.log.swap` file is the complete replacement of older files, which the cleaner
-has not renamed yet (`org.apache.kafka.storage.internals.log.LogLoader`).
+the offset they start at. Other files (indexes, snapshots, checkpoints, files that were deleted or cleaned) are not part
+of the log, with one exception: a `.log.swap` file is the complete replacement of older files, which the cleaner has not
+renamed yet (`org.apache.kafka.storage.internals.log.LogLoader`).
 
 Discovery only determines which logs exist. The files of a log are listed when it is opened (`_opening`), because a live
 broker replaces them all the time.
@@ -67,7 +67,7 @@ class FoundLog:
     folder: str
     """The path of the folder that contains its files."""
     files: tuple[str, ...] | None = None
-    """The names of the requested files; None for all files that the log has when it is read."""
+    """The names of the requested files; None means all files that the log has when it is read."""
     size: int = field(default=0, compare=False)
     """Total size of these files in bytes when the log was found."""
     system: Files = LOCAL
@@ -87,7 +87,7 @@ def find_logs(
     A source is a data directory, a partition folder or a `.log` file; an archive of these; or a pattern (see `paths`).
     Matches of a pattern that contain no log are ignored. `topic` leaves out every other topic. If the folder of a file
     is not named `<topic>-<partition>`, the file belongs to partition 0 of `unnamed` (or else `topic`). `filesystem`, of
-    `pyarrow.fs` or fsspec, is the file system of all paths; without it, each path says its own.
+    `pyarrow.fs` or fsspec, is the file system of all paths; without it, each path determines its own.
 
     The name of a partition folder follows Kafka's rule (`LocalLog.parseTopicPartitionName`): the topic, the last `-`,
     and an int32. So folders of deleted, stray and future replicas are not read.
@@ -186,7 +186,7 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
     if looks.has_files(source) and not (_are_other_logs(source, looks) and folders_with_logs(source)):
         return [(source, None)]
     if source.files.is_archive:
-        # People archive a directory with its whole path, or several directories in one archive.
+        # Users may archive a directory with its whole path, or several directories in one archive.
         below = [source.child(entry.name) for entry in entries if entry.kind == "folder"]
         return _below(source, below, looks)
     what = "there is no segment file in this directory, nor in a folder <topic>-<partition> below it"
@@ -298,7 +298,7 @@ def _look_into(folder: Place) -> Sequence[Entry] | OSError:
 
 
 def place_of(name: str) -> tuple[str, int] | None:
-    """Topic and partition of a folder with this name; None if it is not the name of a partition folder."""
+    """The topic and partition of a folder with this name; None if this is not the name of a partition folder."""
     match = _FOLDER.fullmatch(name)
     if not match or len(match[2]) > _MOST_DIGITS or int(match[2]) > MAX_INT32:
         return None

@@ -1,4 +1,4 @@
-"""Local files. Nothing is cached between calls, and only the properties that the caller needs are looked up."""
+"""Reads local files. Nothing is cached between calls, and only the properties that the caller needs are looked up."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LocalEntry:
 
     @property
     def kind(self) -> PlaceKind:
-        """A symbolic link counts as its target."""
+        """The kind of the entry; for a symbolic link, that of its target."""
         if self._entry.is_file():
             return "file"
         return "folder" if self._entry.is_dir() else "other"

@@ -1,4 +1,4 @@
-"""Files of a log at one moment: each is opened once and read up to the size it had then.
+"""The files of a log at one moment. Each file is opened once and read up to the size it had then.
 
 An open file can be read even after the broker deletes, renames or replaces it. Bytes that are appended later are not
 read, so reading twice returns the same bytes.
@@ -31,7 +31,7 @@ _KINDS: Final = (
 
 
 class NoRegularFile(OSError):
-    """A directory, a named pipe, a socket or a device, which is not a regular file."""
+    """A path leads to a directory, a named pipe, a socket or a device, and not to a regular file."""
 
 
 class ReplacedFile(OSError):
@@ -48,11 +48,11 @@ class Readable(Protocol):
         """Move to a position, as in any file object; with `whence` 2 it counts from the end."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read as many bytes as requested, fewer only at the end. Raises OSError."""
+        """Read as many bytes as requested, or fewer at the end. Raises OSError."""
 
 
 class LogFile(Readable, Protocol):
-    """An open file of a log on any file system. Its end is the end it had when it was opened."""
+    """An open file of a log on any file system. Bytes appended after it was opened are not part of it."""
 
     size: int
     furthest: int
@@ -84,13 +84,13 @@ class FrozenFile(FileIO):
         """The file has been read up to this byte."""
 
     def seek(self, position: int, whence: int = 0, /) -> int:
-        """Move to a position, as in any file object. The end is never after `size`."""
+        """Move to a position, as in any file object. The end is at `size` or, if the file was truncated, earlier."""
         if whence == 2:
             position, whence = position + min(self.size, os.fstat(self.fileno()).st_size), 0
         return super().seek(position, whence)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read as many bytes as requested, fewer only at the end."""
+        """Read as many bytes as requested, or fewer at the end."""
         left = max(self.size - self.tell(), 0)
         wanted = left if size is None or size < 0 else min(size, left)
         parts = []
@@ -157,7 +157,7 @@ class SegmentFile:
 
 @dataclass(eq=False, slots=True)
 class OpenLog:
-    """The log of one partition at the moment of opening. As a context manager it closes its files."""
+    """The log of one partition at the moment of opening. Used as a context manager, it closes its files."""
 
     topic: str
     partition: int
@@ -172,9 +172,9 @@ class OpenLog:
     is_part: bool = False
     """Whether only some files of the log were requested."""
     end: int | None = None
-    """The offset after the last record, if it is known from another source than the files."""
+    """The offset after the last record, if it is known from a source other than the files."""
     only: OffsetRange | None = None
-    """The requested offsets; None for all. Files and batches without such offsets are not read."""
+    """The requested offsets; None means all. Files and batches without such offsets are not read."""
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ Every argument that is a path may be:
 
 - a path on this machine;
 - the URL of a file system that `pyarrow.fs` has: `s3://bucket/key`, `gs://bucket/key`, `abfs://container@account…`,
-  `hdfs://host:port/path`, `file:///path`, with its settings after a `?`;
+`hdfs://host:port/path`, `file:///path`, with settings after a `?`;
 - a pattern: `*`, `?` and `[…]` match characters of one name, `**` matches any number of folders. A name that exists
   literally is not a pattern;
 - an archive, or a path inside one after `!/`: `backup.tar.gz!/data/__consumer_offsets-0`.
@@ -52,13 +52,14 @@ def places_of(given: str | PathLike[str] | Place, filesystem: Any = None) -> lis
     given
         A path, URL, pattern or archive, as described for this module. A Place is returned unchanged.
     filesystem
-        The file system that the path belongs to, from `pyarrow.fs` or fsspec. If it is None, the path says it.
+        The file system that the path belongs to, from `pyarrow.fs` or fsspec. If it is None, it is determined from the
+        path.
 
     Raises
     ------
     LogSourceError
-        For a URL that cannot be used, for a pattern without matches, and for a file system that cannot be reached
-        to look for matches. A single path need not exist.
+        For a URL that cannot be used, for a pattern without matches, and for a file system that cannot be reached to
+        look for matches. A single path does not have to exist.
     """
     return expanded(given, filesystem)[0]
 
@@ -98,7 +99,8 @@ def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tupl
 
 
 def located(text: str, filesystem: Any = None) -> Place:
-    """The place that a string names, without support for patterns and archives. Raises LogSourceError for a bad URL."""
+    """The place that a string refers to, without support for patterns and archives. Raises LogSourceError for a bad
+    URL."""
     if filesystem is not None:
         from kafka_records_engine.log.files._arrow_files import place_in
 
@@ -139,7 +141,7 @@ def on_this_machine(text: str) -> str:
 
 
 def is_archive(place: Place) -> bool:
-    """Whether a place is a file with the name of an archive. (A folder may have such a name too.)"""
+    """Whether a place is a file that has the name of an archive. (A folder may have such a name too.)"""
     return place.path.lower().endswith(ARCHIVES) and place.kind == "file"
 
 

@@ -41,7 +41,7 @@ class Entry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedEntry:
-    """An entry whose properties are all known from the listing."""
+    """An entry whose properties all come from the listing of its folder."""
 
     name: str
     kind: PlaceKind
@@ -50,14 +50,14 @@ class ListedEntry:
 
 
 class Files(Protocol):
-    """A file system as the reader of logs uses it: hashable, small, can be pickled.
+    """A file system, as the reader of logs uses it. It is hashable and small, and can be pickled.
 
     Every method may raise OSError, whose `strerror` is a sentence without secrets.
     """
 
     @property
     def is_local(self) -> bool:
-        """Whether these are files of this machine, which stay readable after they are deleted while open."""
+        """Whether these are files of this machine. Such a file stays readable if it is deleted while it is open."""
 
     @property
     def is_archive(self) -> bool:
@@ -65,7 +65,7 @@ class Files(Protocol):
 
     @property
     def stays_here(self) -> bool:
-        """Whether other processes cannot read these files, or only by repeating expensive work."""
+        """Whether other processes cannot read these files, or could do so only by repeating expensive work."""
 
     def kind(self, path: str) -> PlaceKind | None:
         """The kind of file at `path`; `other` for a broken link, None if nothing exists there."""
@@ -77,7 +77,7 @@ class Files(Protocol):
         """The size of a file in bytes."""
 
     def version(self, path: str) -> Hashable:
-        """A value that changes when the content of a file does, as far as the file system reports changes."""
+        """A value that changes when the content of the file changes, as far as the file system reports changes."""
 
     def written_ms(self, path: str) -> int | None:
         """The time when a file was written, in milliseconds since 1970; None if unknown."""

@@ -1,4 +1,4 @@
-"""A range of offsets of an open log: decides which files and batches have to be read for it."""
+"""Decides which files and batches of an open log have to be read for a range of offsets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,8 +26,8 @@ class OffsetRange:
     start: int
     end: int
     outside: int = 0
-    """The number of records in batches that were checked and contain none of these offsets, by their headers'
-    counts."""
+    """The number of records, by the counts in headers, in batches that were checked and contain none of these
+    offsets."""
     is_cut: bool = False
     """Whether batches or files after the range exist, as far as the log was read."""
     is_passed: bool = False

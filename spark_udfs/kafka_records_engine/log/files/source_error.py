@@ -1,4 +1,4 @@
-"""Errors about sources in which there is nothing to read. Code that reads no files has them too."""
+"""Errors about sources in which there is nothing to read. Code that reads no files uses them too."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Entries of a log segment: the headers of record batches and of older messages, and the records inside them.
 
 Everything here reads one entry at a time. It is the reference for the vectorised module `_blocks`, which must return
-the same records or leave the entry to this module.
+the same records or pass the entry to this module.
 
 Layouts: KIP-98 and `DefaultRecordBatch`, `DefaultRecord` for magic 2; KIP-31, KIP-32 and `LegacyRecord`,
 `AbstractLegacyRecordBatch` for magic 0 and 1. All numbers are big-endian.
@@ -62,7 +62,8 @@ class BatchHead:
     crc: int
     count: int | None
     base_timestamp: int
-    """The number that timestamps of records are counted from. With attribute bit 6 set, it is the delete horizon."""
+    """The number to which the timestamp deltas of records are added. If attribute bit 6 is set, it is the delete
+    horizon."""
     max_timestamp: int
     leader_epoch: int = -1
     producer_id: int = -1
@@ -144,7 +145,7 @@ class Span(NamedTuple):
 
 class BrokenRecordsError(KafkaRecordsError, ValueError):
     """The record bytes of a batch cannot be read further. `detail` says where and why; `at` is the index in these bytes
-    at which the first unread record starts."""
+    at which the first record that was not read starts."""
 
     def __init__(self, detail: str, at: int = 0) -> None:
         super().__init__(detail, at)
@@ -231,7 +232,7 @@ def record_bytes(batch: BatchHead, entry: bytes) -> Decompressed:
 def read_records(batch: BatchHead, data: bytes) -> Iterator[RawRecord]:
     """The records in the bytes that `record_bytes` returned.
 
-    Yields the records up to the first one that does not parse, and then raises BrokenRecordsError.
+    Yields the records before the first one that cannot be parsed, and then raises BrokenRecordsError.
     """
     for span in record_spans(batch, data):
         yield RawRecord(
@@ -288,7 +289,7 @@ def _batch_spans(batch: BatchHead, data: bytes, done: int, position: int) -> Ite
             if size < 0 or size > end - position:
                 raise BrokenRecordsError(f"{name} claims {plural(size, 'byte')}, but {end - position} are left", start)
             stop = position + size
-            position += 1  # record attributes are not used yet
+            position += 1  # Kafka does not use record attributes yet
             delta, position = read_varlong(data, position, stop)
             offset_delta, position = read_varint(data, position, stop)
             key_at, key_size = _sized(read_varint, data, position, stop, name, "key")

@@ -1,4 +1,4 @@
-"""Offsets that a broker stores in its data directory: where logs begin, where they end, and up to where they are
+"""Reads offsets that a broker stores in its data directory: where logs begin, where they end, and how far they are
 cleaned.
 """
 
@@ -18,7 +18,7 @@ from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_runtime.wire.primitives import MAX_INT32
 
 CHECKPOINT: Final = "log-start-offset-checkpoint"
-"""The file with log start offsets; only of logs whose start was raised above their first segment file."""
+"""The file with log start offsets, only for logs whose start is after the start of their first segment file."""
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 """The file with the high watermarks of all logs, written every few seconds and when a broker stops."""
@@ -55,7 +55,7 @@ def read_checkpoint(file: Place | Path) -> Mapping[tuple[str, int], int]:
     return _parsed(path, content)
 
 
-@lru_cache(maxsize=8)  # each log of a data directory reads the same file, with a line for each of them
+@lru_cache(maxsize=8)  # cached, because all logs of a data directory read the same file, which has a line for each log
 def _parsed(path: str, content: bytes) -> Mapping[tuple[str, int], int]:
     lines = content.decode("utf-8", "replace").splitlines()
     if not lines:

@@ -1,4 +1,4 @@
-"""The on-disk formats of the compression codecs of record batches, decompressed with only zlib and pyarrow.
+"""Decompresses record batches, in the on-disk formats of all codecs, with only zlib and pyarrow.
 
 Every decoder returns the bytes that it could read *and* the reason why it stopped, so that records before a damaged
 place are kept. Memory is limited: decoders produce output piece by piece up to a limit, and a size in the input is
@@ -20,7 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-"""Kafka's names of the codecs. The index of each is its number in attribute bits 0-2."""
+"""Kafka's names of the codecs. The index of a name is the codec's number in attribute bits 0-2."""
 
 MAX_DECOMPRESSED: Final = 256 * 1024 * 1024
 """The largest number of bytes that one batch may decompress to. By default a broker accepts batches of up to a megabyte
@@ -36,7 +36,7 @@ SNAPPY_MOST_GAIN: Final = 22
 
 @dataclass(frozen=True, slots=True)
 class Decompressed:
-    """Decompressed bytes, and the reason why there are no more of them (None: the input was complete)."""
+    """Decompressed bytes, and the reason why there are no more of them; None if the input was complete."""
 
     data: bytes
     failure: str | None = None
@@ -69,7 +69,7 @@ def decompress(codec: int, data: bytes, *, magic: int = 2, limit: int | None = N
 
 def _collect(pieces: Iterator[bytes], limit: int) -> Decompressed:
     first = b""
-    more = BytesIO()  # returns its bytes without a copy: they may be most of the memory in use
+    more = BytesIO()  # returns its bytes without a copy, because they may be most of the memory in use
     size = 0
     failure = None
     try:

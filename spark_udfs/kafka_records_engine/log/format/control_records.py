@@ -1,4 +1,4 @@
-"""The contents of control records: the end of a transaction, or a message of the controller quorum."""
+"""Reads control records: the end of a transaction, or a message of the controller quorum."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUORUM_CONTROLS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ControlMarker:
-    """The content of a control record: its type, and for the end of a transaction also the coordinator's epoch."""
+    """The content of a control record: its type and, for the end of a transaction, the coordinator's epoch."""
 
     type: int
     coordinator_epoch: int | None = None

@@ -1,4 +1,4 @@
-"""The two checksums of a Kafka log: CRC-32C for record batches (magic 2), CRC-32 for the older messages.
+"""Computes the two checksums of a Kafka log: CRC-32C for record batches (magic 2), CRC-32 for older messages.
 
 CRC-32C (Castagnoli, reflected polynomial 0x82f63b78) comes from the google-crc32c package, which uses the processor's
 own instruction. If that package is missing, as on a cluster that offers only numpy and pyarrow, a lookup table replaces

@@ -1,9 +1,9 @@
-"""Parses the content of an entry from its header on: keys and values record by record, or the frames of its codec.
+"""Parses the content of an entry after its header: keys and values record by record, or the frames of its codec.
 
-No CRC covers the size of an entry. If that size is wrong, the content of the entry still answers two questions. Is a
-batch that starts further on the value of one of the entry's records, as when somebody stored a log in a log? And are
-the last bytes of a file an append that was cut short: the beginning of a batch and not all of it? For damaged content
-both answers are no: its records break off, or they are all there.
+No CRC covers the size of an entry. If that size is wrong, the content of the entry still answers two questions. Does a
+batch that starts further on belong to the value of one of the entry's records (somebody stored a log in a log)? Are the
+last bytes of a file an append that was cut short, that is, only the beginning of a batch? For damaged content both
+answers are no: either parsing its records fails, or all of them are there.
 """
 
 from __future__ import annotations
@@ -66,15 +66,14 @@ class EntryContent:
         """The extent of as many records as the header counts, once they are parsed."""
         self._range = (-1, -1)
         self._least_end = start
-        """According to its records, the entry cannot end before this byte."""
+        """The entry cannot end before this byte, according to its records."""
         self._may_go_on = True
-        """Whether the numbers in the header allow that records are missing."""
+        """Whether records may be missing, according to the numbers in the header."""
         self._ranges = self._followed()
 
     def covers(self, start: int, end: int) -> bool | None:
-        """Whether the bytes from `start` to `end` are part of a single value or key, or of the compressed records.
-
-        None if the content breaks off before them. The number of records in the header does not matter. Each call must
+        """Whether the bytes from `start` to `end` are part of a single value or key, or of the compressed records. None
+        if the content cannot be parsed that far. The number of records in the header does not matter. Each call must
         ask about later bytes than the call before."""
         while self._range[1] < end:
             found = next(self._ranges, None)
@@ -121,7 +120,8 @@ class EntryContent:
         if len(head) < RECORDS_AT:
             self._extent = Extent(self._window.end, "cut")
             return
-        # If the magic is not 2, that may be damage: then the content parses as records of a batch, or breaks off early.
+        # A magic other than 2 may be damaged. In that case the content can be parsed as records of a batch, or fails
+        # early.
         batch = read_head(head[: _TO_MAGIC - 1] + b"\x02" + head[_TO_MAGIC:], 0, self.start)
         if batch.codec:
             yield from self._stream(batch)

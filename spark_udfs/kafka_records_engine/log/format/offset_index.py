@@ -37,8 +37,8 @@ class OffsetIndex:
         self._place = folder.child(f"{segment.base_offset:020}.index") if folder is not None and has_index else None
 
     def position_of(self, offset: int) -> int:
-        """A position at which a batch starts: that of the batch which contains `offset`, or of an earlier one; 0 if
-        there is no such entry. The caller must check that a batch really starts there."""
+        """The position of the batch that contains `offset`, or of an earlier batch; 0 if there is no such entry. The
+        caller must check that a batch really starts there."""
         last, _ = self._around(lambda entry: entry.last_offset <= offset)
         return 0 if last is None else last.position
 
@@ -49,7 +49,7 @@ class OffsetIndex:
         return None if first is None else first.last_offset
 
     def last_entry(self, most: int | None = None) -> IndexEntry | None:
-        """The last entry, or the last one whose position is `most` or less; None if there is none."""
+        """The last entry or, with `most`, the last entry whose position is at most `most`; None if there is none."""
         return self._around(lambda entry: most is None or entry.position <= most)[0]
 
     def _around(self, holds: Callable[[IndexEntry], bool]) -> tuple[IndexEntry | None, IndexEntry | None]:

@@ -1,8 +1,8 @@
 """Finds where the compressed records of a batch end, by the framing of their codec.
 
-The compressed data contains its own end, regardless of the size field of the batch: gzip in the stream itself, lz4 and
-zstd by the sizes of their blocks and a last block, snappy only by the sizes of its blocks. The decompressed output is
-not kept.
+Compressed data shows where it ends, independently of the size field of the batch: gzip in the stream itself, lz4 and
+zstd with the sizes of their blocks and a last block, snappy only with the sizes of its blocks. The decompressed output
+is not kept.
 
 Facts: RFC 1952 and 1951, the LZ4 frame format, RFC 8878 (zstd), the snappy format description, and the framing of
 snappy-java's SnappyOutputStream.
@@ -35,10 +35,8 @@ _INT: Final = Struct("<I")
 
 
 class Extent(NamedTuple):
-    """How far the content of a batch extends.
-
-    `whole`: it ends at byte `end` of the file. `cut`: the bytes are valid, but the content continues after them.
-    `broken`: the bytes from `end` on are invalid.
+    """Where the content of a batch ends. `whole`: it ends at byte `end` of the file. `cut`: the bytes are valid, but
+    the content continues after them. `broken`: the bytes from `end` on are invalid.
     """
 
     end: int

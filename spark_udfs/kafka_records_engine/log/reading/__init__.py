@@ -1,1 +1,1 @@
-"""Reads a log: entries are found, checked and turned into rows."""
+"""Reads a log: finds its entries, checks them and converts them to rows."""

@@ -1,4 +1,5 @@
-"""Turns the entries of a chunk into blocks of rows: one vector per column, keys and values stay in place as bytes.
+"""Converts the entries of a chunk to blocks of rows: one vector per column, with keys and values left in place as
+bytes.
 
 Batches of magic 2 are parsed many at a time: every step is one numpy expression over all records of the block. This is
 possible only for batches in which every byte is as expected. All others (older formats, control batches, records with
@@ -39,7 +40,7 @@ from kafka_records_engine.log.reading._vetting import Vetted
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 CONTROLS: Final = ("commit", "abort", *QUORUM_CONTROLS.values())
-"""The types of control records: first the ends of transactions, then those that only metadata logs have."""
+"""The types of control records: first those that end transactions, then those that only metadata logs have."""
 TIMESTAMP_TYPES: Final = ("create", "log_append")
 
 _NO_END: Final[Transaction] = "none"
@@ -170,7 +171,7 @@ class _CarefulReader:
 
 
 class BlockReader:
-    """Turns the chunks of one file into blocks, and reports what it had to leave out.
+    """Converts the chunks of one file to blocks, and reports what it had to leave out.
 
     A block has at most a few hundred thousand rows and tens of megabytes, unless a single record is larger. Without
     this limit a batch of a few kilobytes, which may contain millions of records, could fill the memory.

@@ -1,4 +1,4 @@
-"""Findings about batches that are complete in their file: the problem, and how much is lost."""
+"""Builds findings about batches that are complete in their file: the problem, and how much is lost."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ ControlTrouble = tuple[str, Severity]
 
 
 def control_trouble(key: bytes | None, value: bytes | None, *, of_quorum: bool) -> ControlTrouble | None:
-    """Why a control record is not a row: it does not parse, or it ends no transaction. None for the marker of a
-    transaction, and with `of_quorum` (in the metadata log) also for a record of the quorum."""
+    """Why a control record is not a row: it cannot be parsed, or it does not end a transaction. None for a transaction
+    marker and, with `of_quorum` (in the metadata log), for a record of the quorum."""
     try:
         marker = read_marker(key, value)
     except BrokenRecordsError as error:

@@ -36,7 +36,7 @@ from kafka_records_runtime.errors import plural
 from kafka_records_runtime.text.printable import printable
 
 TRIES: Final = 60
-"""How often opening is tried while the files keep changing: about ten seconds, including the waits between."""
+"""The number of attempts to open a log whose files keep changing: about ten seconds, including the waits in between."""
 
 _WAIT: Final = 0.005
 _LONGEST_WAIT: Final = 0.25
@@ -204,7 +204,7 @@ def _without_outdated(taken: _Taken) -> tuple[list[SegmentFile], list[Finding]]:
     findings = []
     for swap in _ordered(swaps):
         if swap.base_offset is None or (taken.cleaned and swap.base_offset >= min(taken.cleaned)):
-            # The cleaner has not finished all of its output, so it has swapped nothing and the originals are complete.
+            # The cleaner has not finished its output yet, so it has replaced nothing and the originals are complete.
             findings.append(
                 _swap_note(swap, "the cleaner had not finished writing", "left out, the original files are read")
             )
@@ -239,7 +239,7 @@ def _ordered(segments: Iterable[SegmentFile]) -> list[SegmentFile]:
 def _only(log: FoundLog, taken: _Taken, settled: list[SegmentFile], findings: list[Finding]) -> OpenLog:
     """The log reduced to the requested files."""
     names = set(log.files or ())
-    # The caller may request a file that a swap file replaces.
+    # The caller may have requested a file that is replaced by a swap file.
     kept = _ordered(segment for name, segment in taken.files.items() if name in names)
     paths = {segment.path for segment in kept}
     findings = [finding for finding in findings if finding.file in paths]

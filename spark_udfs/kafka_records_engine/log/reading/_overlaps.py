@@ -1,6 +1,6 @@
 """Finds batches that are in two files of a log, so that they are read only once.
 
-The cleaner copies several files into one, which gets the name of the first. It removes the others just before it
+The cleaner merges several files into one, which gets the name of the first. It removes the originals just before it
 renames the new file (`LocalLog.replaceSegments`). A file-by-file copy of a live directory may contain both: a cleaned
 file that continues into the offsets of the next file, and the next file with the same batches, not cleaned. A cleaned
 batch keeps its offsets, its producer and its sequence number, so it can be found in both files. A batch with a damaged
@@ -48,10 +48,10 @@ class Overlaps:
         self._covered: dict[SegmentFile, int] = {}
 
     def also_in_later_files(self, segment: SegmentFile, heads: Heads, entries: INT64) -> FLAGS:
-        """Flags for the entries of `segment` that later files contain too, which shows that a cleaner copied them.
+        """Flags for the entries of `segment` that later files contain too, which means that a cleaner copied them.
 
         The name of the next file shows that the offsets of `entries` are too high for `segment`. An entry between two
-        that are found counts as found; the caller checks its CRC.
+        such entries counts too; the caller checks its CRC.
         """
         offsets = heads.offset[entries]
         here = _batches(heads).chosen(entries)

@@ -14,7 +14,8 @@ from kafka_records_engine.log.format.batches import ENTRY_HEAD, LARGEST_OFFSET, 
 from kafka_records_runtime.errors import plural
 
 FARTHEST: Final = 1 << 56
-"""If the name of a file is not an offset, this and higher offsets count as damage: no log has had so many records."""
+"""If the name of a file is not an offset, offsets from this one on count as damage, because no log has had that many
+records."""
 
 SPAN: Final = 1 << 31
 """A file contains fewer offsets than this, because its indexes count offsets from the first one as int32."""
@@ -39,7 +40,7 @@ def offset_bounds(base_offset: int | None) -> tuple[int, int]:
 
 
 def wrong_offset(head: bytes, base_offset: int | None) -> str | None:
-    """Why no entry can start with `head` (8 bytes, or fewer at the end of the file); None if one can."""
+    """Why no entry can start with `head` (8 bytes, or fewer at the end of the file); None if an entry can."""
     low, high = offset_bounds(base_offset)
     missing = 8 * (8 - len(head))
     first = int.from_bytes(head, "big", signed=True) << missing
@@ -57,7 +58,7 @@ def length_of(file: Readable) -> int:
 
 
 def zeros_end(file: Readable, position: int) -> int:
-    """The position after the zeros that start at `position`."""
+    """The position after the run of zeros that starts at `position`."""
     file.seek(position)
     size = _FIRST_WINDOW
     while block := file.read(size):
@@ -69,7 +70,8 @@ def zeros_end(file: Readable, position: int) -> int:
 
 
 def zeros_start(file: Readable) -> int:
-    """The position at which the zeros at the end of a file start; its length if it does not end with zeros."""
+    """The position at which the zeros at the end of a file start; the length of the file if it does not end with
+    zeros."""
     end = length_of(file)
     size = _FIRST_WINDOW
     while end:
@@ -84,7 +86,7 @@ def zeros_start(file: Readable) -> int:
 
 
 class FoundBatch(NamedTuple):
-    """A complete entry with a right CRC."""
+    """A complete entry with a correct CRC."""
 
     position: int
     size: int
@@ -99,7 +101,7 @@ class BatchSearch:
 
     If every call asks about a later position than the call before, the work is linear in the size of the file: bytes
     are checked about once, and CRCs of bytes that only look like an entry are computed over at most 64 MiB plus twice
-    the size of the file. `is_used_up` means that this budget was exceeded, so a batch may have been missed.
+    the size of the file. `is_used_up` means that this budget was used up, so that a batch may have been missed.
     """
 
     def __init__(self, file: Readable, base_offset: int | None) -> None:
@@ -138,7 +140,7 @@ class BatchSearch:
         return len(entry) == size and is_right(entry)
 
     def spend(self, size: int) -> bool:
-        """Take `size` bytes from the budget. Returns False if that many are not left."""
+        """Take `size` bytes from the budget. Returns False if fewer are left."""
         if size > self._budget:
             self.is_used_up = True
             return False

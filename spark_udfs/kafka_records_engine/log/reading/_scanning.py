@@ -32,7 +32,7 @@ LARGEST_ENTRY: Final = 1024 * 1024 * 1024
 """Entries larger than this are rejected. By default brokers accept a megabyte (`message.max.bytes`)."""
 
 PAD: Final = 16
-"""The number of zero bytes after every chunk, so that vector steps may read a little past the last entry."""
+"""The number of zero bytes appended to every chunk, so that vector operations may read a little past the last entry."""
 
 _FIRST_REACH: Final = 4096
 _EVERYTHING: Final = 1 << 62
@@ -332,7 +332,7 @@ def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
 
 
 def nonsense_at(data: bytes, at: int, end: int) -> str | None:
-    """Why no entry can start at `at`; None if one may start there, as far as the existing bytes show."""
+    """Why no entry can start at `at`; None if the available bytes may be the start of an entry."""
     left = end - at
     if left < ENTRY_HEAD:
         return None

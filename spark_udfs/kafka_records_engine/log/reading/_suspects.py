@@ -1,9 +1,9 @@
-"""Decides how to treat an entry with a wrong CRC, in which either the content or the size field is damaged.
+"""Decides how to treat an entry with a wrong CRC: either its content or its size field is damaged.
 
-The positions of all later entries depend on the size, and no CRC covers it. So a size is trusted only if another entry
-starts where this one would end. If none does, reading continues at the next sound batch, which may start inside the
-bytes of the entry. A record's value may contain the bytes of another log, which look like batches too. They are not
-treated as batches of this log if the entry around them ends where its size says.
+The positions of all later entries depend on the size, which no CRC covers. So a size is trusted only if another entry
+starts where this one would end. Otherwise reading continues at the next sound batch, which may start inside the bytes
+of the entry. A record's value may contain the bytes of another log, which look like batches too. They do not count as
+batches of this log if the entry around them ends where its size says.
 """
 
 from __future__ import annotations
@@ -42,14 +42,15 @@ _MOST_LOOKED_THROUGH: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """The entry ends where its size says. `doubt` says why more may be lost than the count in its header."""
+    """Verdict: the entry ends where its size says. `doubt` says why more records may be lost than its header counts."""
 
     doubt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Swallows:
-    """The size is wrong: the next batch starts at byte `found` of the file, and `what` says how that was detected."""
+    """Verdict: the size is wrong. The next batch starts at byte `found` of the file; `what` says how this was
+    detected."""
 
     found: int
     what: str
@@ -57,14 +58,14 @@ class Swallows:
 
 @dataclass(frozen=True, slots=True)
 class HasSize:
-    """The size is wrong: with `size` bytes the CRC of the entry is right."""
+    """Verdict: the size is wrong. With `size` bytes, the CRC of the entry is correct."""
 
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class IsCut:
-    """The entry is an append to a pre-allocated file that was cut short: from byte `end` on, the file has only
+    """Verdict: the entry is an append to a pre-allocated file that was cut short. From byte `end` on, the file has only
     zeros.
     """
 
@@ -78,7 +79,7 @@ class Suspects:
     """Judges the entries of one file. The caller must ask in the order of the file."""
 
     def __init__(self, file: Readable, base_offset: int | None, search: BatchSearch, is_last: bool) -> None:
-        """`is_last`: the log ends with this file, so its last append may be cut short."""
+        """`is_last` means that the log ends with this file, so that its last append may be cut short."""
         self._file = file
         self._base_offset = base_offset
         self._low, self._high = offset_bounds(base_offset)
@@ -144,8 +145,8 @@ class Suspects:
         return Swallows(found.position, f"its CRC is wrong, and {what}")
 
     def next_behind(self, start: int) -> FoundBatch | None:
-        """The first batch after the bytes at `start`, which are not a complete entry, that is not the content of a
-        record which starts there."""
+        """The first batch after the bytes at `start`, which are not a complete entry. A batch in the value of a record
+        that starts there does not count."""
         found = self._search.next_batch(start + 1)
         if found is None or self._search.is_batch(start, found.position - start):
             return found
@@ -208,9 +209,8 @@ class Suspects:
         return self._zeros
 
     def true_size(self, start: int) -> int | None:
-        """The size for which the CRC of the entry at `start` is right; None if it is right for none of the likely ones.
-
-        Likely sizes lead to the end of the file, to its last byte that is not zero, to the end of the records, or
+        """The size for which the CRC of the entry at `start` is correct; None if no likely size gives a correct CRC.
+        Likely sizes end at the end of the file, at its last byte that is not zero or at the end of the records, or
         differ from the size in the file by one bit.
         """
         left = length_of(self._file) - start

@@ -1,8 +1,8 @@
 """Finds how the transactions in a log partition ended, and where unreadable bytes may hide their outcome.
 
-The next control marker of a record's producer in the same partition decides its transaction. Only the producer id is
-compared (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). The marker may be in a later file, so a reader
-that needs the outcome of a record earlier than that has to collect all markers first.
+The outcome of a transaction is decided by the next control marker of its producer in the same partition. Only the
+producer id is compared (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). The marker may be in a later file,
+so a reader that needs the outcome of a record earlier than that has to collect all markers first.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ TRANSACTIONS: Final[tuple[Transaction, ...]] = ("none", "committed", "aborted", 
 - pending: the record is part of a transaction whose outcome is in the next control record of the producer."""
 
 OnHole = Callable[[int], None]
-"""Called at each place that cannot be read, so that a marker may be missing. The argument is the last offset before the
-place, -1 at the very start."""
+"""Called for each place that cannot be read, because a marker may be missing there. The argument is the last offset
+before that place; -1 at the very start."""
 
 _PLAIN_MARKER: Final = bytes.fromhex("20 00 00 00 08 0000 0000 0c 0000 00000000 00")
 """The only record of a marker as brokers write it, with type 0 (abort) and coordinator epoch 0."""
@@ -51,7 +51,7 @@ _FIXED_BYTES: Final = np.frombuffer(_PLAIN_MARKER, np.uint8)[_FIXED]
 
 
 class Holes:
-    """Follows the reading of a log, and calls `on_hole` at each unreadable place that may hide a marker."""
+    """Observes the reading of a log, and calls `on_hole` for each unreadable place that may hide a marker."""
 
     def __init__(self, on_hole: OnHole) -> None:
         self._on_hole = on_hole
@@ -135,8 +135,8 @@ class Holes:
 class TransactionIndex(Holes):
     """The markers of one log partition, and the places at which one may be missing.
 
-    The first call of `state` collects them in a separate pass over all files of `log`. Nothing shows earlier whether a
-    log has transactions, because the header that would say so may be damaged.
+    The first call of `state` collects them in a separate pass over all files of `log`. Whether a log has transactions
+    cannot be known earlier, because the header that would show it may be damaged.
     """
 
     def __init__(self, log: OpenLog | None = None) -> None:

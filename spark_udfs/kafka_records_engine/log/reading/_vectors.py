@@ -1,7 +1,7 @@
 """Parses the records of many magic 2 batches at once: every step is one numpy expression over all of them.
 
-A batch with anything unusual in it, including record headers, is refused as a whole. Then `batches` reads it record by
-record and says what is wrong with it.
+A batch that contains anything unusual, including record headers, is refused as a whole; `batches` then reads it record
+by record and reports what is wrong.
 """
 
 from __future__ import annotations
@@ -61,10 +61,8 @@ def parse_some(arena: bytes, starts: list[int]) -> Parsed:
 
 
 def cut(data: bytes, at: int, end: int, most: int, most_bytes: int) -> tuple[list[int], int] | None:
-    """The starts of the next records, and the end of the last of them.
-
-    These are at least one and at most `most` records, in not many more than `most_bytes` bytes. None if they do not fit
-    before `end`.
+    """The starts of the next records, and the end of the last one: from 1 to `most` records, of about `most_bytes`
+    bytes at most. None if they do not fit before `end`.
     """
     places: list[int] = []
     stop = at + most_bytes

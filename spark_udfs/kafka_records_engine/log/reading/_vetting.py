@@ -1,6 +1,7 @@
-"""Decides which entries of a log can be trusted: those with a right CRC and a plausible offset.
+"""Decides which entries of a log can be trusted: those with a correct CRC and a plausible offset.
 
-The CRC of an entry does not cover its offset, so only the neighbouring entries and files show whether it is right:
+The CRC of an entry does not cover its offset, so only the neighbouring entries and files show whether the offset is
+right:
 
 - A file contains fewer than 2^31 offsets, from the one in its name up to the name of the next file of the log. So a
   jump of 2^31 or more is detected even in the last batch of a log. A smaller jump there looks like the gap that a
@@ -119,7 +120,7 @@ def _within(only: OffsetRange, vetted: Vetted) -> Vetted:
     Unusable entries concern the range, unless a usable entry lies between them and the range.
     """
     heads, usable = vetted.heads, vetted.usable
-    # The header of an old message or wrapper contains only its last offset, so its records decide.
+    # The header of an old message or wrapper contains only the last offset, so the records are checked.
     new: FLAGS = ~heads.is_old[usable]
     before = new & (heads.last_offset[usable] < only.start)
     after = new & (heads.offset[usable] >= only.end)
@@ -328,7 +329,7 @@ def _jumps_ahead(before: int, entry: _Entry, behind: _Entry, second: _Entry | No
         return room >= entry.length
     if second.offset <= entry.last:
         return True
-    # Either of the two may be wrong: find out which does not fit between its neighbours, or fills the gap.
+    # Either of the two may be wrong: find out which one does not fit between its neighbours, or fills the gap.
     room_behind = second.offset - entry.last - 1
     if room < entry.length:
         return room_behind < behind.length

@@ -1,8 +1,8 @@
 """Finds offsets at which a log can be split among several readers, by the number of bytes between them.
 
-The names of files contain their first offsets, so nothing has to be read for them. Only if a file is larger than a
-part, the headers of its batches are read. A log may be cut at any offset, because readers of ranges return each offset
-once. A good cut is between two batches, and gives the parts the intended sizes.
+The names of files contain their first offsets, so nothing has to be read for them. The headers of batches are read only
+in files that are larger than a part. A log may be cut at any offset, because readers of ranges return each offset once.
+A good cut is between two batches, and makes the parts about as large as requested.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads record sets as brokers send them: bytes of a log, starting with the batch that contains an offset.
 
 A record set is a piece of a segment file, and usually ends in the middle of a batch. It is read by the same code as a
-file (entries, checksums, offsets, blocks), so damage and control records are detected. A batch at the end of a piece
-that cannot be judged yet is left for the next piece.
+file (entries, checksums, offsets, blocks), so damage and control records are detected. If a batch at the end of a piece
+cannot be judged yet, it is left for the next piece.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RecordSets:
         self._last = -1
         self._holes = Holes(on_hole)
         self._told: dict[tuple[int | None, int], int] = {}
-        """Recent findings by their batch, with the record set they came from."""
+        """Recent findings by their batch, with the record set in which they were found."""
         self._number = self._news = self._repeats = 0
 
     def add_hole(self, after: int) -> None:
@@ -109,7 +109,7 @@ class RecordSets:
         count = len(entries)
         if count > 1 and int(offsets[-1]) != int(lasts[-2]) + 1:
             # No CRC covers the offset of a batch. Only the batches after it show whether this offset is damaged or a
-            # cleaner removed the records before it. The batch can be checked as the first one of the next record set.
+            # cleaner removed the records before it. The batch is checked again as the first one of the next record set.
             count -= 1
             heads = Heads(Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {}))
         chunk = Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {})
@@ -161,7 +161,7 @@ class Taken:
 
     `rows` yields record batches. `behind` is the offset to continue from; None if no batch could be used, and then
     `is_cut` says whether that is because the fetch asked for too few bytes. `rest` is the number of bytes after the
-    last complete batch: the start of another one.
+    last complete batch; they are the start of another batch.
     """
 
     __slots__ = ("behind", "is_cut", "rest", "rows")

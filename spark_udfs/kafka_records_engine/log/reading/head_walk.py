@@ -1,7 +1,7 @@
-"""Reads the headers of the batches of a log from an offset on, without their records.
+"""Reads the headers of the batches in a log from an offset on, without the records.
 
-Small batches are read many at a time, because reading single headers would cost more. Of large ones only the header is
-read, and of control batches also the marker.
+Small batches are read many at a time, because reading single headers would cost more. Of large batches only the header
+is read, and of control batches also the marker.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class WalkedHeads:
     """Whether all records have the time `max_timestamp`."""
     trouble: str | None = None
     place: tuple[str, int] | None = None
-    """The file and the byte of the trouble."""
+    """The file and the byte at which `trouble` was met."""
 
     def __len__(self) -> int:
         return len(self.base)

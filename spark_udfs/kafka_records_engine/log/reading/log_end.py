@@ -31,7 +31,7 @@ class LogEnd(NamedTuple):
     """The offset after the last complete entry with a right CRC. If there is no such entry, the offset in the name of
     the file."""
     rest_at: int | None = None
-    """The position, after that entry, of bytes that are not a complete entry and not only zeros of a pre-allocated
+    """The position, after that entry, of bytes that are neither a complete entry nor just the zeros of a pre-allocated
     file."""
     is_cut: bool = False
     """Whether these bytes are the beginning of an entry, from an append that was cut short."""

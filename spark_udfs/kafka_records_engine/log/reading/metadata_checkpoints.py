@@ -1,8 +1,8 @@
 """Reads checkpoints of the metadata log: files `<offset>-<epoch>.checkpoint` with a controller's state.
 
-A checkpoint is a file of record batches with offsets of its own, which begin at 0. The first batch is a control batch
-with the snapshot's header, the last one contains the footer: a file without a footer is incomplete. The name contains
-the offset of the log and the epoch after which this was the state (`Snapshots.parse`, `RecordsSnapshotReader`;
+A checkpoint is a file of record batches with their own offsets, which begin at 0. The first batch is a control batch
+with the snapshot's header, and the last one contains the footer; a file without a footer is incomplete. The name
+contains the offset of the log and the epoch after which this was the state (`Snapshots.parse`, `RecordsSnapshotReader`;
 KIP-630). A controller that has such a file may delete the beginning of the log.
 """
 
@@ -118,7 +118,7 @@ def _control_kinds(data: bytes) -> list[int | None]:
 
 def _kind(entry: bytes, which: int) -> int | None:
     if len(entry) < _SMALLEST_BATCH or entry[_MAGIC_AT] != _MAGIC:
-        raise BrokenRecordsError("a batch has a magic other than 2, which batches of checkpoints must have")
+        raise BrokenRecordsError("a batch has a magic other than 2, but batches of checkpoints have magic 2")
     head = read_head(entry, 0, 0)
     if not head.is_control:
         return None

@@ -1,9 +1,10 @@
-"""Detects records that were once in a log and are in none of its files, from other files that a broker writes.
+"""Detects, from other files that a broker writes, that a log once had records which are in none of its files.
 
-A broker notes how far a log goes in several places: high watermarks and recovery points of all logs in files of the
-data directory, and in the folder of a log producer snapshots (`ProducerStateManager.takeSnapshot`, with the offset of
-the next record in their names) and indexes of segment files. None of them is ahead of the log, with two exceptions: a
-copy that was made while the broker wrote, and a power failure that lost records which were not on disk yet.
+A broker records in several places how far a log extends: in the data directory, files with the high watermarks and
+recovery points of all logs; in the folder of a log, producer snapshots (`ProducerStateManager.takeSnapshot`, with the
+offset of the next record in their names) and indexes of segment files. None of them is ahead of the log, with two
+exceptions: a copy that was made while the broker wrote, and a power failure that lost records which were not on disk
+yet.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class MissingEnd:
     end: int
     """The offset after the last record that is left."""
     reached: int
-    """The log has once reached this offset. It equals `end` if a file is missing that is not known to contain a
-    record."""
+    """The highest offset that the log is known to have reached. It equals `end` if a file is missing that is not known
+    to contain a record."""
     shown_by: tuple[str, ...]
     """The evidence, in one sentence each."""
     last_ms: int | None
@@ -44,7 +45,7 @@ class MissingEnd:
     shown_ms: int | None
     """The earliest time at which the log had reached that offset; None if it is unknown."""
     is_certain: bool
-    """Whether this is certainly not the copy of a log that a broker was writing to."""
+    """Whether the log is certainly not a copy that was made while a broker was writing to it."""
 
 
 class Noted:
@@ -59,7 +60,7 @@ class Noted:
         return sorted({log for _, offsets, _ in self._files for log, offset in offsets.items() if offset})
 
     def of(self, topic: str, partition: int) -> list[tuple[str, int, int | None]]:
-        """For each file that mentions the log: a description of the value, the offset, and when the file was
+        """For each file that mentions the log: a description of its value, the offset, and the time when the file was
         written.
         """
         return [

@@ -52,7 +52,7 @@ class OpenProducers:
     trouble: str | None = None
     """Why some transactions may be missing or may have ended: a batch cannot be read."""
     place: tuple[str, int] | None = None
-    """The file and the byte of the trouble."""
+    """The file and the byte at which `trouble` was met."""
 
 
 class DamagedSnapshot(Exception):
@@ -62,7 +62,7 @@ class DamagedSnapshot(Exception):
 def open_producers(log: OpenLog, folder: Place) -> OpenProducers:
     """The transactions that are open in a log.
 
-    If a snapshot is damaged, an older one is used, or the start of the log, as brokers do. Raises OSError.
+    If a snapshot is damaged, an older snapshot or the start of the log is used instead, as brokers do. Raises OSError.
     """
     trouble: tuple[str, tuple[str, int]] | None = None
     found: dict[int, OpenProducer] = {}

@@ -61,9 +61,8 @@ def raw_column(rows: Any, name: str) -> Any:
 
 
 def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
-    """The same rows in record batches of `rows` rows each.
-
-    The last one has fewer, and so have batches of very large rows. None leaves the batches unchanged.
+    """The same rows in record batches of `rows` rows each. The last batch and batches of very large rows may have
+    fewer. None leaves the batches unchanged.
     """
     if rows is None:
         yield from (batch for batch in batches if batch.num_rows)

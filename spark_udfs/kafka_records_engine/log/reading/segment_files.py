@@ -5,12 +5,12 @@
             ...
 
 A reader handles one log partition with all its files, because the marker that ends a transaction may be in a later
-file. It sees the log at the moment when reading starts (`_opening`), even if a broker goes on writing. Files are read
-once; with `settle` they are read twice, because then each row contains the outcome of its transaction, which is decided
-by a later marker. One chunk of a file and one block of rows are in memory at a time.
+file. It reads the log as of the moment when reading starts (`_opening`), even if a broker continues to write. Files are
+read once. With `settle` each row contains the outcome of its transaction, so files are read twice, because a later
+marker decides the outcome. One chunk of a file and one block of rows are in memory at a time.
 
-Damage never raises, and never hides the records before it: readers report it with `on_finding` when they get there, and
-continue with the next batch or file.
+Damage never raises an error, and never hides the records before it: readers report it with `on_finding` when they reach
+it, and continue with the next batch or file.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def read_log(
         for path, batch, entry, state in _entries(opened, on_finding, settle, on_hole):
             transaction: Transaction = "none" if batch.is_control else state()
             records = _records(path, batch, entry, on_finding, of_quorum=topic == METADATA_TOPIC)
-            # Report findings about a batch before its records, unless it has very many.
+            # Report findings about a batch before its records, unless it has very many of them.
             for record, marker in chain(list(islice(records, _MOST_AT_ONCE)), records):
                 if record.offset < log_start:
                     continue
@@ -296,7 +296,7 @@ class SegmentCounts:
     control_left_out: int = 0
     """Records of control batches that are not rows, because they end no transaction or do not parse."""
     transactional_batches: int = 0
-    """Not including control batches."""
+    """The number of transactional batches, without control batches."""
     first_offset: int | None = None
     """Offset of the first record."""
     last_offset: int | None = None

@@ -1,7 +1,7 @@
 """Reads the last part of a log batch by batch: which records are left to read, and how old they are.
 
-Before the last TAIL_BYTES, some offsets come from the time index next to a file, each with the latest time of a record
-up to it (`TimeIndex`).
+For the part before the last TAIL_BYTES, some offsets come from the time index next to a file, each with the latest time
+of a record up to that offset (`TimeIndex`).
 """
 
 from __future__ import annotations

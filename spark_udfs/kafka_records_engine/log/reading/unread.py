@@ -18,19 +18,20 @@ from kafka_records_engine.log.reading.tails import LogTail, batch_times, exact_t
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""In this many bytes at the end of a log all batch headers are read. For an offset before them, only the first batch is
-read."""
+"""The number of bytes at the end of a log in which all batch headers are read. For an offset before them, only the
+first batch is read."""
 
 LOOK_BACK: Final = 1024 * 1024
-"""This many bytes at the end of a log are searched for open transactions that begin before the requested offset."""
+"""The number of bytes at the end of a log that are searched for open transactions which begin before the requested
+offset."""
 
 UNKNOWN: Final = -1
 
 RECORD: Final = 0
-"""The time is that of the record."""
+"""The `precision` of a time that is the record's own."""
 BATCH: Final = 1
-"""The time is that of the record's batch: of its first record, or its latest one if the header does not contain the
-first."""
+"""The `precision` of a time that is the batch's: the time of its first record, or the latest time if the header does
+not contain the first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,8 +115,8 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *,
 
 
 def unread_in(heads: WalkedHeads, offsets: INT64, known_from: INT64) -> Unread:
-    """What is left to read from each of `offsets` (ascending) on in some heads. Open transactions that begin from
-    `known_from` of an offset on hold it back."""
+    """What is left to read from each of `offsets` (ascending) on, according to `heads`. For each offset, open
+    transactions that begin at `known_from` or later hold records back."""
     is_open, is_aborted = _transactions(heads)
     is_data = ~heads.is_control & ~is_aborted
     at = np.searchsorted(heads.last, offsets)
@@ -183,7 +184,7 @@ def _sums(heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64) -> INT64
     left = np.zeros(len(heads) + 1, np.int64)
     left[:-1] = np.cumsum(each[::-1])[::-1]
     inside = np.minimum(at, len(heads) - 1)
-    # A cleaned batch may contain fewer records than offsets, and its header does not say which.
+    # A cleaned batch may contain fewer records than offsets, and its header does not say which offsets are missing.
     is_inside = (at < len(heads)) & (heads.base[inside] < offsets)
     passed = np.maximum(each[inside] - (heads.last[inside] - offsets + 1), 0)
     return left[at] - np.where(is_inside, passed, 0)
