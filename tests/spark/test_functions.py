@@ -252,8 +252,8 @@ class TestVersions:
         with pytest.raises(ValueError, match="parse_as") as caught:
             from_consumer_protocol_subscription("data", 1, parse_as=0)
         assert str(caught.value) == (
-            "from_consumer_protocol_subscription: version is for bytes with no version before them, "
-            "parse_as for those with one"
+            "from_consumer_protocol_subscription: version is for bytes without a version before them, "
+            "parse_as for bytes with one"
         )
 
 

@@ -1,4 +1,4 @@
-"""Turns schemas into Arrow types.
+"""Converts schemas to Arrow types.
 
 ARROW_TYPES maps each primitive; a type that is not in it is rejected by name. Times stay int64 milliseconds, an
 unsigned number becomes the next wider signed type (Spark has no unsigned types), and a uuid becomes Kafka's

@@ -1,4 +1,4 @@
-"""Decodes rows of one or more versions into one column: with vectors first, then with the schema walker for the rows
+"""Decodes rows of one or more versions into one column: first with vector code, then with the schema walker for rows
 that the vector code rejects."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Columns:
 def decode_rows(
     message: MessageSchema, piece: ColumnPiece, rows: INT64, versions: int | INTEGERS, skip: int, unknown_tags: bool
 ) -> Columns:
-    """Decode some rows of a piece, each in its version and from byte `skip` on; all other rows become null.
+    """Decode some rows of a piece, each in its version, skipping its first `skip` bytes; all other rows become null.
 
     `rows` must be in order. `versions` is one number per row, or one number for all.
     """
@@ -60,7 +60,8 @@ def decode_rows(
     if len(versions) and (versions.min() < lowest or versions.max() > highest):
         versions = np.broadcast_to(versions, len(rows))
         known = (versions >= lowest) & (versions <= highest)
-        # Handle all of them at once, not version by version: hostile rows may contain thousands of versions.
+        # Handle all such rows at once and not version by version, because hostile rows may contain thousands of
+        # versions.
         for row, version in zip(rows[~known].tolist(), versions[~known].tolist(), strict=True):
             out.errors[row] = UnsupportedVersion(message.name, version, versions_of(message))
         rows, versions = rows[known], versions[known]
@@ -70,7 +71,7 @@ def decode_rows(
 
 
 def refuse_bytes_behind(message: MessageSchema, piece: ColumnPiece, rows: INT64, versions: INT64, out: Columns) -> None:
-    """Turn rows that have bytes after their messages into errors.
+    """Turn rows with bytes after their messages into errors.
 
     `piece` begins with the messages; `versions` has one number for each of the decoded `rows`.
     """

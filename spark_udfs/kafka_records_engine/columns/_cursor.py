@@ -1,4 +1,4 @@
-"""A position in each of many rows; all positions move together.
+"""Keeps a position in each of many rows, and moves all positions together.
 
 An element is one entry of the vectors: a row, or a part of a row such as an element of an array. An element with
 invalid bytes is *dead*, and its row has failed: its position and its end become zero, so that every later read finds it
@@ -123,7 +123,7 @@ class ElementSet(ABC):
             self.fail(mask)
 
     def live(self, mask: FLAGS) -> FLAGS:
-        """`mask` without the dead elements."""
+        """`mask` restricted to the elements that are not dead."""
         return mask if self.dead is None else mask & ~self.dead
 
 
@@ -174,7 +174,7 @@ class Cursor(ElementSet):
         return behind
 
     def adopt(self, some: Cursor, index: INT64) -> None:
-        """Copy positions and deaths from `some`, a cursor over the elements at `index`."""
+        """Copy the positions and the dead elements from `some`, a cursor over the elements at `index`."""
         self.pos[index] = some.pos
         if some.dead is not None:
             self.fail_at(index[some.dead])
@@ -188,7 +188,7 @@ class Cursor(ElementSet):
         return self.block.at(kind, self.pos)
 
     def need(self, size: int) -> None:
-        """Move forward by `size` bytes, at least one. Elements that have fewer bytes become dead."""
+        """Move forward by `size` bytes (at least one). Elements that have fewer bytes left become dead."""
         pos = self.pos + size
         over = pos > self.end
         self.pos = pos

@@ -1,4 +1,4 @@
-"""Interfaces of a step, of the content after a length, and of a plan, which read many values at a time.
+"""Interfaces of the objects that read many values at a time: a step, the content after a length, and a plan.
 
 A step has two ways of reading. `read` is for rows: it moves a cursor over the bytes of the step and creates arrays
 immediately. `scan` and `build` are for elements of arrays: `scan` moves a cursor and notes positions and values in
@@ -8,8 +8,8 @@ first of every row, then the second), but their arrays are created all at once.
 `skip` moves like `scan` and notes nothing. `hop` moves over the bytes of a single element in plain Python, which is
 faster than vectors with a few entries. It raises Broken, or the errors of indexing.
 
-All of them agree on the position of every value. Only `hop` does not check the order of tags, because the bytes that it
-skips are scanned or read later.
+All these methods agree on the position of every value. Only `hop` does not check the order of tags, because the bytes
+that it skips are scanned or read later.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kafka_records_engine.columns._slots import Scanned, Slot, SlotVectors
 from kafka_records_engine.numpy_types import INT64
 
 Members = dict[str, pa.Array]
-"""The arrays that the steps of a plan build, by field name."""
+"""By field name, the arrays that the steps of a plan build."""
 
 
 class Broken(Exception):

@@ -1,4 +1,4 @@
-"""Brings every Arrow layout of a binary column into one form: a buffer with the start and end of every row.
+"""Converts every Arrow layout of a binary column to one form: a buffer with the start and end of every row.
 
 The bytes are copied only if a layout has no common buffer (`binary_view`) or no offsets (`fixed_size_binary`).
 """

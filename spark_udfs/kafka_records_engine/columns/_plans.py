@@ -34,8 +34,8 @@ from kafka_records_runtime.schema.layout import (
 
 
 def message_plan(message: MessageSchema, version: int, unknown_tags: bool) -> Plan:
-    """The plan that reads `message` in `version`, which the message must have. It is built once and cached with the
-    schema.
+    """The plan that reads `message` in `version`; the message must have that version. The plan is built once and cached
+    with the schema.
     """
     key = "columns with unknown tags" if unknown_tags else "columns"
     return plan(message, (key, version), lambda: _Planner(message, version, unknown_tags).message())
@@ -116,7 +116,7 @@ class StructPlan(_StepPlan):
 class _Planner:
     def __init__(self, message: MessageSchema, version: int, unknown_tags: bool) -> None:
         self._message = message
-        self._type = arrow_type(message, unknown_tags)  # first, because it rejects a struct that contains itself
+        self._type = arrow_type(message, unknown_tags)  # called first, because it rejects a struct that contains itself
         self._layout = message_layout(message, version)
         self._keeps_tags = unknown_tags and message.flexible is not None
 

@@ -1,6 +1,6 @@
 """Decodes the records of a topic as columns: keys and values of many rows, with any mix of record types.
 
-The rules are those of `kafka_records_runtime.records.reading.read_record`, with one difference that tables need: if
+The rules are those of `kafka_records_runtime.records.reading.read_record`, with one exception, which tables need: if
 only the value of a record cannot be decoded, its key is still returned.
 """
 
@@ -84,7 +84,7 @@ def decode_record_columns(
         records have null keys and no null values.
     is_record
         Flags for the rows that are records, in any form that numpy can turn into an array. Other rows, such as control
-        records, are ignored and have no content in any column. By default all rows are records.
+        records, are ignored and are empty in every column. By default all rows are records.
     unknown_tags
         Keep tagged fields that the schemas do not define, as `unknown_tagged_fields`.
 
@@ -105,7 +105,7 @@ def decode_record_columns(
         raise ValueError(f"{count} keys but {len(values)} values")
     looked_at = np.ones(count, np.bool_) if is_record is None else np.asarray(is_record, np.bool_)
     if len(looked_at) != count:
-        raise ValueError(f"{count} keys but {len(looked_at)} flags of is_record")
+        raise ValueError(f"{count} keys but {len(looked_at)} flags in is_record")
     key_piece, value_piece = _whole(keys), _whole(values)
     if key_piece is None or value_piece is None:  # more bytes than one piece can hold
         half = count // 2
@@ -164,7 +164,7 @@ class _RecordReading:
         _put(out.record_type, rows, types)
         _put(out.has_type, rows, True)
         if len(types) and types.min() != types.max():
-            # Handle all of them at once, not type by type: hostile rows may contain thousands of types.
+            # Handle all such rows at once and not type by type, because hostile rows may contain thousands of types.
             known = np.isin(types, list(self._schemas))
             rows, types = rows[known], types[known]
         for number, chosen in split(rows, types):

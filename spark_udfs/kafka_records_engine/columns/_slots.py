@@ -2,8 +2,8 @@
 
 Each step that has something to note owns *slots*, which are created with the step. `Step.scan` puts one vector into
 each of its slots. `ElementVectors` collects the vectors of all scans by slot. `Step.build` gets each vector from the
-same slot of a `Scanned`. A slot that two steps share, a slot that is not filled and a slot of another plan are errors
-at once.
+same slot of a `Scanned`. A slot that two steps share, a slot that is not filled and a slot of another plan raise an
+error immediately.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ElementVectors:
         self.order = np.zeros(total, np.int64)
 
     def add(self, owners: INT64, level: int | INT64, notes: SlotVectors) -> None:
-        """Add the notes about one element in each of the rows `owners`. `level` elements of its row come before it."""
+        """Add the notes about one element in each of the rows `owners`. `level` elements precede it in its row."""
         start, stop = self._count, self._count + len(owners)
         self.order[self._first[owners] + level] = np.arange(start, stop)
         if len(notes) != len(self.vectors):

@@ -1,4 +1,5 @@
-"""The steps of plans, except arrays and tagged fields: fixed width, lengths, text and bytes, structs."""
+"""The steps of plans, except those for arrays and tagged fields: fixed-width fields, lengths, text and bytes,
+structs."""
 
 from __future__ import annotations
 
@@ -232,10 +233,9 @@ class Nested:
 
 
 class Nullable:
-    """A struct that may be null: its first byte is 1 before a struct, or `null` without one (-1, but 0 in a tagged
-    field).
+    """A struct that may be null: its first byte is 1 if a struct follows, or else `null` (-1, but 0 in a tagged field).
 
-    Only the positions are noted: `build` reads the existing structs as if they were rows.
+    Only positions are noted: `build` reads the structs that are not null as if they were rows.
     """
 
     def __init__(self, name: str, plan: Plan, null: int) -> None:

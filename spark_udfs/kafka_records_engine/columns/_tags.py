@@ -68,7 +68,8 @@ class _Found:
 class TagSection:
     """The section of tagged fields: a count, then for each field its tag, the size of its payload, and the payload.
 
-    Tags are in ascending order. Only position and count are noted: `build` reads the sections that have tags again.
+    Tags are in ascending order. Only the position and the count are noted: `build` reads the sections that have tags a
+    second time.
     """
 
     def __init__(self, known: Mapping[int, KnownTag], misplaced: Iterable[int], keeps_unknown: bool) -> None:

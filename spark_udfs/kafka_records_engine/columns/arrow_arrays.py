@@ -1,4 +1,4 @@
-"""Builds Arrow arrays from numpy vectors and from other arrays, for the engine and for code that adds columns."""
+"""Builds Arrow arrays from numpy vectors and other arrays, for the engine and for code that adds columns."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def flags(array: pa.Array) -> FLAGS:
 
 
 def numbers(kind: pa.DataType, vector: INTEGERS, valid: FLAGS | None = None) -> pa.Array:
-    """An integer array of any width, null if `valid` is false."""
+    """An integer array of any width, with null in the rows where `valid` is false."""
     content = pa.py_buffer(vector.astype(f"i{kind.bit_width // 8}"))
     bits = None if valid is None or valid.all() else bitmap(valid)
     return pa.Array.from_buffers(kind, len(vector), [bits, content])
@@ -83,7 +83,7 @@ def at(array: pa.Array, places: INT64) -> pa.Array:
 
 
 def without_inner_nulls(array: pa.Array) -> pa.Array:
-    """The same values, but without nulls in members of null structs that are declared not null.
+    """The same values, without nulls in members that are declared not null but belong to null structs.
 
     Arrow puts a null into every member of a null struct. Parquet writers reject that if a member is declared not null.
     The bytes of such a member are zero or empty, so its bitmap can be dropped; nothing is copied.
@@ -118,7 +118,7 @@ class Constant:
 
     def times(self, count: int) -> pa.Array:
         """An array with the value `count` times."""
-        kept = self._kept  # read once, because another thread may replace it with a shorter array
+        kept = self._kept  # read only once, because another thread may replace it with a shorter array
         if count <= len(kept):
             return kept.slice(0, count)
         longer = at(kept, np.zeros(count, np.int64))

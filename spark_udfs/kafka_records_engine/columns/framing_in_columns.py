@@ -34,7 +34,7 @@ PREFIX_BYTES: Final = PREFIX.size
 
 
 def prefixes(piece: ColumnPiece, rows: INT64) -> tuple[INT64, INT16, INT64]:
-    """For some rows: those that have a prefix, the prefixes, and the rows that are too short for one."""
+    """For some rows: the rows that have a prefix, their prefixes, and the rows that are too short for one."""
     starts, ends = piece.of(rows)
     long = ends - starts >= PREFIX_BYTES
     short = rows[:0]
@@ -44,7 +44,7 @@ def prefixes(piece: ColumnPiece, rows: INT64) -> tuple[INT64, INT16, INT64]:
 
 
 def prefix_column(column: pa.Array) -> tuple[INT16, FLAGS]:
-    """The prefix of each row of a binary column, and flags for the rows that have one. The others have 0."""
+    """The prefix of each row of a binary column (0 for rows without one), and flags for the rows that have one."""
     found = [_of_all_rows(piece) for piece in pieces(column)]
     if len(found) == 1:
         return found[0]
@@ -132,14 +132,14 @@ def _numbers(cursor: Cursor, rows: INT64, is_good: FLAGS, read: Callable[[int], 
 
 
 def behind(piece: ColumnPiece, found: FrameNumbers) -> ColumnPiece:
-    """The piece in which each row of `found` begins after its number."""
+    """The same piece, except that each row of `found` begins after its number."""
     starts = piece.starts.copy()
     starts[found.rows] = found.ends
     return replace(piece, starts=starts)
 
 
 def type_column(framing: Framing, keys: pa.Array, values: pa.Array) -> tuple[INT16, FLAGS]:
-    """The record type of each row, and flags for the rows that have one. The others have 0."""
+    """The record type of each row (0 for rows without one), and flags for the rows that have one."""
     if framing != METADATA:
         return prefix_column(keys)
     types = frame_numbers(keys, values)[0]

@@ -1,4 +1,4 @@
-"""One walk over the fields of a schema, for every type system whose columns are built from it (Arrow, Spark)."""
+"""Walks over the fields of a schema, for every type system whose columns are built from it (Arrow, Spark)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UnsupportedType(KafkaRecordsError, TypeError):
 
 @dataclass(frozen=True)
 class TypeMapping(Generic[T]):
-    """How each part of a schema is mapped, to a type of some type system or to a conversion of values.
+    """How each part of a schema is mapped to a type of some type system, or to a conversion of values.
 
     `primitive` is called with a spec type, `array` with the result for its elements, and `struct` with its members:
     name, whether they can be null, and result. `tags` is the result for unknown tagged fields; None leaves them out.

@@ -1,4 +1,4 @@
-"""Converts values of the schema walker for columns."""
+"""Converts values that the schema walker returns, for use in columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka_records_runtime.schema import MessageSchema
 from kafka_records_runtime.schema.layout import UNKNOWN_TAGS
 
 ToPlain = Callable[[Any], Any]
-"""A function that converts values. A mapping returns None if the values need no conversion."""
+"""A function that converts values; None in a mapping if the values need no conversion."""
 
 
 def _plain_array(item: ToPlain | None) -> ToPlain | None:

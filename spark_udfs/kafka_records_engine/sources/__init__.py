@@ -1,4 +1,4 @@
-"""Sources of records. Each consists of log partitions, which return raw rows in log order."""
+"""Sources of records. Each source consists of log partitions, which return raw rows in log order."""
 
 from kafka_records_engine.sources.protocol import PLACE_COLUMNS, Context, Counts, LogPartition, Source
 

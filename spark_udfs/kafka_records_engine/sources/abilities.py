@@ -19,7 +19,7 @@ _Ability = TypeVar("_Ability")
 
 
 def has(thing: object, ability: type[_Ability]) -> TypeGuard[_Ability]:
-    """Whether a source or a log partition has an ability, also by way of `__getattr__`.
+    """Whether a source or a log partition has an ability, directly or through `__getattr__`.
 
     `isinstance` does not recognize the latter from Python 3.12 on.
     """
@@ -44,7 +44,7 @@ class TellsLogEnds(Protocol):
 
 
 class TellsMissingEnds(Protocol):
-    """A source that knows of records that were once at the end of its logs and are missing now."""
+    """A source that knows that records which were once at the end of its logs are missing."""
 
     def missing_ends(self, topics: Collection[str]) -> Iterator[MissingEnd]:
         """The logs of some topics whose end is missing. Raises LogSourceError."""
@@ -54,7 +54,8 @@ class TellsUnread(Protocol):
     """A source that knows which records of its logs are unread, and since when, without reading them."""
 
     def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
-        """The unread records from some offsets on, for logs for which it is known; findings go to the context."""
+        """The unread records from some offsets on, for the logs about which they are known; findings go to the
+        context."""
 
 
 class TellsFirstUnread(Protocol):
@@ -65,7 +66,7 @@ class TellsFirstUnread(Protocol):
 
 
 class TellsCluster(Protocol):
-    """A source without a metadata log that knows most of what such a log would contain."""
+    """A source that has no metadata log, but knows most of what the log would contain."""
 
     def cluster_answers(self, records: Collection[str]) -> LogPartition:
         """A log partition with the records of these names, as a checkpoint would have them."""
@@ -95,10 +96,10 @@ class KeepsAnswers(Protocol):
         """The folder of kept answers."""
 
     def asked_meanwhile(self) -> AskedMeanwhile:
-        """What was requested from it, besides its logs, since the last call."""
+        """What was requested from the source since the last call, in addition to its logs."""
 
     def note_answer(self) -> None:
-        """An answer is kept, or was found: it holds until a log changes."""
+        """Record that an answer was kept or found. It is valid until a log changes."""
 
 
 @dataclass(slots=True)
@@ -163,8 +164,8 @@ class HasTopicId(Protocol):
 
 
 class HasHistory(Protocol):
-    """A log partition that may return different rows with `Context.history` than without: tables that need history and
-    tables that do not cannot share a reading of it."""
+    """A log partition that may return different rows with `Context.history` than without it. Tables that need history
+    and tables that do not need it cannot share a reading of such a partition."""
 
     @property
     def has_history(self) -> bool:
@@ -172,7 +173,7 @@ class HasHistory(Protocol):
 
 
 class MayHaveLostRows(Protocol):
-    """A log partition that knows rows which its log has lost since."""
+    """A log partition that may have rows which its log has lost since."""
 
     def has_lost_rows(self) -> bool:
         """Whether the log has lost rows that this copy still has."""
@@ -202,7 +203,7 @@ class KnowsTransactions(Protocol):
 
     @property
     def tells_transactions(self) -> bool:
-        """False if no record has `transaction` or `producer_id`: tables may be refused before it is read."""
+        """False if no record has `transaction` or `producer_id`, so that tables can be refused before it is read."""
 
 
 def tell_transactions(logs: Iterable[Any]) -> bool:

@@ -1,7 +1,5 @@
-"""One log partition on brokers: raw record batches by Fetch, as they are in the log.
-
-Batches are parsed by the reader for files. So control records, producers and transactions are available, which clients
-hide.
+"""Reads one log partition from brokers: fetches raw record batches, as they are in the log. They are parsed by the code
+that reads files, so control records, producers and transactions, which clients hide, are available.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ class BrokerPartition:
     start: int
     end: int
     leader: int = field(default=-1, compare=False)
-    """The broker that led it when it was found; -1 if none did."""
+    """The broker that led the partition when it was found; -1 if it had no leader."""
     trouble: str | None = None
     """The reason why its start and end are unknown; both are then 0."""
     found_ms: int | None = field(default=None, compare=False)
@@ -82,7 +80,7 @@ class BrokerPartition:
 
     @property
     def size(self) -> int:
-        """Bytes, guessed from the number of offsets."""
+        """The size in bytes, estimated from the number of offsets."""
         return max(self.end - self.start, 0) * _BYTES_PER_OFFSET
 
     @property
@@ -106,8 +104,8 @@ class BrokerPartition:
     ) -> Iterator[Any]:
         """See `protocol.LogPartition.batches`. Raises LogSourceError if the topic is missing, or the broker refuses.
 
-        Offsets that were not read within `default.api.timeout.ms`, or for which the right was withdrawn meanwhile, are
-        reported as a finding.
+        A finding reports offsets that were not read within `default.api.timeout.ms`, or for which the right was
+        withdrawn in the meantime.
         """
         context.counts.partitions += 1
         context.counts.note_moment("records", self.found_ms)
@@ -198,7 +196,7 @@ class _Reading:
             self._start_moved(came)
             fetcher.moved()
         elif isinstance(came, EndMoved):
-            # A retry shows whether a new leader has caught up with the end of its log.
+            # A retry shows whether a new leader has caught up.
             fetcher.wait(f"{came.address}: the log ends before offset {self._position} now, and went up to {log.end}")
         elif isinstance(came, Unreadable):
             self._skipped(came.address, came.what)
@@ -209,7 +207,7 @@ class _Reading:
             self._context.counts.bytes += len(came.data)
             taken = self._sets.take(came.data, self._place(came.address), self._position, came.high_watermark)
             before = self._position
-            # A broker sends an incomplete batch despite free space only if it cannot read on.
+            # A broker that sends an incomplete batch although there was room for more cannot read any further.
             self._rest = taken.rest if fetcher.had_room else 0
             if taken.behind is not None:
                 self._position, self._ahead, self._skip, self._cuts = taken.behind, 0, 0, 0

@@ -1,6 +1,5 @@
-"""Logs of several brokers, read at the same time in this process: a thread for each broker.
-
-While one broker does not answer, the others are read; reading takes as long as the slowest broker.
+"""Reads logs of several brokers at the same time in this process, in a thread for each broker. While one broker does
+not answer, the others are read, so reading takes as long as the slowest broker.
 """
 
 from __future__ import annotations
@@ -41,7 +40,8 @@ def leader_of(log: LogPartition) -> Hashable:
 def read_by_broker(
     tasks: Sequence[T], log_of: Callable[[T], LogPartition], read: Callable[[T], Iterator[R]]
 ) -> Iterator[R]:
-    """The results of `read` for some tasks: in task order for each broker; brokers are interleaved as results arrive.
+    """The results of `read` for some tasks, in task order for each broker; the results of different brokers are
+    interleaved as they arrive.
 
     Raises what `read` raises.
     """
@@ -76,7 +76,7 @@ def read_in_order(tasks: Sequence[T], log_of: Callable[[T], LogPartition], read:
     """Call `read` for each of some tasks, several brokers at the same time. The actions that it passes to its second
     argument are called in this thread: all of the first task, then all of the second, and so on.
 
-    Raises what `read` and the actions raise, in this order too.
+    Errors of `read` and of the actions are raised in this order too.
     """
     lanes: dict[Hashable, int] = {}
     numbers = [lanes.setdefault(leader_of(log_of(task)), len(lanes)) % MOST_THREADS for task in tasks]

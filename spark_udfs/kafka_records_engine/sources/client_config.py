@@ -84,9 +84,8 @@ _SPARKS: Final = "kafka."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """The configuration for connections to brokers. Secrets are in no `repr`, and in no message of this package.
-
-    A pickle contains them: it goes only to the processes that read.
+    """The configuration for connections to brokers. No `repr` and no message of this package shows secrets. A pickle
+    contains them, but is sent only to the processes that read.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Converts what brokers report about their cluster to rows of a metadata log, like a checkpoint of it.
 
-Clients may not read `__cluster_metadata`, but brokers report most of its content. As records, these answers are
-processed like those of a log. Like a checkpoint, they have no times and nothing that was deleted. Fields that brokers
-do not report have their defaults: epochs are -1, listener names are empty.
+Clients may not read `__cluster_metadata`, but brokers report most of its content. In the form of records, these answers
+are processed like a log. Like a checkpoint, they contain no times and nothing that was deleted. Fields that brokers do
+not report have their defaults: epochs are -1, listener names are empty.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Described = tuple[str, Mapping[str, Any]]
 class ClusterAnswers:
     """The only partition of a metadata log that is built from answers.
 
-    `records` are the names of the wanted records: nothing else is requested. Configs of topics are requested only
+    `records` are the names of the wanted records; nothing else is requested. Configs of topics are requested only
     together with partitions, because only a table about topics needs them.
     """
 

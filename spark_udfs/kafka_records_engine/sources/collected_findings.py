@@ -31,7 +31,7 @@ class Findings(Sequence[Finding]):
     def __init__(self) -> None:
         self._kept: list[Finding] = []
         self.counts: dict[tuple[Severity, str], FindingCount] = {}
-        """How many there are by severity and reason, those above MOST_OF_A_KIND included."""
+        """The number of findings by severity and reason, including those above MOST_OF_A_KIND."""
 
     @overload
     def __getitem__(self, at: int) -> Finding: ...
@@ -78,7 +78,7 @@ class Findings(Sequence[Finding]):
 
 
 class RepeatedFindings:
-    """Copies the findings of others into `findings`."""
+    """Copies findings that others made into `findings`."""
 
     def __init__(self, others: Findings, findings: Findings) -> None:
         self._others = others

@@ -1,4 +1,4 @@
-"""Compacts the stored rows of a log partition: removes rows that no table of state needs."""
+"""Compacts the stored rows of a log partition: removes the rows that no table about the present state needs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.snapshots import SnapshotPartition
 
 NeededRows = Callable[[Iterator[Any], Context], Iterable[Any] | None]
-"""Takes the raw rows of a log partition up to some offset, as batches in log order. Returns the rows to keep, which
-suffice to interpret any later rows; None if that is unknown."""
+"""A function that takes the raw rows of a log partition up to some offset, as batches in log order. It returns the rows
+to keep, which are enough to interpret any later rows; None if they are unknown."""
 
 _FEW_ROWS: Final = 4096
 
 
 def is_due(stored: StoredLog) -> bool:
-    """Whether compaction is worthwhile: as many rows were added as the last compaction left, so that each row is
-    rewritten only a few times in all."""
+    """Whether to compact: when as many rows were added as the last compaction left. So each row is rewritten only a few
+    times in total."""
     stretches = stored.stretches
     if not stretches:
         return False

@@ -1,9 +1,10 @@
-"""The metadata log of a running cluster, fetched from its active controller into a directory.
+"""Fetches the metadata log of a running cluster from its active controller into a directory.
 
 Brokers do not let clients read `__cluster_metadata`; controllers do, for clients with the right CLUSTER_ACTION
-(`ControllerApis.handleFetch`). A Fetch with replica id -1 counts as one of a node outside the cluster
+(`ControllerApis.handleFetch`). A Fetch with replica id -1 is treated as that of a node outside the cluster
 (`KafkaRaftClient.handleFetchRequest`, `LeaderState.updateReplicaState`), so that reading changes nothing. If the log
-begins later, the answer names a snapshot, which is fetched in pieces with FetchSnapshot (KIP-595, KIP-630).
+begins after the requested offset, the answer names a snapshot, which is fetched in pieces with FetchSnapshot (KIP-595,
+KIP-630).
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ class _Fetching:
                     self._fetch_snapshot(named, file)
                 if snapshot is not None and snapshot != named:
                     (folder / snapshot.file_name).unlink()
-                # The log now begins after the part that was fetched so far.
+                # The log now begins after the part that has been fetched so far.
                 snapshot, kept = named, []
                 offset, epoch = named
                 continue

@@ -1,4 +1,4 @@
-"""Where the logs of any source begin and end."""
+"""Finds where the logs of any source begin and end."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ LOG_ENDS_SCHEMA: Final = pa.schema(
 
 
 def log_starts(source: Source, topics: Sequence[str] | None) -> LogStarts | None:
-    """The log starts of some topics, or all, to be requested before records are read; None if the log starts of this
-    source cannot move. Raises LogSourceError."""
+    """The log starts of some topics, or of all topics. Call this before records are read. None if the log starts of
+    this source cannot move. Raises LogSourceError."""
     return source.log_starts(topics) if has(source, TellsLogStarts) else None
 
 

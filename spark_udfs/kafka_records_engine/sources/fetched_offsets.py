@@ -1,4 +1,5 @@
-"""What coordinators report about the offsets of groups: committed offsets of consumers, and those of share groups."""
+"""Requests the offsets of groups from coordinators: committed offsets of consumers, and the progress of share
+groups."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ def at_least(connection: Connection, name: str, version: int, at_most: int = 0x7
 
 
 def by_topic(places: Collection[TopicPartition] | None, partitions: str) -> list[dict[str, Any]] | None:
-    """Topics in the form of requests, with partition numbers in the field `partitions`; None for None."""
+    """Topics in the form that requests need, with partition numbers in the field `partitions`; None for None."""
     if places is None:
         return None
     found: dict[str, list[int]] = {}
@@ -105,7 +106,8 @@ def _fetched(group: Mapping[str, Any], *, is_all: bool) -> FetchedOffsets:
             place = topic["name"], each["partition_index"]
             if each["error_code"]:
                 errors[place] = ErrorCode(each["error_code"]).name
-            elif each["committed_offset"] >= 0 or is_all:  # -1 means no offset; a list of all offsets leaves those out
+            # -1 means no offset; a response with all offsets leaves such partitions out
+            elif each["committed_offset"] >= 0 or is_all:
                 epoch, metadata = each["committed_leader_epoch"], each["metadata"] or ""
                 offsets[place] = CommittedOffset(each["committed_offset"], epoch, metadata)
     code = group["error_code"]

@@ -1,8 +1,8 @@
 """Creates a `Source` from the object that a caller passes as a source.
 
-This is the only module that knows all kinds of sources. A new kind is one entry of `KINDS`: a description, a function
-that recognizes the kind, and a function that creates the source. Both functions import their module when they are
-called, so that a command loads only the kind it reads.
+This is the only module that knows all kinds of sources. A new kind is one more entry of `KINDS`: a description, a
+function that recognizes the kind, and a function that creates the source. Both functions import their module when they
+are called, so that a command loads only the kind it reads.
 """
 
 from __future__ import annotations

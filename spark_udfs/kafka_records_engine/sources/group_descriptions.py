@@ -1,4 +1,4 @@
-"""What coordinators report about groups of each kind: their members, and the members' subscriptions and assignments."""
+"""Requests descriptions of groups from coordinators: their members, and the members' subscriptions and assignments."""
 
 from __future__ import annotations
 

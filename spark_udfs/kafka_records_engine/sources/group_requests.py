@@ -65,7 +65,8 @@ class AnswerLost(Exception):
 
 
 class ListedGroup(NamedTuple):
-    """A group as its coordinator lists it. States are those in the coordinator's memory, including rebalances."""
+    """A group as its coordinator lists it. The state is the one in the coordinator's memory, which includes
+    rebalances."""
 
     protocol_type: str
     state: str
@@ -101,13 +102,13 @@ class GroupRequests:
         timeout: Timeout | None = None,
         goes_on: bool = False,
     ) -> None:
-        """`goes_on`: if only some coordinators answer, the groups of the others get an error instead of an
-        exception."""
+        """With `goes_on`, if only some coordinators answer, no exception is raised, and the groups of the others have
+        an error."""
         self._cluster = Cluster(addresses_of(bootstrap), config_of(config), Session(limit_of(timeout)))
         self._coordinators: dict[str, Address] = {}
         self._goes_on = goes_on
         self.unlisted: str | None = None
-        """Why groups may be missing in the last answer of `groups`."""
+        """Why groups may be missing from the last result of `groups`."""
 
     @property
     def name(self) -> str:
@@ -120,9 +121,9 @@ class GroupRequests:
         """All groups that this client may describe, by id.
 
         A group is listed by its coordinator only, and coordinators move. So brokers are asked again if the leaders of
-        the partitions of __consumer_offsets, which are the coordinators, are others afterwards, or if there is none.
-        If this client may not describe that topic, every broker is asked twice. With `goes_on`, `unlisted` has the
-        reason afterwards if groups may be missing.
+        the partitions of __consumer_offsets, which are the coordinators, have changed afterwards, or if a partition has
+        none. If this client may not describe that topic, every broker is asked twice. With `goes_on`, `unlisted` has
+        the reason afterwards if groups may be missing.
         """
         found: dict[str, ListedGroup] = {}
         self.unlisted, patience = None, self._patience()
@@ -213,7 +214,7 @@ class GroupRequests:
         return found
 
     def describe(self, kinds: Mapping[str, str]) -> dict[str, GroupDescription]:
-        """What the coordinators know about some groups. `kinds` maps group ids to kinds (`ListedGroup.kind`)."""
+        """The coordinators' descriptions of some groups. `kinds` maps group ids to kinds (`ListedGroup.kind`)."""
         found: dict[str, GroupDescription] = {}
         by_request: dict[str, list[str]] = {}
         for group, kind in kinds.items():
@@ -225,7 +226,7 @@ class GroupRequests:
         return found
 
     def subscriptions(self, kinds: Mapping[str, str]) -> dict[str, GroupSubscriptions]:
-        """What the members of some groups subscribe to. `kinds` is as for `describe`."""
+        """The subscriptions of the members of some groups. `kinds` is the same as for `describe`."""
         return {group: subscriptions_of(kinds[group], told) for group, told in self.describe(kinds).items()}
 
     # -- changing ------------------------------------------------------------------------------------------------------
@@ -388,7 +389,7 @@ def _delete_offsets(
     ]
     answer = connection.ask(OFFSET_DELETE, {"group_id": group, "topics": topics})
     code = answer["error_code"]
-    if code:  # an error of the whole group: no partitions are listed
+    if code:  # an error of the whole group, for which no partitions are listed
         return {group: (code, dict.fromkeys(places, ErrorCode(code).name))}
     return _by_partition(group, answer)
 

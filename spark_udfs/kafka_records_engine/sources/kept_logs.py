@@ -1,4 +1,4 @@
-"""Logs whose records are kept between runs, so that a run reads what is new: the directory of `--state`.
+"""Keeps the records of logs between runs, so that a run reads only what is new: the directory of `--state`.
 
 DIR/_state.json     that this is one, and the ids of the topics
 DIR/_lock           locked by the run that uses it
@@ -61,8 +61,8 @@ OLDEST_MS: Final = 24 * 60 * 60 * 1000
 """The largest age of the stored rows, in milliseconds. A log partition is read from its start again before they reach
 it.
 
-So rows that a cleaner has removed disappear here too, and no tombstone can be missed: a log keeps tombstones for longer
-(`delete.retention.ms`)."""
+So rows that a cleaner has removed disappear here too, and no tombstone can be missed, because a log keeps tombstones
+for longer (`delete.retention.ms`)."""
 
 
 _OF_NOW: Final = ("unread", "first_unread", "retentions")
@@ -202,7 +202,8 @@ def _check_is_ours(root: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KeptPartition:
-    """A log partition of a coordinators' topic, up to where it ended when this run asked; its rows are stored."""
+    """A log partition of a coordinators' topic whose rows are stored, up to the offset at which it ended when this run
+    asked."""
 
     stored: SnapshotPartition
     found_ms: int | None
@@ -271,7 +272,7 @@ class KeptLogs:
         self._on_progress = on_progress
         self._asked = AskedMeanwhile()
         self.seen = SeenLogs()
-        """The requests to the source so far, and its answers."""
+        """The requests to the source so far, with their answers."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "_source":
@@ -335,7 +336,7 @@ class KeptLogs:
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
         """The log partitions of a topic. If it is a topic of coordinators, they are read up to their ends and stored. A
-        log with a finding is returned as it is in the source, and nothing of it is kept."""
+        log with a finding is read from the source, and nothing of it is stored."""
         logs = self._source.partitions(topic)
         if topic not in COORDINATOR_TOPICS:
             self.seen.is_whole = False

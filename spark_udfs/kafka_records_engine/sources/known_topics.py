@@ -34,6 +34,6 @@ class TellsTopics(Protocol):
 
 
 def known_topics(source: Source) -> KnownTopics:
-    """What a source knows about topics, by a single call: brokers return all of it in one answer. Raises
+    """What a source knows about topics. This is a single call, because brokers return all of it in one answer. Raises
     LogSourceError."""
     return source.known_topics() if has(source, TellsTopics) else KnownTopics()

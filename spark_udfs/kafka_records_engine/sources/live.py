@@ -1,7 +1,6 @@
-"""Live brokers as a source: raw record batches by Fetch, as they are in the log.
-
-No group is joined, nothing is written, no topic is created. Batches are parsed by the reader for files. So control
-records, producers and transactions are available, which clients hide.
+"""Live brokers as a source: fetches raw record batches, as they are in the log. It joins no group, writes nothing and
+creates no topic. They are parsed by the code that reads files, so control records, producers and transactions, which
+clients hide, are available.
 """
 
 from __future__ import annotations
@@ -57,12 +56,12 @@ class LiveBrokers:
     bootstrap
         Some brokers, `HOST:PORT[,HOST:PORT…]` or several of such texts; they know the others.
     config
-        How to talk to them: a ClientConfig, the path of a properties file as `--command-config` of Kafka's tools takes
-        it, or a mapping of such properties. Plain text without a password by default.
+        The configuration of connections: a ClientConfig, the path of a properties file like that for `--command-config`
+        of Kafka's tools, or a mapping of such properties. The default is plain text without a password.
     timeout
-        Seconds or a timedelta from now on, or a `time_limit.TimeLimit` that other sources share. Brokers are not waited
-        for after that. Records that were not read by then are reported as damage, with partitions and offsets. Make
-        another LiveBrokers for the next answer. No limit by default.
+        Seconds or a timedelta from now on, or a `time_limit.TimeLimit` that other sources share. After this time,
+        brokers are not waited for any more. Records that were not read by then are reported as damage, with partitions
+        and offsets. For the next answer, create another LiveBrokers. There is no limit by default.
 
     Raises
     ------
@@ -93,7 +92,7 @@ class LiveBrokers:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time limit is over: no broker is asked any more."""
+        """Whether the time limit has passed, so that no broker is asked any more."""
         return self._session.is_over
 
     def topics(self) -> list[str]:
@@ -126,10 +125,10 @@ class LiveBrokers:
     def partitions(self, topic: str) -> list[BrokerPartition]:
         """The partitions of a topic, each from the start of its log to its high watermark of now.
 
-        A partition without a leader is waited for. If its end stays unknown, it has `trouble`, and reading it produces
-        a finding instead of rows. Raises LogSourceError if no broker answers, the password is wrong, there is no such
-        topic, or no partition has a leader; MissingRight if the topic may not be described or read; AbsentTopic if no
-        coordinator has made it yet.
+        If a partition has no leader, this waits for one. If the end of the partition stays unknown, it has `trouble`,
+        and reading it gives a finding instead of rows. Raises LogSourceError if no broker answers, the password is
+        wrong, there is no such topic, or no partition has a leader; MissingRight if the topic may not be described or
+        read; AbsentTopic if it is a coordinator's topic that does not exist yet.
         """
         arguments.text("topic", topic)
         cluster = Cluster(self._bootstrap, self._config, self._session)
@@ -181,8 +180,8 @@ class LiveBrokers:
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
         """See `protocol.Source`: by Metadata and ListOffsets.
 
-        Whatever is still unknown after some tries is a finding. So is a lost connection if these brokers have answered
-        before, since other answers are there. Raises LogSourceError.
+        What is still unknown after some retries is reported as a finding. So is a lost connection, if these brokers
+        have answered before, because the other answers are still useful. Raises LogSourceError.
         """
         has_answered = self._session.has_answered
         cluster = Cluster(self._bootstrap, self._config, self._session)
@@ -192,7 +191,7 @@ class LiveBrokers:
                 cluster.topic(topics[0])  # raises an error if the only topic is gone
             asking.ask()
         except (BrokerFailure, NotAllowed, TopicMissing) as failed:
-            # What was read so far is still useful.
+            # The answers so far are still useful.
             if not isinstance(failed, ConnectionLost) or not (has_answered or self._session.is_over):
                 raise self._error(failed) from None
             context.report(self._lost(failed))
@@ -241,19 +240,19 @@ class LiveBrokers:
 
     def cluster_answers(self, records: Collection[str]) -> ClusterAnswers:
         """See `abilities.TellsCluster`: by Metadata, DescribeTopicPartitions, DescribeConfigs, DescribeCluster and
-        ApiVersions. A right that is missing is a finding; nobody is asked yet."""
+        ApiVersions. A missing right is reported as a finding. Requests are sent only when the rows are read."""
         return ClusterAnswers(self._bootstrap, self._config, records, self._session)
 
     def retentions(self, topics: Collection[str]) -> dict[str, int]:
-        """See `abilities.TellsRetentions`: by DescribeConfigs, which takes the right DESCRIBE_CONFIGS; a topic without
-        it has none. Raises LogSourceError."""
+        """See `abilities.TellsRetentions`: by DescribeConfigs, which needs the right DESCRIBE_CONFIGS; topics without
+        this right are left out. Raises LogSourceError."""
         try:
             return retentions(Cluster(self._bootstrap, self._config, self._session), topics)
         except BrokerFailure as failed:
             raise self._error(failed) from None
 
     def transaction_requests(self) -> TransactionRequests:
-        """Asks these brokers about transactions, and can have one aborted."""
+        """Requests to these brokers about transactions, including the request to abort one."""
         return TransactionRequests(Cluster(self._bootstrap, self._config, self._session))
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:

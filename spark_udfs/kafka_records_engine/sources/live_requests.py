@@ -1,6 +1,5 @@
-"""Answers of coordinators about groups as a source, for clusters where the coordinators' topics may not be read.
-
-No record of a group is read. So nothing is known about the past, and about the present only what requests return.
+"""Coordinators' answers about groups as a source, for clusters where the coordinators' topics may not be read. No
+records of groups are read, so nothing is known about the past, and about the present only what requests return.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class CoordinatorAnswers:
         self._kept: dict[object, tuple[Any, list[Finding], int]] = {}
 
     def groups(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, AskedGroup]:
-        """Some groups, or all, by id: only groups that are listed and did not end in the meantime."""
+        """Some groups, or all, by id. Groups that are not listed, or that ended in the meantime, are left out."""
         return self._once(("groups", wanted), lambda found: self._groups(wanted, found), context)
 
     def offsets(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, FetchedOffsets]:
@@ -211,11 +210,11 @@ class CoordinatorAnswers:
 
 
 class LiveRequests(LiveBrokers):
-    """The state of a running cluster by requests to its coordinators, where their topics may not be read.
+    """The state of a running cluster, from requests to its coordinators, for clusters where their topics may not be
+    read.
 
     Its arguments are those of LiveBrokers. The tables that requests can fill take it as a source; others raise
-    LogSourceError and say why they cannot. Each reading sends the requests again. This process sends them, also with
-    Spark.
+    LogSourceError and say why they cannot. Each reading sends the requests again, from this process, also with Spark.
     """
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Details from the files of a log besides its start and end: columns that tables about all logs may request."""
+"""Details from the files of a log, in addition to its start and end: columns that tables about all logs may request."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def log_details(source: Source, topics: Collection[str], columns: Collection[str
 
 
 def with_details(rows: Any, places: Sequence[tuple[str, int]], columns: Collection[str], details: Details) -> Any:
-    """A `pyarrow.RecordBatch` of logs with more columns; null if nothing is known of a log."""
+    """A `pyarrow.RecordBatch` of logs with these columns added; they are null for a log about which nothing is
+    known."""
     for schema in _SCHEMAS:
         for field in schema:
             if field.name in columns:

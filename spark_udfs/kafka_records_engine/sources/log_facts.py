@@ -1,4 +1,4 @@
-"""Facts about a log that its rows do not contain. Its source and observers of its rows set them; all readers can use
+"""Facts about a log that its rows do not contain. The source and observers of the rows set them; all readers can use
 them."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class TopicDeletions:
 
     times: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """By the name of each known topic, including those that were never deleted: the times of its deletions, in
-    milliseconds since 1970, ascending. Recreated topics of the same name count as one topic."""
+    milliseconds since 1970, ascending. Topics that were recreated under the same name count as one topic."""
     since_ms: int | None = None
     """The time from which the deletions are complete; None if they are complete from the beginning."""
     until_ms: int | None = None

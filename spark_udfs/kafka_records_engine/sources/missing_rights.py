@@ -20,8 +20,8 @@ HIDDEN: Final = "nothing of it is in the answer"
 
 
 class MissingRight(LogSourceError):
-    """A topic that this user may not read or describe. If it may not be described, brokers do not say whether it
-    exists."""
+    """A topic that this user may not read or describe. For a topic that may not be described, brokers do not say
+    whether it exists."""
 
     def __init__(self, place: str, who: str, operation: str, topic: str) -> None:
         super().__init__(place, lacks_right(who, operation, f"topic {topic}"))
@@ -50,7 +50,7 @@ class AbsentTopic(LogSourceError):
         return AbsentTopic, (str(self.path), self.topic)
 
     def finding(self) -> Finding:
-        """A note, because an empty result is complete."""
+        """The finding, which is a note, because an empty result is complete."""
         consequence = "brokers create it when a client first needs it, so there is nothing to report"
         return Finding("note", ABSENT_TOPIC, self.detail, consequence, self.topic, file=str(self.path))
 
@@ -86,7 +86,7 @@ def logs_of_topics(
     """The log partitions of several topics, without topics for which a right is missing and topics that do not exist
     yet.
 
-    Missing rights, and `lacking`, are passed to `tell`. If no topic is left, so are the topics that do not exist yet.
+    Missing rights and `lacking` are passed to `tell`, and so are topics that do not exist yet, if no topic is left.
     Raises MissingRight if only rights are missing, and other LogSourceErrors.
     """
     logs: list[LogPartition] = []

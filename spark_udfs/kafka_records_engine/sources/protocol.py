@@ -2,7 +2,7 @@
 
 A source has topics, and a topic has log partitions. A log partition is small and can be pickled. Its reader, which may
 run in this process, in another one or in a Spark task, passes it a `Context` and gets its raw rows. Commands and tables
-accept any source; `given.source_of` creates one from what a caller names.
+accept any source; `given.source_of` creates one from what a caller passes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Source(Protocol):
     abilities of sources are in `abilities`, `known_topics.TellsTopics` and `missing_rights.TellsMissingRights`.
 
     Engines ask in this order: log starts, then `partitions` (which determines up to where records are read), then
-    `known_topics`, then log ends. Logs grow in the meantime. With this order, a committed offset is never below a start
-    or beyond an end only because that was requested at another moment.
+    `known_topics`, then log ends. Logs grow in the meantime. With this order, a committed offset is never below a log
+    start or beyond a log end merely because the two were requested at different moments.
     """
 
     @property
@@ -42,7 +42,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """The start and the ends of the log of one partition, and other facts about it. Unknown values are None."""
+    """The start and the end of the log of one partition, and other facts about it. Unknown values are None."""
 
     topic: str
     partition: int
@@ -55,19 +55,19 @@ class LogEnds:
     high_watermark: int | None = None
     """The offset after the last record that consumers may read."""
     high_watermark_timestamp_ms: int | None = None
-    """When the high watermark had this value, in milliseconds since 1970."""
+    """The time at which the high watermark had this value, in milliseconds since 1970."""
     last_stable_offset: int | None = None
     """The start of the first open transaction, or else the high watermark."""
     place: str | None = None
     """The folder of the log, or the address of the broker that leads the partition."""
     is_cut: bool | None = None
-    """Whether the last file continues after the last record with bytes that are not a complete batch: then the log ends
-    there, or later."""
+    """Whether bytes that are not a complete batch follow the last record in the last file. In this case the log ends
+    there or later."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogStarts:
-    """Where logs started at one moment, which is before the records that mention offsets of these logs are read."""
+    """Where logs started at one moment, before the records that mention offsets in these logs are read."""
 
     offsets: Mapping[tuple[str, int], tuple[str | None, int]]
     """The topic id (None if unknown) and the log start, by topic and partition."""
@@ -136,7 +136,7 @@ latter is also a column of raw rows)."""
 
 @dataclass(slots=True)
 class Counts:
-    """How much was read, and which irregularities were accepted."""
+    """What was read, in numbers, and which irregularities were accepted."""
 
     partitions: int = 0
     files: int = 0
@@ -174,7 +174,7 @@ class Counts:
         self.note_moments(other.moments)
 
     def widen(self, other: Counts) -> None:
-        """Replace each number by that of `other` if it is larger. Use it if both counted the same rows."""
+        """Replace each number by the one in `other` if that is larger. For counts of the same rows."""
         for name in _SUMS:
             setattr(self, name, max(getattr(self, name), getattr(other, name)))
         self.leniencies |= other.leniencies
@@ -241,5 +241,5 @@ class Context:
         self.findings.sum_up(self.topic, self.partition)
 
     def apart(self) -> Context:
-        """The same reading, with its own findings and counts."""
+        """A context of the same reading, with separate findings and counts."""
         return replace(self, findings=Findings(), counts=Counts())

@@ -1,4 +1,4 @@
-"""A question to some tables, as one value: the same object in Python, in Spark, in the command and in the report."""
+"""A question to some tables as one value, which Python, Spark, the command and the report share."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The allowed values of `control` and `transaction` in saved rows: the values of a log, or booleans.
 
 Every row with a value in `control` is a marker, which ends a transaction and is not a record. Every value in
-`transaction` except `none` means that a record is part of one. So unknown values are rejected: if a `false` counted as
-a value, all records would be markers, and a `committed!` would leave a record out.
+`transaction` except `none` means that a record is part of one. So unknown values are rejected. Otherwise a `false`
+would turn all records into markers, and a `committed!` would leave a record out.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class UnknownWord(ValueError):
 def as_controls(texts: Any, keys: Callable[[], Any]) -> Any:
     """The values `commit` and `abort`, and null for rows that are not markers. Raises UnknownWord.
 
-    `texts` are booleans or strings; `keys` returns the keys of the same rows as bytes, or None. A true value does not
-    say how a transaction ended, but the key of a marker does.
+    `texts` are booleans or strings; `keys` returns the keys of the same rows as bytes, or None. The value true does not
+    say how a transaction ended; the key of the marker does.
     """
     if pa.types.is_boolean(texts.type):
         texts = pc.if_else(texts, "true", pa.scalar(None, pa.string()))
@@ -69,7 +69,7 @@ def _ending(key: bytes | None) -> str | None:
 def as_transactions(texts: Any) -> Any:
     """The values of `transaction`; null if unknown. Raises UnknownWord.
 
-    `texts` are booleans or strings. A true value means that the record is part of a transaction, with any outcome.
+    `texts` are booleans or strings. The value true means that the record is part of a transaction, with any outcome.
     """
     if pa.types.is_boolean(texts.type):
         return pc.if_else(texts, "pending", "none")

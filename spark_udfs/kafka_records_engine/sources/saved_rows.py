@@ -1,8 +1,7 @@
-"""Saved rows as a source: Parquet, Arrow, Avro, JSON lines, CSV, Delta tables; keys and values as bytes or texts.
-
-The log partitions are determined from the statistics of Parquet, from names of folders and files, or by reading the
-columns. Formats that are read from start to end are read once, and their rows put by log partition into a temporary
-file; so are Parquet and Arrow files whose groups mix the partitions.
+"""Saved rows as a source: Parquet, Arrow, Avro, JSON lines, CSV and Delta tables, with keys and values as bytes or
+text. The log partitions are determined from the statistics of Parquet, from names of folders and files, or by reading
+the columns. Formats that can only be read from start to end are read once, and their rows are sorted by log partition
+into a temporary file; the same is done with Parquet and Arrow files whose groups mix partitions.
 """
 
 from __future__ import annotations
@@ -38,28 +37,29 @@ class SavedRows:
     Parameters
     ----------
     paths
-        A file, a folder, or several: paths of this machine, URLs, patterns (docs/sources.md). Folders are searched to
-        their ends; names of folders as `partition=3` count as columns. What begins with `_` or `.` is left out.
+        A file, a folder, or several: paths of this machine, URLs, patterns (docs/sources.md). Folders are searched at
+        all depths; folder names such as `partition=3` count as columns. Names that begin with `_` or `.` are left out.
     topic
         The topic of rows that do not name one.
     columns
-        The column of the files for a column of raw rows (`{"value": "payload"}`), if their names do not show it; a dot
-        leads to a member (`record.key`). None says that there is none. In CSV without a line of names, columns are
-        called `1`, `2` and so on.
+        The columns of the files to use for columns of raw rows (`{"value": "payload"}`), if their names do not show it.
+        A dot selects a member (`record.key`). None means that there is no such column. In CSV without a header line,
+        columns are called `1`, `2` and so on.
     encoding
-        How texts hold bytes: `base64`, `hex`, or `text` for the bytes as they are in the file; or one for `key` and one
-        for `value`. By default it is determined from the strings, if they are unambiguous.
+        How texts encode bytes: `base64`, `hex`, or `text` for the bytes unchanged; or a mapping with one for `key` and
+        one for `value`. By default it is determined from the strings, if they are unambiguous.
     format
-        `parquet`, `arrow`, `avro`, `json`, `csv` or `delta`, if neither first bytes nor names show it.
+        `parquet`, `arrow`, `avro`, `json`, `csv` or `delta`, if neither the first bytes nor the names of the files show
+        it.
     time_unit
-        `s`, `ms`, `us` or `ns` since 1970: the unit of numbers that say when a record was written. Without, numbers
-        tell it that are of this age in one unit only; others are milliseconds, and so are those of a column that is
-        named for them (`timestamp_ms`).
+        `s`, `ms`, `us` or `ns`: the unit of numbers that say when a record was written, counted from 1970. By default
+        the unit is the only one in which the numbers are times of this age. If there is no such unit, or if the column
+        is named for milliseconds (`timestamp_ms`), it is milliseconds.
     filesystem
-        The file system that the paths belong to, of `pyarrow.fs` or fsspec. Without, each path says it.
+        The file system that the paths belong to, of `pyarrow.fs` or fsspec. By default, each path determines it.
     spools
-        Whether rows may be put by log partition into a temporary file where each partition would have to read all
-        files. Without, they are read once for each.
+        Whether rows may be sorted by log partition into a temporary file, if otherwise each partition would have to
+        read all files. If not, all files are read once for each partition.
 
     Raises
     ------

@@ -1,6 +1,5 @@
-"""The brokers' answers about the logs that a run read. If brokers give equal answers later, nothing has changed.
-
-The module is small and loads neither numpy nor pyarrow, so that a program can ask before it loads them.
+"""Keeps the brokers' answers about the logs that a run read. If brokers give equal answers later, nothing has changed.
+The module is small and loads neither numpy nor pyarrow, so that a program can check this before it loads them.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class SeenLogs:
     """The answers in a run so far."""
 
     is_whole: bool = True
-    """Whether it contains everything that the run was told."""
+    """Whether it contains all answers that the run got."""
     has_answer: bool = False
     """Whether the result of the run depends on nothing else."""
     until_ms: int | None = None
@@ -53,7 +52,7 @@ class SeenLogs:
         self._ends[ends.topic, ends.partition] = (ends.topic_id, *offsets, ends.place)
 
     def note_starts(self, starts: LogStarts) -> None:
-        """Note where logs started before their records were read."""
+        """Note where logs started, before their records were read."""
         self._starts = starts
         self.is_whole &= not starts.trouble
 
@@ -108,8 +107,8 @@ def unchanged_state(
 ) -> Iterator[bool]:
     """Whether brokers answer the questions of a SeenLogs as they did then; False also if that is unknown.
 
-    `config` is a properties file, `seen` are the digests of the SeenLogs. Inside the context no other run uses the
-    directory `state`, so that no output of a later run is overwritten.
+    `config` is a properties file, `seen` are the digests of the SeenLogs. Inside the context, no other run can use the
+    directory `state`, so that the output of a later run is not overwritten.
     """
     with ExitStack() as stack:
         try:

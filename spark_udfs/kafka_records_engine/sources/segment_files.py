@@ -54,7 +54,7 @@ class Segments:
     topic
         The topic of files that are not in a folder `<topic>-<partition>`.
     filesystem
-        The file system that the paths belong to, of `pyarrow.fs` or fsspec. Without, each path says it.
+        The file system that the paths belong to, of `pyarrow.fs` or fsspec. By default, each path determines it.
     """
 
     def __init__(
@@ -85,7 +85,8 @@ class Segments:
         return [SegmentPartition(log) for log in self._found(topic)]
 
     def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
-        """See `protocol.Source`: by the names of files and the checkpoint of the broker, which may be writing here."""
+        """See `protocol.Source`: from the names of files and the checkpoint of the broker, which may be writing
+        here."""
         offsets = {}
         for log in self._found():
             if topics is None or log.topic in topics:
@@ -96,8 +97,8 @@ class Segments:
         return LogStarts(offsets)
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """See `protocol.Source`: by the heads of the last batches and the files of the broker beside the folders. The
-        last stable offset is in no file."""
+        """See `protocol.Source`: from the headers of the last batches, and from the broker's files in the data
+        directory. No file contains the last stable offset."""
         logs = [log for log in self._found() if log.topic in topics]
         for topic in {*topics}.difference(log.topic for log in logs):
             self.partitions(topic)  # raises an error that lists the existing topics
@@ -111,7 +112,7 @@ class Segments:
             yield _ends_of(log, marks[directory], context, reported)
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
-        """See `log_details.TellsLogDetails`: by the files of the logs."""
+        """See `log_details.TellsLogDetails`: from the files of the logs."""
         logs = [log for log in self._found() if log.topic in topics]
         found: dict[tuple[str, int], dict[str, Any]] = {(log.topic, log.partition): {} for log in logs}
         cleaned: dict[Place, Mapping[tuple[str, int], int]] = {}
@@ -165,7 +166,7 @@ class Segments:
                         yield missing
 
     def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
-        """See `abilities.TellsUnread`: by the offset indexes and the heads of batches."""
+        """See `abilities.TellsUnread`: from the offset indexes and the headers of batches."""
         logs = self._ended or {(log.topic, log.partition): log for log in self._found()}
         for each in asked:
             log = logs.get((each.topic, each.partition))
@@ -314,7 +315,7 @@ def _end_of(log: reader.FoundLog, last: reader.SegmentFile, context: Context) ->
         return end.offset, False
     else:
         finding = _rest(last, end)
-    # Logs of coordinators are read completely, and that reports their invalid batches.
+    # Logs of coordinators are read completely, which reports their invalid batches.
     if end is None or not log.topic.startswith("__"):
         context.report(replace(finding, topic=log.topic, partition=log.partition))
     return (None, None) if end is None else (end.offset, True)

@@ -1,9 +1,9 @@
 """Takes snapshots: stores the raw rows of any source in a directory, before a cleaner or retention removes them from
 the log.
 
-A run continues after the last stored offset. If it is repeated regularly, the snapshot has everything that was in the
-log for longer than the time between two runs. A run may be killed at any moment, because a file gets its name only when
-it is complete.
+A run continues after the last stored offset. If runs are repeated regularly, the snapshot has everything that was in
+the log for longer than the time between two runs. A run may be killed at any moment, because a file gets its final name
+only when it is complete.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from kafka_records_engine.sources.shared_progress import SharedProgress
 __all__ = ["FILE_BYTES", "Added", "OtherLog", "SnapshotBusy", "SnapshotReport", "take_snapshot"]
 
 FILE_BYTES: Final = 256 * 1024 * 1024
-"""A file is closed when it has this many bytes."""
+"""The number of bytes at which a file is closed."""
 
 OnBytesRead = Callable[[int, int], None]
 
@@ -67,7 +67,7 @@ def take_snapshot(
     Parameters
     ----------
     source
-        Any source, or what names one: a path or several, raw rows in Arrow (`given.source_of`). It is only read.
+        Any source, or anything that `given.source_of` accepts: a path or several, raw rows in Arrow. It is only read.
     path
         The directory. It is created if it does not exist; otherwise it must be empty or a snapshot.
     topics
@@ -107,7 +107,7 @@ def take_snapshot(
         what = "this path is not UTF-8, and Arrow, which writes the files, takes no other: name another directory"
         raise LogSourceError(named, what)
     if not is_snapshot(root):
-        _logs(source, topics, _forget)  # an unreadable source must not leave an empty directory
+        _logs(source, topics, _forget)  # checked first, so that an unreadable source does not leave an empty directory
     busy = SnapshotBusy(root, "another process is adding to this snapshot: wait until it has ended")
     with locked_directory(root, "snapshot", busy, _check_is_ours):
         begin_snapshot(root)

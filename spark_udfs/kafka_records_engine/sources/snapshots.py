@@ -1,6 +1,6 @@
 """Snapshots as a source: copies of logs from `take_snapshot`, which are kept as long as the user wants.
 
-A snapshot has records that the log has lost since they were read. So it can show moments that the log itself no longer
+A snapshot has records that the log has lost since they were read, so it can show moments that the log itself no longer
 contains.
 """
 
@@ -98,8 +98,8 @@ class Snapshot:
         return found
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """See `protocol.Source`: log start and topic id as the sources knew them last; the log ends after the last
-        stored row."""
+        """See `protocol.Source`: the log start and topic id are the last ones known to the sources; the log ends after
+        the last stored row."""
         read = read_mark(self._path)["read"]
         for topic in topics:
             for log in self.partitions(topic):
@@ -177,7 +177,7 @@ class SnapshotPartition:
     ) -> Iterator[Any]:
         """See `protocol.LogPartition.batches`.
 
-        With `context.history` all rows come, and otherwise those that the log had at the moment that is asked about.
+        With `context.history`, all rows are returned; otherwise those that the log had at the requested moment.
         """
         return _Reading(self, context, columns, start, end).batches()
 
@@ -187,7 +187,7 @@ def _read_at_ms(root: str, stored: StoredLog) -> int | None:
     if told is not None and told["end"] >= stored.end:
         at_ms: int = told["at_ms"]
         return at_ms
-    # A killed run may have stored more. The latest time may come from a clock that was moved backwards later.
+    # A killed run may have stored more rows. The latest time may come from a clock that was moved backwards later.
     return stored.stretches[-1].read_at_ms if stored.stretches else None
 
 

@@ -1,9 +1,10 @@
-"""Checkpoints of Spark Structured Streaming: the offsets of Kafka's topics up to which a query has processed.
+"""Reads checkpoints of Spark Structured Streaming: the offsets in Kafka topics up to which a query has processed
+records.
 
 A checkpoint has a file for each batch in `offsets/`, written before the batch, and one in `commits/`, written after it
 (`OffsetSeqLog`, `CommitLog`, both of them an `HDFSMetadataLog`). The query has processed the records up to the offsets
-of the last batch in `commits/`. Spark writes a file under another name and renames it, so that a file whose name is a
-number is whole, and other names do not count.
+of the last batch in `commits/`. Spark writes a file under another name and then renames it, so a file whose name is a
+number is complete, and other files are ignored.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _COPY: Final = "Copy the checkpoint again, with its hidden files, or leave it ou
 
 
 class CheckpointError(KafkaRecordsError, ValueError):
-    """A checkpoint cannot be used: what is wrong, where, and what to do."""
+    """A checkpoint cannot be used. The text says what is wrong, where, and what to do."""
 
     def __init__(self, problem: str, place: Path | str, what_to_do: str) -> None:
         super().__init__(f"{problem}: {printable(str(place))}. {what_to_do}.")
@@ -80,7 +81,7 @@ class QueryProgress:
     """When the committed batch was planned, in milliseconds since 1970; None if there is none."""
     offsets: tuple[QueryOffset, ...]
     other_sources: int
-    """How many of the query's sources are not Kafka."""
+    """The number of the query's sources that are not Kafka."""
 
 
 class _Batch(NamedTuple):
@@ -118,7 +119,7 @@ def read_checkpoint(given: GivenCheckpoint) -> QueryProgress:
         )
     query = given.name or _query_id(folder / "metadata")
     committed_in = folder / "commits"
-    # Read the commits first: a batch that Spark commits meanwhile still counts as planned.
+    # Read the commits first, so that a batch that Spark commits in the meantime still counts as planned.
     committed = max(_batches(committed_in), default=None) if _is_folder(committed_in) else None
     planned = max(_batches(planned_in), default=None)
     if planned is not None and (committed is None or planned > committed):

@@ -1,4 +1,4 @@
-"""A time limit: how long brokers are waited for in total."""
+"""A time limit for waiting for brokers, all waits together."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _limit_until(seconds: float, end: float) -> TimeLimit:
 
 
 Timeout = TimeLimit | timedelta | float
-"""The forms of a time limit: seconds or a timedelta from now on, or a limit that has already begun."""
+"""What may be given as a time limit: seconds or a timedelta from now on, or a limit that has already begun."""
 
 
 def limit_of(timeout: Timeout | None) -> TimeLimit | None:

@@ -1,6 +1,6 @@
 """Requests to brokers about the transactions of one partition, and the request to write the marker that aborts one.
 
-The latter is sent only once: if no answer comes, it is unknown whether it was carried out.
+That request is sent only once: if no answer arrives, it is unknown whether it was carried out.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class PartitionEnds(NamedTuple):
 
 
 class TransactionRequests:
-    """Asks the brokers of a cluster. Methods raise LogSourceError if they do not answer, or refuse."""
+    """Asks the brokers of a cluster about transactions. Methods raise LogSourceError if brokers do not answer, or
+    refuse."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -1,4 +1,4 @@
-"""Brokers that do not answer: an error if there is no other answer, and damage if there is."""
+"""Brokers that do not answer: an error if no broker answers, and damage if others do."""
 
 from __future__ import annotations
 

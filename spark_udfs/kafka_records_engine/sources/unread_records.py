@@ -1,4 +1,4 @@
-"""Requests what is left to read in many logs of a source at once."""
+"""Asks a source for the unread records in many logs at once."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Stopped(Exception):
 
 @contextmanager
 def stop_on(event: threading.Event) -> Iterator[None]:
-    """Make waits in this thread raise Stopped after `event` is set."""
+    """From now on, waits in this thread raise Stopped after `event` is set."""
     token = _stop.set(event)
     try:
         yield
@@ -60,7 +60,7 @@ def pause(seconds: float) -> None:
 
 
 def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
-    """The answers to some questions, which are asked at the same time, in threads. Raises the error of one of them."""
+    """The answers to some questions, asked at the same time in threads. If one fails, raises its error."""
     if len(questions) < 2:
         return [question() for question in questions]
     stop = threading.Event()
@@ -75,7 +75,7 @@ def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
                     number, question = left.popleft()
                     answers[number] = question()
         except (IndexError, Stopped):
-            return  # another thread took the last question, or this thread was stopped
+            return  # either another thread took the last question, or this thread was stopped
         except BaseException as error:
             errors.append(error)
             stop.set()

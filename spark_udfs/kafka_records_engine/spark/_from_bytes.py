@@ -1,4 +1,4 @@
-"""The part of the `from_…` functions that runs in workers: turns Arrow arrays of bytes into arrays of structs."""
+"""The part of the `from_…` functions that runs in workers: converts Arrow arrays of bytes to arrays of structs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ _NEWEST: Final = np.iinfo(np.int16).max
 
 
 class MessagePrefix(Protocol):
-    """Handles the bytes before a message, and determines its version.
-
-    It decodes a column piece by piece. `versions` is a second column, or None.
+    """Handles the bytes before a message, and determines the version of the message. It decodes a column piece by
+    piece. `versions` is a second column with the versions, or None.
     """
 
     def __call__(
@@ -80,8 +79,8 @@ class Bare:
 
 @dataclass(frozen=True)
 class Capped:
-    """Decodes messages that have an int16 version before them. Versions above the highest known one are read as that
-    one.
+    """Decodes messages that have an int16 version before them. Versions above the highest known one are read as the
+    highest known one.
     """
 
     def __call__(

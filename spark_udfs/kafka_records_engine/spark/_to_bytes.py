@@ -1,4 +1,4 @@
-"""The part of the `to_…` functions that runs in workers: turns Arrow arrays of structs into arrays of bytes.
+"""The part of the `to_…` functions that runs in workers: converts Arrow arrays of structs to arrays of bytes.
 
 The schema walker writes the messages one by one. Fields and types of a struct column are checked once per batch and
 version, so that a mistake in the query raises an error in every mode, and does not count as an error of each row.
@@ -24,9 +24,8 @@ from kafka_records_runtime.wire.failure import WriteFailure
 
 @dataclass(frozen=True)
 class Encoder:
-    """Encodes a batch of structs in `version` or, if that is None, each in the version of its row.
-
-    A message follows its `record_type`, if there is one, or else with `version_prefix` its version; a metadata frame
+    """Encodes a batch of structs in `version` or, if that is None, each in the version of its row. A message is
+    preceded by its `record_type`, if there is one, or by its version, with `version_prefix`; a metadata frame
     (`framing`) contains both. With `fails_fast` the first value that cannot be written raises its error; otherwise it
     becomes null.
     """

@@ -1,4 +1,4 @@
-"""`decode_records`: turns raw rows into typed columns."""
+"""`decode_records` converts raw rows to typed columns."""
 
 from __future__ import annotations
 
@@ -404,7 +404,7 @@ def _counts(schemas: Iterable[int]) -> list[Column]:
 
 
 class BatchDecoder:
-    """The part that runs in workers: turns Arrow batches of raw rows into batches of decoded rows."""
+    """The part that runs in workers: converts Arrow batches of raw rows to batches of decoded rows."""
 
     def __init__(
         self,
@@ -445,7 +445,7 @@ class BatchDecoder:
     def _columns(self, batch: pa.RecordBatch, absent: Mapping[int, Constant]) -> list[pa.Array]:
         keys, values = batch.column("key"), batch.column("value")
         is_record = np.ones(len(keys), np.bool_)
-        if "control" in batch.schema.names:  # without the column, control records are already left out
+        if "control" in batch.schema.names:  # if the column is missing, control records have already been left out
             is_record = flags(batch.column("control").is_null())
         strange: list[int] = []
         if _IS_OTHER in batch.schema.names:

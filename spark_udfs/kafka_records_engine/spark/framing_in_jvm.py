@@ -53,9 +53,9 @@ def has_record_type(types: Iterable[int]) -> Column:
     """A condition on raw rows: the key starts with one of these record types.
 
     Control records never match, although their keys start with a number that looks like a type. The keys of adjacent
-    types are one range of bytes: comparing bytes creates no array for each row, but cutting off the prefix would. No
-    range crosses a change of the first byte, because a key of only that byte sorts before all longer ones, and has no
-    type.
+    types are one range of bytes: comparing bytes does not create an array for each row, as cutting off the prefix
+    would. No range crosses a change of the first byte, because a key of only that byte sorts before all longer ones,
+    and has no type.
     """
     return F.col("control").isNull() & reduce(or_, map(_is_between, _ranges(types)), F.lit(False))
 
@@ -87,8 +87,7 @@ def may_be_of_other_types_than(others: Iterable[int]) -> Column:
     `others`.
 
     It excludes records of those types only if their api key is in the second byte, which is where Kafka writes keys
-    below
-    128. The remaining ones must be left out after they have been read.
+    below 128. The rest must be left out after they have been read.
     """
     starts = [start for number in others if len(start := frame_start(number)) == PREFIX_BYTES]
     is_other = F.col("key").isNull() & prefix_bytes(F.col("value")).isin(starts)

@@ -66,7 +66,7 @@ def from_message(
         Schema of the message, from a generated `schemas.<folder>` module.
     version
         The version: one for all rows, or a column with one for each row. The bytes must then be only the message. The
-        result for a null version is null. Without `version` an int16 version is before each message, as in the
+        result for a null version is null. Without `version`, each message follows an int16 version, as in the
         subscriptions and assignments of the consumer protocol.
     mode
         `PERMISSIVE` returns null for bytes that cannot be decoded, `FAILFAST` ends the query with an error of
@@ -127,7 +127,7 @@ def from_message(
     [Row(topics=['a'])]
     """
     if version is not None and parse_as is not None:
-        raise ValueError(f"{name}: version is for bytes with no version before them, parse_as for those with one")
+        raise ValueError(f"{name}: version is for bytes without a version before them, parse_as for bytes with one")
     for number in (version, parse_as):
         if isinstance(number, int):
             check_version(message, number)
@@ -357,7 +357,7 @@ class Jvm:
         self, name: str, mode: str, usual: str, options: Mapping[str, object], cols: Sequence[ColumnOrName]
     ) -> Any:
         """The call of the JVM function; None if the work must be done in Python."""
-        if _MADE.get() is not None:  # a Python function is being registered for SQL
+        if _MADE.get() is not None:  # the call registers a Python function for SQL
             return None
         spark = SparkSession.getActiveSession()
         catalog = catalog_for(spark, self.package, checked_engine(self.engine))
@@ -436,7 +436,7 @@ def _arrow_column(
 
 
 def _arrow_function(name: str, function: Callable[..., pa.Array], returned: DataType) -> Any:
-    # Spark derives the kind of function from these type hints, and its name from the attribute.
+    # Spark takes the kind of function from these type hints, and its name from the attribute.
     def run(*columns: pa.Array) -> pa.Array:
         return function(*columns)
 

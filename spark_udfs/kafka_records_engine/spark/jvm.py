@@ -70,7 +70,7 @@ def catalog_name(package: str) -> str:
 
 
 def checked_engine(engine: str | None) -> Engine | None:
-    """`engine`, if it is valid. Raises ValueError for another text."""
+    """`engine`, if it is valid. Raises ValueError for any other text."""
     if engine is not None and engine not in ENGINES:
         raise ValueError(f"engine must be 'jvm', 'python' or None, not {engine!r}")
     return cast("Engine | None", engine)
@@ -202,7 +202,7 @@ def _asked(spark: SparkSession, package: str, catalog: str) -> _Answer:
     except Exception as error:
         text = str(error).strip() or type(error).__name__
         if "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION" in text:
-            return _Answer(may_lack_jar=True)  # the definition of a Declarative Pipeline cannot run queries
+            return _Answer(may_lack_jar=True)  # no query can be run while a Declarative Pipeline is being defined
         problem = f"the catalog {catalog} is not usable: {text.splitlines()[0]}"
         return _Answer(problem, may_lack_jar=_CLASS in text)
     found = None if row is None else row[0]
@@ -217,8 +217,8 @@ def _asked(spark: SparkSession, package: str, catalog: str) -> _Answer:
 def function_name(catalog: str, function: str, options: Mapping[str, object]) -> str:
     """The name under which `call_function` and SQL call a function with options. Options that are None are left out.
 
-    Spark tells a JVM function the types of its arguments, but not their values, so options are part of the function's
-    name: ``kafka_records.`from_offset_commit_value?mode=FAILFAST` ``.
+    Spark passes a JVM function only the types of its arguments when it plans a call, so options are part of the
+    function's name: ``kafka_records.`from_offset_commit_value?mode=FAILFAST` ``.
     """
     written = "&".join(f"{name}={_option(value)}" for name, value in options.items() if value is not None)
     return f"{catalog}.{function}" if not written else f"{catalog}.`{function}?{written}`"

@@ -1,9 +1,9 @@
-"""Spark's own Kafka source as raw rows, with its two traps avoided.
+"""Reads raw rows through Spark's own Kafka source, and avoids two of its traps.
 
 For internal topics that source silently returns no row, because it plans with an admin client, which leaves them out.
 With `spark.sql.streaming.kafka.useDeprecatedOffsetFetching` it plans with a consumer, which finds them. With
-`subscribe` that consumer would join a group, which writes records into the very topic that is read. `assign` leaves no
-trace, but needs the number of every partition. (Tried with PySpark 4.2.0 and 4.3.0.)
+`subscribe`, that consumer would join a group, which writes records to the topic that is being read. `assign` leaves no
+trace, but needs the numbers of all partitions. (Tried with PySpark 4.2.0 and 4.3.0.)
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_kafka(
     bootstrap
         Some brokers, `HOST:PORT[,HOST:PORT…]`.
     topic
-        The topic, an internal one or another.
+        The topic, internal or not.
     isolation_level
         How the source treats transactions, which its rows do not show: `read_uncommitted` returns the records of
         aborted and open transactions too, `read_committed` leaves out aborted ones and ends each partition at the first

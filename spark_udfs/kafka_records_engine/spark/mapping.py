@@ -20,9 +20,9 @@ def map_batches(df: DataFrame, columns: StructType, function: BatchFunction, ret
     """Run `function` over the `columns` of `df`, in that order; it returns rows of `returned`.
 
     Under Spark Connect `mapInArrow` asks the server for the columns, which costs a round trip and which a Declarative
-    Pipeline rejects (ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION). So the columns are stored where Connect caches the
-    server's answer, because no public call avoids the question. `DataFrame.to` would make the server check the input
-    instead, and fails for a table of the same pipeline.
+    Pipeline rejects (ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION). No public call avoids this request, so the columns
+    are stored where Connect caches the server's answer. `DataFrame.to` would make the server check the input instead,
+    and fails for a table of the same pipeline.
     """
     chosen = df.select(*columns.names)
     if is_connect(df.sparkSession):

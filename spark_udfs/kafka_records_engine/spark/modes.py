@@ -1,4 +1,4 @@
-"""How rows that cannot be decoded are treated, with the names of Spark's own readers."""
+"""The ways to treat rows that cannot be decoded, named as in Spark's own readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw rows: the one schema that every function works on, for records from any source."""
+"""Raw rows: the schema that all functions work on, for records from any source."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ RAW_SCHEMA: Final = spark_schema(_ARROW_SCHEMA)
 
 A field that the message format of a record lacks is -1, as in Kafka: `timestamp_ms` in format 0, epochs and producers
 in formats 0 and 1. Values that a source does not report are null. `timestamp_type` is `create`, `log_append` or null.
-`transaction` is the outcome of the record's transaction: `none` (it had none), `committed`, `aborted`, `open`, or
-`unknown` if unreadable bytes may hide the marker that ended it. `control` is `commit` or `abort` for markers and null
-for everything else.
+`transaction` is the outcome of the record's transaction: `none` (outside of transactions), `committed`, `aborted`,
+`open`, or `unknown` if unreadable bytes may hide the marker that ended it. `control` is `commit` or `abort` for markers
+and null for everything else.
 """
 
 RAW_COLUMNS: Final[tuple[str, ...]] = tuple(field.name for field in RAW_SCHEMA.fields)

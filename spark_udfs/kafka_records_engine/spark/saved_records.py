@@ -75,7 +75,7 @@ def read_records(
         The session.
     paths
         Files or folders on a file system that driver and workers share, as for `SavedRows`; or a `SavedRows`, which
-        says how columns are named and how texts encode bytes.
+        defines how columns are named and how texts encode bytes.
     schemas, records, mode, unknown_tags, coordinates, abouts, show_secrets
         As in `decode_records`, but the mode must be PERMISSIVE or FAILFAST.
     topic

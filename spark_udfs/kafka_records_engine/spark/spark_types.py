@@ -1,4 +1,4 @@
-"""Turns schemas into Spark's column types, as `kafka_records_engine.columns.arrow_type` does for Arrow."""
+"""Converts schemas to Spark's column types, as `kafka_records_engine.columns.arrow_type` does for Arrow."""
 
 from __future__ import annotations
 

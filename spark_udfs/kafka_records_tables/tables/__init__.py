@@ -127,13 +127,13 @@ def inputs_of(view: Table) -> list[Table]:
 
 
 def tables_read(table: Table) -> list[Table]:
-    """The tables that are read for `table`: itself, or those that a view is finally made of, because inputs may be
-    views."""
+    """The tables that are read for `table`: the table itself or, for a view, the tables behind it, since inputs may be
+    views too."""
     return [read for each in inputs_of(table) for read in tables_read(each)] if table.inputs else [table]
 
 
 def of_a_moment(table: Table) -> str:
-    """For messages: which tables, of those that a table is made from, can be answered as of a moment."""
+    """For messages: which of the tables from which a table is built can be answered as of a moment."""
     names = [each.name for each in tables_read(table) if each.name in _OF_A_MOMENT]
     return f", or ask {' and '.join(names)}, which can show that moment" if names else ""
 
@@ -143,5 +143,5 @@ _OF_A_MOMENT: Final = ("current_offsets", "share_partitions", "transactions")
 
 def is_of_records(table: Table) -> bool:
     """Whether all rows follow from records, so that the table can be answered as of a moment, and from saved records.
-    This includes a view that can do without the ends of logs."""
+    This includes views that do not require the ends of logs."""
     return all(each.helper != "ends" or each.name in table.optional_inputs for each in tables_read(table))

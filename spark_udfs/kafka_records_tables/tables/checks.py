@@ -140,7 +140,7 @@ unnamed.
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
+    """The rows that `TABLE.rules` describes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -199,7 +199,7 @@ class _Facts:
         if unknown:
             what = f"the number of partitions is unknown for {', '.join(unknown)}"
             told = ",".join(f"{topic}=N" for topic in unknown)
-            # Do not suggest a number: with a wrong one, records of healthy groups look misplaced.
+            # Do not suggest a number: if it were wrong, records of healthy groups would look misplaced.
             way = f"--partitions {told} (partitions in Python and Spark), N as kafka-topics --describe has it"
             consequence = f"wrong_partition is not checked there; pass it with {way}"
             context.report(Finding("note", UNMADE_CHECKS, what, consequence))

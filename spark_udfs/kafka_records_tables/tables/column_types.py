@@ -63,8 +63,8 @@ def _parts(text: str) -> list[str]:
 
 
 def instants(milliseconds: pa.Array) -> pa.Array:
-    """Milliseconds since 1970 as instants, null outside the years 1 to 9999: records may have any int64, and programs
-    that show an instant to people (Python, Spark in ANSI mode) refuse others."""
+    """Milliseconds since 1970 as instants, null outside the years 1 to 9999. Records may have any int64, and programs
+    that display instants (Python, Spark in ANSI mode) refuse times outside these years."""
     values: INT64 = milliseconds.fill_null(0).to_numpy(zero_copy_only=False)
     known = (values >= YEAR_1_MS) & (values <= YEAR_9999_END_MS)
     if milliseconds.null_count:
@@ -74,7 +74,7 @@ def instants(milliseconds: pa.Array) -> pa.Array:
 
 
 def record_batch(schema: pa.Schema, columns: dict[str, Any], count: int) -> pa.RecordBatch:
-    """The rows of a table from its columns by name; a scalar is in every row."""
+    """The rows of a table from its columns by name; a scalar becomes the value of every row."""
     arrays = []
     for field in schema:
         column = columns[field.name]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
     """The content of a commit, as columns; LOG_PLACE follows them in every table. `of_a_tombstone` is added to the
-    meaning of those that a tombstone lacks."""
+    descriptions of the columns that a tombstone does not have."""
     return (
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes"),

@@ -1,8 +1,8 @@
-"""What a cleaner removed from a log, and from which offset or moment on an answer is complete.
+"""Finds out whether a cleaner removed records from a log, and from which offset or moment on an answer is complete.
 
 A cleaner removes records that later ones replace, and old tombstones and markers, below the point that it has reached.
-Each removed record leaves a gap in the offsets: a log without gaps is complete. An answer about the end of the log is
-the same with and without these records. An answer as of an earlier moment, or about the past, may need them.
+Each removed record leaves a gap in the offsets, so a log without gaps is complete. An answer about the end of the log
+is the same with and without these records. An answer as of an earlier moment, or about the past, may need them.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Completeness:
     """Watches the offsets and timestamps of a log partition in order, and reports what is missing.
 
     No file shows when a removed record was written, so timestamps are assumed to rise with the offsets, as the clock of
-    a coordinator does. If a source does not know how far a cleaner has been (`Context.cleaned_up_to`), its last row is
-    assumed to be one that no cleaner can have removed.
+    a coordinator does. If a source does not know how far a cleaner has come (`Context.cleaned_up_to`), its last row is
+    assumed to be beyond the reach of the cleaner.
 
-    A coordinator that deletes the beginning of its log may have done so because of any later record. So there the log
-    start is a gap, and only an answer at the last record is known to be complete.
+    A coordinator that deletes the beginning of its log may have done so because of any later record. So for such a log,
+    the log start counts as a gap, and only an answer at the last record is known to be complete.
     """
 
     def __init__(self, context: Context, table: Table) -> None:
@@ -151,7 +151,7 @@ class Completeness:
         return None if self._is_pruned else self._context.log.cleaned_up_to
 
     def report(self) -> None:
-        """Report the note, if something is missing."""
+        """Report a note if something is missing."""
         self._begin()
         context, limit = self._context, self._limit
         if limit is None:
@@ -180,7 +180,7 @@ class Completeness:
 
 
 def time_text(milliseconds: int) -> str:
-    """A moment in words, if it is in the years 1 to 9999."""
+    """A moment as text, if it is in the years 1 to 9999."""
     if not YEAR_1_MS <= milliseconds <= YEAR_9999_END_MS:
         return f"{milliseconds} ms since 1970"
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""The declaration of a table: enough for `--help`, pages, column comments and the Arrow schema.
+"""The declaration of a table, which is enough for `--help`, pages, column comments and the Arrow schema.
 
 Nothing here imports numpy, pyarrow or Spark, so that a command can list its tables at once.
 """
@@ -41,14 +41,14 @@ class Option:
     """Its name as an argument in Python: `some_name`. The command has `--some-name`, Spark the option `someName`."""
     kind: Literal["moment", "duration", "ahead", "word", "partitions", "release", "flag", "checkpoints"]
     about: str
-    """One line: its effect on the rows."""
+    """Its effect on the rows, in one line."""
     default: str | None = None
     """The default, as people would write it."""
     words: tuple[str, ...] = ()
     not_with: tuple[str, ...] = ()
     """The options that exclude it."""
     least_ms: int = 0
-    """The shortest allowed duration."""
+    """The shortest duration that is allowed."""
     instead_of: tuple[str, ...] = ()
     """For a view, the inputs whose topics may be missing if the option is given."""
     adds: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class Option:
 RETENTION: Final = Option(
     "retention", "duration", "offsets.retention.minutes of the brokers", default="7d", least_ms=60_000
 )
-"""The least retention: brokers accept whole minutes, at least one (`OffsetConfig`)."""
+"""The shortest retention: brokers accept whole minutes, at least one (`OffsetConfig`)."""
 
 USUAL_DELETE_RETENTION: Final = "1d"
 """The default of brokers (`log.cleaner.delete.retention.ms`)."""
@@ -99,7 +99,7 @@ class Table:
     name: str
     topic: str
     about: str
-    """One line, for a list of tables."""
+    """A description of one line, for a list of tables."""
     helper: Helper
     records: tuple[str, ...]
     """Names of the records that it uses."""
@@ -109,9 +109,9 @@ class Table:
     sort: tuple[str, ...]
     """The columns that sort the rows for people."""
     group: str | None
-    """The column that names the group, or what the first field of every key names in its place."""
+    """The column with the group, or with what the first field of every key contains in its place."""
     rules: str
-    """Paragraphs: which rows there are, by which rule of Kafka, and what the log cannot show."""
+    """Paragraphs that say which rows there are, by which rules of Kafka, and what the log cannot show."""
     module: str
     """The module of this declaration, where it is called TABLE. A user's own table has the class `Reader` there, too
     (`reader.TableReader`)."""
@@ -135,11 +135,11 @@ class Table:
     options: tuple[Option, ...] = ()
     """The options of this table, in addition to those of every table; `Context.question` has the values."""
     follows_clock: bool = False
-    """Whether rows change as time passes, although no log does."""
+    """Whether rows change with time even if no log changes."""
 
     @property
     def is_history(self) -> bool:
-        """Whether rows are about the past rather than the present: a cleaner removes some of them in time."""
+        """Whether rows are about the past, so that a cleaner removes the records of some of them after some time."""
         return self.helper in ("facts", "history")
 
     def not_asked(self, options: Mapping[str, Any]) -> frozenset[str]:
@@ -150,7 +150,7 @@ class Table:
     @property
     def needs_transactions(self) -> bool:
         """Whether rows depend on how transactions ended: true if the table reads the producer and the transaction of a
-        record. The source must then report how each transaction ended. A view depends on them if its inputs do."""
+        record, or if an input of a view does. The source must then report how each transaction ended."""
         return {"producer_id", "transaction"} <= {*self.reads}
 
     @property
@@ -212,8 +212,8 @@ def is_of_last_records(table: Table) -> bool:
 
 
 def can_go_on(table: Table) -> bool:
-    """Whether a table can continue with the rows that follow if it keeps some of the earlier ones (`carried_rows`), or
-    a state of its own."""
+    """Whether a table can continue with later rows if it keeps some of the earlier ones (`carried_rows`) or its own
+    state."""
     is_by_rows = table.helper == "facts" or table.reader.last_of_key or table.names_earlier
     return is_by_rows or table.reader.form_of_kept is not None
 

@@ -1,4 +1,5 @@
-"""Raw rows before they reach a table: counted, cut at the requested moment, checked for gaps in their offsets."""
+"""Processes raw rows before they reach a table: counts them, stops at the requested moment, and checks for gaps in the
+offsets."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ _NO_TIMESTAMP: Final = -1
 class IncomingRows:
     """Raw rows on their way into a table: those that it uses, up to the requested moment and of the requested groups.
 
-    Counts records and markers, and notes from where on the answer is complete if a cleaner has been there and the
-    answer depends on what it removed (`Table.is_history`, `Question.as_of_ms`). A log without a record of a known type
-    is damage, because its answer is empty. Raises ValueError for a row without a timestamp if one is needed.
+    Counts records and markers. If the answer depends on records that a cleaner removed, notes from where on it is
+    complete (`Table.is_history`, `Question.as_of_ms`). A log without a record of a known type is damage, because its
+    answer is empty. Raises ValueError for a row without a timestamp if one is needed.
     """
 
     def __init__(self, context: Context, table: Table) -> None:
@@ -37,7 +38,7 @@ class IncomingRows:
         self._cut_at: int | None = None
         """The offset of the first record after the requested moment."""
         self._later: pa.RecordBatch | None = None
-        """Rows after the moment that `Completeness` has not seen yet."""
+        """Rows after the requested moment that `Completeness` has not seen yet."""
 
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """The rows of the next batch that the table uses; None if there are none."""
@@ -87,13 +88,13 @@ class IncomingRows:
 
     @property
     def is_done(self) -> bool:
-        """Whether the moment has passed, and it is known what is missing."""
+        """Whether the requested moment has been passed, and it is known what is missing."""
         return self._cut_at is not None and self._completeness.is_known
 
     def finish(self) -> None:
         """Report what was found, at the end of the log or when `is_done`."""
         if self._cut_at is not None:
-            # Unreadable places after the end of the result hide no marker that matters for it.
+            # Unreadable places after the end of the result do not hide a marker that matters for it.
             self._context.log.holes[:] = [hole for hole in self._context.log.holes if hole < self._cut_at - 1]
         self._completeness.report()
         self._known.report()

@@ -257,7 +257,7 @@ keep elsewhere. Saved rows and snapshots usually have only `__consumer_offsets`:
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
+    """The rows that `TABLE.rules` describes."""
     import pyarrow as pa
 
     from kafka_records_tables.tables.lagging.owners import of_own_partition, with_owners

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LastRecords(NamedTuple):
-    """Decoded records, the last of each key among them."""
+    """Decoded records, which include the last one of each key."""
 
     found: DecodedRecords
     types: tuple[int, ...]
@@ -30,8 +30,8 @@ class LastRecords(NamedTuple):
 class LastOfKeyReader(RecordReader):
     """A reader of the last records for each value of the field `key` of their keys.
 
-    `names` are those of the records, `folder` that of their specs. Reports records that cannot be used: what keys that
-    cannot be read are `about`, and what is `left_out` if the deciding value cannot be read.
+    `names` are the names of the records, `folder` is the folder of their specs. Reports records that cannot be used:
+    `about` describes keys that cannot be read, and `left_out` what is left out if the deciding value cannot be read.
     """
 
     last_of_key = True

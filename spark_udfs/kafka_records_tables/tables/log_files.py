@@ -138,7 +138,7 @@ says so. Counts of records are there for every source.
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
+    """The rows that `TABLE.rules` describes."""
     import pyarrow as pa
 
     from kafka_records_engine.findings import UNMADE_CHECKS, Finding
@@ -176,7 +176,7 @@ class Cleanable(NamedTuple):
     end: int
     """The offset up to which a cleaner may clean now."""
     files: Sequence[Mapping[str, Any]]
-    """The files between the two: `offset`, `bytes`, `timestamp_ms`."""
+    """The files between these two offsets: `offset`, `bytes`, `timestamp_ms`."""
     clean_bytes: int
     """The size of these files."""
     dirty_bytes: int

@@ -1,4 +1,4 @@
-"""Results that several tables compute from the same rows. Tables that share a reading compute them once."""
+"""Computes results that several tables need from the same rows only once for all tables that share a reading."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class MadeOnce(Generic[_Maker, _Made]):
     """The results of a maker from raw rows, and its findings. Tables that share a reading, name the same `what` and
     have the same requested groups and moment get the same objects, which must not be changed.
 
-    The maker gets the rows of the first table that asks, which is the first to receive each batch and to reach the end;
-    the findings are repeated for each of them.
+    The maker gets its rows from the first of these tables, which is the first to receive each batch and to reach the
+    end; the findings are repeated for each table.
     """
 
     def __init__(self, what: Hashable, make: Callable[[Context], _Maker], context: Context) -> None:
@@ -48,7 +48,8 @@ class MadeOnce(Generic[_Maker, _Made]):
 
     @property
     def maker(self) -> _Maker:
-        """The maker that all of the tables share: before the first rows, they may say what they need of it."""
+        """The maker that all of the tables share: before the first rows, each table may tell it what the table
+        needs."""
         return self._making.maker
 
     def take(self, batch: pa.RecordBatch) -> list[_Made]:

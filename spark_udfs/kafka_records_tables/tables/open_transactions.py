@@ -1,4 +1,4 @@
-"""The open transactions: in which logs, by which producers, since when, and what waits for them."""
+"""The open transactions: their logs and producers, when they began, and what waits for them."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ client lacks DESCRIBE.
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
+    """The rows that `TABLE.rules` describes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -180,7 +180,7 @@ on purpose, look like others.
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
+    """The rows that `TABLE.rules` describes."""
     from kafka_records_tables.tables.moving import polls, states
 
     told = parts["commit_progress"]

@@ -1,4 +1,4 @@
-"""The base class of what turns the raw rows of one log partition into the rows of a table."""
+"""The base class of objects that turn the raw rows of one log partition into the rows of a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TableReader:
     table.
 
     The subclass is called `Reader`, in the module `Table.code`. It is created with the context of the log partition,
-    which gets the findings. Its class attributes say what it needs from an engine.
+    which gets the findings. Its class attributes declare what it needs from an engine.
     """
 
     last_of_key: ClassVar[bool] = False
@@ -27,18 +27,18 @@ class TableReader:
     every_type: ClassVar[bool] = False
     """Whether records of types that are not in `Table.records`, known or not, are used too."""
     uses_topics: ClassVar[bool] = False
-    """Whether rows depend on what a source knows of topics: engines request once the names of the ids in records, and
-    the numbers of partitions."""
+    """Whether rows depend on what a source knows about topics. Engines then request the names for ids and the numbers
+    of partitions once."""
     tells_open: ClassVar[bool] = False
-    """Whether rows show open transactions, so that an answer as of a moment before the end of one lacks the records of
-    it that a cleaner has removed since."""
+    """Whether rows show open transactions. An answer as of a moment at which a transaction was open then lacks those of
+    its records that a cleaner has removed since."""
     form_of_kept: ClassVar[int | None] = None
-    """For a table with a state of its own: next to the reader, `go_on` turns the state into bytes, and `still_open`
-    returns rows from them. A number for the format of these bytes, because a table cannot continue with another
-    format."""
+    """For a table with its own state: the number of the format in which the state is kept as bytes, because a table
+    cannot continue with another format. Next to the reader, `go_on` turns the state into bytes, and `still_open`
+    returns rows from them."""
 
     is_done = False
-    """Whether it needs no more rows. Then `finish` is called."""
+    """Whether the reader needs no more rows, so that `finish` is called next."""
 
     def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         """Add the raw rows that follow; returns the rows of the table that are known by now."""

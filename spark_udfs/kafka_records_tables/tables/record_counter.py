@@ -1,4 +1,5 @@
-"""Counts the records of a log partition, those that a cleaner drops, and where its first open transaction begins.
+"""Counts the records of a log partition and those that a cleaner would drop, and finds where the first open transaction
+begins.
 
 A cleaner drops a record if a later one has the same key, or if its transaction was aborted. Records of aborted
 transactions replace nothing (`Cleaner.buildOffsetMapForSegment`, `CleanedTransactionMetadata.onBatchRead`).

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 
 class RecordReader(TableReader):
-    """Passes control rows and the records called `names` to `add`.
-
-    `folder` is that of their specs. Records whose keys hold no type are reported, with the consequence `without_type`.
+    """Passes control rows and the records called `names` to `add`. `folder` is the folder of their specs. Records whose
+    keys have no type are reported, with the consequence `without_type`.
     """
 
     def __init__(self, context: Context, folder: str, names: Sequence[str], without_type: str) -> None:

@@ -1,4 +1,5 @@
-"""Every record as a row, decoded in columns; only records that wait for the end of their transaction are kept."""
+"""Returns every record as a row, decoded in columns; only records that wait for the end of their transaction are kept
+in memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The commits that decide at the end of a log, resolved and gathered once for all tables of a reading that need
-them."""
+"""Finds the commits in force at the end of a log, once for all tables of a reading that need them."""
 
 from __future__ import annotations
 
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class CommitsAtEnd(NamedTuple):
-    """The result of the commits of a log partition at its end."""
+    """The commits in force at the end of a log partition."""
 
     last: Deciding | None
-    """None if there were no commits."""
+    """The last commits; None if there were no commits."""
     pending: frozenset[CommitKey]
     """The partitions with a commit in an open transaction and no tombstone after it; empty if no table needs them."""
 

@@ -80,7 +80,7 @@ for it only with `times`.
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
+    """The rows that `TABLE.rules` describes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Rows of an answer sorted for people, faster than Arrow compares rows."""
+"""Sorts the rows of an answer for display, faster than Arrow does."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sorted_rows(rows: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def is_sorted(rows: pa.Table, names: Sequence[str]) -> bool:
-    """Whether rows are in the order of some columns, null last, which is much faster to find out than sorting."""
+    """Whether rows are already sorted by some columns, with null last. This check is much faster than sorting."""
     count = len(rows)
     if count < 2:
         return True

@@ -1,4 +1,4 @@
-"""One table over one log partition: from raw rows to rows of the table."""
+"""Computes one table over one log partition: from raw rows to rows of the table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TableReading:
 
     @property
     def wants_no_more(self) -> bool:
-        """Whether the rest of the log changes nothing."""
+        """Whether the rest of the log cannot change the result."""
         return self._reader.is_done or (self._incoming is not None and self._incoming.is_done)
 
     def _finish(self) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""What a cluster reports about itself: its brokers, the leader of each partition, where each log begins and ends."""
+"""Asks a cluster about itself: its brokers, the leader of each partition, and where each log begins and ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 """A timestamp in ListOffsets that asks for the high watermark, so that uncommitted records are read too."""
 MAX_TIMESTAMP: Final = -3
-"""The record with the largest timestamp (KIP-734); for brokers before Kafka 3.0 the first record of the log."""
+"""A timestamp in ListOffsets that asks for the record with the largest timestamp (KIP-734); brokers before Kafka 3.0
+return the first record of the log."""
 
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
@@ -68,15 +69,15 @@ PASSING: Final = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
-"""Errors that a broker returns while leaders move, brokers start and metadata spreads."""
+"""Temporary errors, which brokers return while leaders move, brokers start and metadata is distributed."""
 
 
 class TopicMissing(Exception):
-    """There is no such topic."""
+    """The topic does not exist."""
 
 
 class NotAllowed(Exception):
-    """A right on the topic is missing: the ACL operation is READ or DESCRIBE."""
+    """The user lacks a right on the topic: the ACL operation READ or DESCRIBE."""
 
     def __init__(self, who: str, operation: str, topic: str) -> None:
         super().__init__(who, operation, topic)
@@ -94,7 +95,7 @@ class UnknownOffset:
 
     why: str
     broker_failed: bool = False
-    """Whether the leader itself cannot be reached, not only this partition."""
+    """Whether the leader cannot be reached at all, so that its other partitions are affected too."""
     not_allowed: NotAllowed | None = None
     """The missing right, if that is why the topic is unavailable."""
 
@@ -108,17 +109,17 @@ class Topic:
 
     name: str
     topic_id: bytes
-    """Sixteen zeros from brokers without topic ids (before Kafka 2.8)."""
+    """The id; sixteen zero bytes from brokers without topic ids (before Kafka 2.8)."""
     leaders: Mapping[int, int]
     """The broker that leads each partition; -1 if there is no leader."""
     may_be_read: bool | None = None
     """Whether this client has the right READ; None if the broker does not report it (before Kafka 2.3, KIP-430)."""
     fault: str | None = None
-    """The error in every broker's answer about this topic; None if there is none."""
+    """The error that all brokers return for this topic; None if there is no error."""
 
     @property
     def has_id(self) -> bool:
-        """Whether the topic has an id, which distinguishes it from other topics of the same name."""
+        """Whether the topic has an id, which distinguishes it from earlier topics with the same name."""
         return self.topic_id != _NO_ID
 
 
@@ -134,8 +135,7 @@ class _DescribedTopic(NamedTuple):
 
 @dataclass(slots=True)
 class Cluster:
-    """A cluster, known by the addresses of some of its brokers. Methods raise ConnectionLost and Refused, like
-    connections.
+    """A cluster, of which some broker addresses are known. Methods raise ConnectionLost and Refused, as connections do.
     """
 
     bootstrap: Sequence[Address]
@@ -167,7 +167,8 @@ class Cluster:
         raise _none_answers(lost)
 
     def asked_once(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
-        """Like `asked`, but the request is never repeated: the change may have been made although no answer arrived."""
+        """Like `asked`, but the request is never repeated, because a change may have been made even if no answer
+        arrived."""
         until = self._until(address, may_be_short=False)
         return self._asked_by(borrow(*address, self.config, self.session, until), address, ask)
 
@@ -178,7 +179,7 @@ class Cluster:
         if self.session.is_over:
             why = self.session.last_failure(name)
             over = f"{self.session.limit} is over"
-            raise ConnectionLost(name, f"was not asked: {over}" if why is None else f"{why}, and {over}")
+            raise ConnectionLost(name, f"was not asked, because {over}" if why is None else f"{why}, and {over}")
         patience = self.config.patience_ms / 1000
         if may_be_short and self.session.is_silent(name, patience):
             patience = short_wait(patience)
@@ -208,7 +209,7 @@ class Cluster:
         return [*self._brokers.values()]
 
     def topic(self, name: str) -> Topic:
-        """The topic of that name. Nothing is created by asking. Raises TopicMissing, NotAllowed too."""
+        """The topic with this name. Asking does not create it. Also raises TopicMissing and NotAllowed."""
         (found,) = self._metadata([name])
         code = found.fields["error_code"]
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -232,14 +233,14 @@ class Cluster:
         return [each.fields for each in self._metadata(None) if not each.fields["error_code"] and each.fields["name"]]
 
     def described(self, names: Collection[str] | None) -> list[Topic]:
-        """The topics among `names` (None: all) that exist and that this client may describe; sends one request. A topic
-        may have a `fault`."""
+        """Those of the topics `names` (None: all topics) that exist and that this client may describe. Sends one
+        request. A topic may have a `fault`."""
         topics = self._metadata(names) if names is None or names else []
         passing = {0, *PASSING} - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         return [_topic_of(each) for each in topics if each.fields["error_code"] in passing]
 
     def offsets(self, topic: Topic, partitions: Collection[int], timestamp: int) -> dict[int, int | UnknownOffset]:
-        """The offsets at which the logs of some partitions begin or end: EARLIEST or LATEST. Raises NotAllowed too."""
+        """The offsets at which the logs of some partitions begin (EARLIEST) or end (LATEST). Also raises NotAllowed."""
         found = self.offsets_of([topic], {topic.name: partitions}, timestamp)
         for offset in found.values():
             if isinstance(offset, UnknownOffset) and offset.not_allowed is not None:
@@ -316,7 +317,7 @@ class Cluster:
         return shown_address(host, port, self.config)
 
     def hidden(self, names: Collection[str]) -> list[str]:
-        """The topics among `names` that this client may not describe. Brokers do not reveal which of these exist."""
+        """Those of the topics `names` that this client may not describe. Brokers do not reveal which of them exist."""
         topics = self._metadata(names) if names else []
         for each in topics:
             if each.fault is not None:
@@ -334,7 +335,7 @@ class Cluster:
 
     @property
     def who(self) -> str:
-        """The name of the user for messages."""
+        """The name of the user, as messages show it."""
         return f"user {self.config.username}" if self.config.uses_sasl else "this client"
 
     def _metadata(self, names: Collection[str] | None) -> list[_DescribedTopic]:
@@ -449,5 +450,5 @@ def _asking_offsets(
 
 
 def named(addresses: Sequence[Address]) -> str:
-    """The addresses as one string, in the form of `bootstrap`."""
+    """The addresses as one string, as `bootstrap` has them."""
     return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)

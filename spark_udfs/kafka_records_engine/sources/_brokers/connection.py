@@ -1,4 +1,4 @@
-"""One connection to one broker: requests go out, responses come in, in the same order."""
+"""One connection to one broker. Responses come back in the order of the requests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 SOFTWARE: Final = "kafka-records"
 NOTE_AFTER: Final = 5.0
-"""After this many seconds of waiting, a note says what the program waits for."""
+"""The number of seconds of waiting after which a note says what the program is waiting for."""
 
 _TELLING_MS: Final = 100
 """A broker that says nothing for a shorter time is slow, and no reason to suspect another protocol."""
@@ -66,7 +66,7 @@ class Connection:
     """An open connection, authenticated if the broker requires it.
 
     A complete answer has to arrive within `request_timeout_ms`, and before `until` (a value of `time.monotonic`).
-    Raises ConnectionLost if another try may help, Refused if not.
+    Raises ConnectionLost if a retry may help, and Refused otherwise.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class Connection:
             return tls_failure(self.address, error, self._config)
         what = words(error)
         if self._answers == 1 and not self._config.uses_sasl:
-            # Before it authenticates, a client may only ask for the supported versions.
+            # Before authentication, a client may only ask for the supported versions.
             what = (
                 f"{CLOSED} when it was asked something: it may want a password (security.protocol SASL_PLAINTEXT or "
                 "SASL_SSL)"
@@ -241,7 +241,7 @@ class Connection:
             yield
         finally:
             timer.cancel()
-            # The process must not fork while the thread runs.
+            # The process must not be forked while the thread runs.
             timer.join()
 
     def _learn_versions(self) -> None:

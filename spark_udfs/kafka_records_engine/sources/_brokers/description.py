@@ -1,4 +1,4 @@
-"""A cluster as described by its brokers: brokers, topics with their partitions, configs, feature levels."""
+"""Asks brokers to describe their cluster: brokers, topics with partitions, configs, and feature levels."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ class Config(NamedTuple):
     resource: Resource
     name: str
     value: str | None
-    """None for a secret; brokers never reveal these."""
+    """The value; None for a secret, which brokers never reveal."""
 
 
 class Refusal(NamedTuple):
-    """Resources of a kind whose configs are unknown, and the reason."""
+    """Resources of one kind whose configs are unknown, and the reason."""
 
     kind: int
     resources: Sequence[str]
     why: str
     is_right: bool
-    """Whether a right is missing."""
+    """Whether the reason is a missing right."""
 
 
 def features(cluster: Cluster) -> dict[str, int]:
@@ -96,8 +96,8 @@ def brokers(cluster: Cluster) -> list[Mapping[str, Any]]:
 
 
 def eligible_leaders(cluster: Cluster) -> dict[tuple[str, int], Sequence[int]]:
-    """The replicas that may be elected although they are not in sync, by topic and partition; only partitions that have
-    some. Raises ConnectionLost and Refused."""
+    """By topic and partition, the replicas that may be elected although they are not in sync; only for partitions that
+    have such replicas. Raises ConnectionLost and Refused."""
     found: dict[tuple[str, int], Sequence[int]] = {}
     cursor: Mapping[str, Any] | None = None
     while True:
@@ -142,8 +142,9 @@ def configs(
     """The configs that were set for some resources while the cluster ran; with `inherited`, all configs that apply to
     them.
 
-    `names` are the configs to request (None: all). A resource that no longer exists has no configs. A broker is asked
-    about its own configs, any broker about all others. Raises ConnectionLost if none answers, and Refused.
+    `names` are the configs to request (None: all). A resource that no longer exists has no configs. The configs of a
+    broker are requested from that broker, all others from any broker. Raises ConnectionLost if none answers, and
+    Refused.
     """
     own = [each for each in resources if each[0] == BROKER and each[1] != ALL_BROKERS]
     others = [each for each in resources if each not in {*own}]
@@ -178,7 +179,7 @@ def configs(
 def retentions(cluster: Cluster, topics: Iterable[str]) -> dict[str, int]:
     """The `retention.ms` in effect for some topics, which may be the brokers' value or Kafka's default.
 
-    Only for topics that delete by time alone. A topic whose configs may not be described is left out. Raises
+    Only for topics that delete records only by time. A topic whose configs may not be described is left out. Raises
     ConnectionLost and Refused.
     """
     resources = [(TOPIC, name) for name in topics]

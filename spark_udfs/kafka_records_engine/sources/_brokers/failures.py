@@ -31,14 +31,13 @@ class TopicUnavailable(ConnectionLost):
 
 
 class NoAnswer(ConnectionLost):
-    """A broker does not answer in time. `has_begun`: part of the answer has arrived."""
+    """A broker does not answer in time. `has_begun` means that part of the answer has arrived."""
 
     has_begun = False
 
 
 class AnswerTooLarge(ConnectionLost):
-    """A broker announces an answer of `size` bytes, which is more than the request can produce. The answer is not
-    read."""
+    """A broker announces an answer of `size` bytes, more than any answer to the request can have. It is not read."""
 
     size = 0
 

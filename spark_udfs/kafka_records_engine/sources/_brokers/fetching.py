@@ -1,4 +1,4 @@
-"""Fetches the log of one partition, even if its leader changes."""
+"""Fetches the log of one partition, even if the partition's leader changes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Fetched:
     data: bytes
     high_watermark: int
     is_throttled: bool = False
-    """Whether the broker requests a pause; it may then send nothing even if there are records."""
+    """Whether the broker requests a pause. In this case it may send nothing even if there are records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Unreadable:
 
 
 class Fetcher:
-    """Fetches one log partition. The next request is already on its way while the caller processes an answer.
+    """Fetches one log partition. The next request is already sent while the caller processes an answer.
 
     `ask` sends a request; `answer` waits for its answer. It repeats the request if the leader has changed or is gone,
     if the broker requests a pause, or if a follower (KIP-392) lags behind.
@@ -146,7 +146,7 @@ class Fetcher:
         return True
 
     def moved(self) -> None:
-        """Note that the last fetch made progress."""
+        """Record that the last fetch made progress."""
         self._patience.moved()
         self._unreadable = 0
         self._is_redirected = False
@@ -217,11 +217,11 @@ class Fetcher:
         topic: dict[str, Any] = {"partitions": [asked]}
         topic |= {"topic_id": self._topic.topic_id} if version >= _BY_ID else {"topic": self._topic.name}
         fields: dict[str, Any] = {
-            # A caller with less time left should learn before then that there are no records.
+            # A caller with less time left has to learn earlier that there are no records.
             "max_wait_ms": max(min(_WAIT_MS, int(1000 * (connection.until - time.monotonic()) / 4)), 0),
             "min_bytes": 1,
             "max_bytes": self._bytes,
-            # Read up to the high watermark, including open and aborted transactions: tables resolve them.
+            # Read up to the high watermark, including open and aborted transactions, which tables resolve.
             "isolation_level": 0,
             "topics": [topic],
         }

@@ -1,8 +1,8 @@
 """Finds the first batch with readable records at or after some offsets: by Fetch, which reads only as much of a log as
 needed to see one batch.
 
-Brokers send whole batches, and for the first partition of a request always at least one, however large it is
-(`ReplicaManager.readFromLog`). Aborted records are left out as a consumer with `read_committed` leaves them out
+Brokers send whole batches and, for the first partition of a request, always at least one, however large it is
+(`ReplicaManager.readFromLog`). Aborted records are left out in the same way as by a consumer with `read_committed`
 (`CompletedFetch`).
 """
 
@@ -64,9 +64,9 @@ class Seek:
     trouble: str | NotAllowed | None = None
     """Why the result is unknown."""
     position: int = field(init=False)
-    """There is nothing to read below this offset."""
+    """The offset up to which there is nothing to read."""
     most: int = _FIRST_BYTES
-    """Bytes to ask for."""
+    """The number of bytes to request."""
     left: int = _FETCHES
 
     def __post_init__(self) -> None:
@@ -131,8 +131,8 @@ def _heads(records: bytes) -> Iterator[BatchHead]:
 
 
 def seek_first_batches(cluster: Cluster, seeks: Sequence[Seek]) -> None:
-    """Search for all of `seeks`, side by side at their leaders. Raises ConnectionLost if no broker shows topics, and
-    Refused."""
+    """Search for all of `seeks`, at several leaders at the same time. Raises ConnectionLost if no broker shows topics,
+    and Refused."""
     for tries_left in range(_TRIES - 1, -1, -1):
         waiting = [each for each in seeks if not each.is_done]
         if not waiting:

@@ -1,4 +1,4 @@
-"""Where logs begin and end, according to their leaders."""
+"""Asks leaders where logs begin and end."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _PAUSE: Final = 0.5
 class Bounds:
     """Where the logs of all partitions of a topic begin, and their high watermarks.
 
-    Every partition is waited for, up to `default.api.timeout.ms`; if only those are left that have timed out before,
-    they are asked once. `trouble` has the partitions whose leader did not answer in time, and the reason. Raises
-    ConnectionLost if no broker answers, and what `Cluster.topic` raises.
+    Waits for every partition, up to `default.api.timeout.ms`; if only partitions that have timed out before are left,
+    they are asked only once. `trouble` has the partitions whose leader did not answer in time, and the reason. Raises
+    ConnectionLost if no broker answers, and the errors of `Cluster.topic`.
     """
 
     def __init__(self, cluster: Cluster, topic: Topic) -> None:
@@ -120,7 +120,7 @@ class Bounds:
 
 
 class AskingEnds:
-    """Asks the leaders of some topics where logs begin and end, several times if some do not answer at once."""
+    """Asks the leaders of some topics where logs begin and end; asks again if some do not answer."""
 
     _QUESTIONS: Final = {
         "log_start_offset": (EARLIEST, READ_UNCOMMITTED, CONSUMER),
@@ -143,7 +143,7 @@ class AskingEnds:
         self.asked_ms = now_ms()
         """When the first question was asked, in milliseconds since 1970."""
         self.hidden: list[str] = []
-        """The given topics that may not be described."""
+        """The given topics that this user may not describe."""
 
     def ask(self) -> None:
         """Send the requests, and repeat those that were not answered. Raises BrokerFailure if no broker answers."""
@@ -202,7 +202,7 @@ class AskingEnds:
         return LogStarts(offsets, trouble, self.asked_ms)
 
     def answers(self) -> Iterator[tuple[Topic, int, LogEnds, UnknownOffset | None]]:
-        """By topic and partition: the known values, and why the rest is unknown."""
+        """By topic and partition: the known values, and the reasons why others are unknown."""
         for topic in sorted(self._sound, key=lambda topic: topic.name):
             for partition, leader in sorted(topic.leaders.items()):
                 place = topic.name, partition

@@ -1,4 +1,4 @@
-"""Retries: for how long, and with which pauses between attempts."""
+"""Decides how long to retry, and how long to pause between attempts."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def short_wait(patience: float) -> float:
 
 
 class GivenUp(Exception):
-    """A wait has timed out, or the time limit is over; the text names what was waited for."""
+    """A wait has timed out, or the time limit has passed; the text says what the program was waiting for."""
 
 
 class Patience:
-    """Pauses before another try, longer each time, until nothing has moved for `default.api.timeout.ms`.
+    """Pauses before each retry, longer each time, until there has been no progress for `default.api.timeout.ms`.
 
     If one partition of a leader times out because the leader does not answer, the others of that leader get a short
     wait only. If it times out for another reason, the next wait for this partition is short; the others get a short
@@ -59,7 +59,7 @@ class Patience:
         self._name = f"{name}: " if name else ""
         self._session = session or Session()
         self.target = target
-        """What is waited for now."""
+        """What the current wait is for."""
         self._whole = config.patience_ms / 1000
         self._since: float | None = None
         self.moved()
@@ -84,13 +84,13 @@ class Patience:
         return min(max(since + self.limit, now + short_wait(self._whole)), self._session.end)
 
     def moved(self) -> None:
-        """Note that something was read: the next wait begins."""
+        """Record that something was read, so that the next wait starts again from zero."""
         self._since = None
         self._is_noted = False
         self._pause = _FIRST_PAUSE
 
     def begin(self) -> None:
-        """Start counting the time, unless it is already running. Raises GivenUp if the time limit is over."""
+        """Start to measure the wait, unless it has started already. Raises GivenUp if the time limit has passed."""
         if self._session.is_over:
             raise GivenUp(f"{self._session.limit} is over")
         if self._since is None:
@@ -102,7 +102,7 @@ class Patience:
         self.pause(why, at_most)
 
     def check(self, why: str, *, broker_failed: bool = False, at_most: float = inf) -> None:
-        """Raise GivenUp if the wait has lasted for `limit`, or for `at_most` seconds, or the time limit is over.
+        """Raise GivenUp if the wait has lasted for `limit` or `at_most` seconds, or if the time limit has passed.
 
         `broker_failed` means that `why` affects all partitions of the leader: the leader does not answer, the
         connection is lost, or it only requests pauses.
@@ -129,7 +129,7 @@ class Patience:
             self._session.note_timeout(self.leader)
 
     def pause(self, why: str, at_most: float = inf) -> None:
-        """Sleep, longer each time. After some seconds one note says what the program waits for."""
+        """Sleep, longer each time. After some seconds, a single note says what the program is waiting for."""
         limit = min(self.limit, at_most)
         if self._waited > NOTE_AFTER and not self._is_noted:
             self._is_noted = True

@@ -1,4 +1,5 @@
-"""Idle connections, kept for the next reader, so that not every log partition starts with a handshake."""
+"""Keeps idle connections for the next reader, so that reading a log partition does not always start with a
+handshake."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _idle: dict[_Key, tuple[Connection, float]] = {}
 
 
 def borrow(host: str, port: int, config: ClientConfig, session: Session, until: float) -> Connection:
-    """A connection that is not in use: an idle one, or a new one. See `Connection`, also for what is raised."""
+    """A connection that is not in use: an idle one or a new one. See `Connection` for it and the errors it raises."""
     key = (os.getpid(), host, port, config)
     with _lock:
         connection, since = _idle.pop(key, (None, 0.0))

@@ -1,4 +1,4 @@
-"""The few requests that are sent, with their schemas from the generated package.
+"""The few requests that this package sends, with their schemas from the generated package.
 
 The fields of each request version come from `kafka_records`, like those of the records. This is the only generated
 package that this package refers to, and only in this module (docs/design.md, Five packages). It is imported when the

@@ -1,4 +1,5 @@
-"""SASL as brokers support it: PLAIN (RFC 4616), SCRAM-SHA-256 and -512 (RFC 5802, KIP-84), OAUTHBEARER (RFC 7628)."""
+"""SASL authentication, with the mechanisms that brokers support: PLAIN (RFC 4616), SCRAM-SHA-256 and -512 (RFC 5802,
+KIP-84), OAUTHBEARER (RFC 7628)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Mechanism(Protocol):
         """The first message to send."""
 
     def next(self, answer: bytes) -> bytes | None:
-        """The next message to send; None when the broker has proved its identity. Raises ValueError if it has not."""
+        """The next message to send, or None after the broker has proved its identity. Raises ValueError if it does not
+        prove it."""
 
 
 def mechanism_of(config: ClientConfig) -> Mechanism:
@@ -37,7 +39,7 @@ def mechanism_of(config: ClientConfig) -> Mechanism:
     if config.sasl_mechanism == PLAIN:
         return Plain(config.username, config.password)
     if config.sasl_mechanism == OAUTHBEARER:
-        assert config.token is not None  # checked by the configuration
+        assert config.token is not None  # the configuration has checked this
         return OAuthBearer(config.token, config.sasl_extensions)
     return Scram(SCRAM[config.sasl_mechanism], config.username, config.password)
 
@@ -69,7 +71,7 @@ class OAuthBearer:
             token = self._token()
         except TokenError:
             raise
-        except Exception as error:  # the user's own function: its errors may contain a secret
+        except Exception as error:  # this is the user's own function, and its errors may contain a secret
             what = f"the function that gives the token failed with {type(error).__name__}: call it alone to see why"
             raise ValueError(what) from error
         if not _TOKEN.fullmatch(token if type(token) is str else ""):

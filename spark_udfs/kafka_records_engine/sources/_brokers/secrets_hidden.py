@@ -1,4 +1,5 @@
-"""Removes the password from texts that brokers send, because an echoed password would be printed and logged."""
+"""Removes the password from texts that brokers send, because a broker that echoes it would get it printed and
+logged."""
 
 from __future__ import annotations
 

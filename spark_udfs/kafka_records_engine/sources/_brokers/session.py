@@ -19,7 +19,7 @@ _KEPT: Final = 16
 
 
 class Session:
-    """Readers in one process share it. A copy in another process is shared by all readers there."""
+    """The state that all readers in a process share. A copy in another process is shared by the readers there."""
 
     def __init__(self, limit: TimeLimit | None = None) -> None:
         self.limit = limit
@@ -39,7 +39,7 @@ class Session:
 
     @property
     def is_over(self) -> bool:
-        """Whether that moment has passed."""
+        """Whether the deadline has passed."""
         return self.limit is not None and self.limit.is_over
 
     # -- brokers and partitions that do not answer ---------------------------------------------------------------------
@@ -64,7 +64,7 @@ class Session:
         self._lost.pop(address, None)
 
     def is_silent(self, address: str, seconds: float) -> bool:
-        """Whether the broker left a request unanswered in the last `seconds`, and has answered none since."""
+        """Whether the broker left a request unanswered in the last `seconds`, and has not answered any since."""
         return time.monotonic() - self._silent.get(address, -inf) < seconds
 
     def note_timeout(self, place: Hashable) -> None:
@@ -78,8 +78,8 @@ class Session:
         return time.monotonic() - self._timed_out.get(place, -inf) < seconds
 
     def note_place(self, leader: int, place: Hashable, seconds: float) -> int:
-        """Note that a partition of the leader has timed out. Returns how many of its partitions have in the last
-        `seconds`.
+        """Record that a partition of the leader has timed out. Returns how many of the leader's partitions have timed
+        out in the last `seconds`.
         """
         now = time.monotonic()
         places = {each: then for each, then in self._places.get(leader, {}).items() if now - then < seconds}

@@ -1,4 +1,4 @@
-"""TLS as described by a Kafka client's configuration: trust stores, key stores, checks of the host name."""
+"""Sets up TLS from the configuration of a Kafka client: trust stores, key stores, host name checks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What brokers report about transactions (KIP-664): the producers with an open transaction in a partition, the
-coordinator's state of it, and the marker that aborts it."""
+"""Requests about transactions (KIP-664): the producers with an open transaction in a partition, the state that the
+coordinator has of it, and the marker that aborts it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ActiveProducer(NamedTuple):
 
 
 class KnownTransaction(NamedTuple):
-    """What a coordinator knows about a transactional id."""
+    """The state that a coordinator has of a transactional id."""
 
     transactional_id: str
     producer_id: int
@@ -139,14 +139,14 @@ def _asked_producers(
 
 
 def known_transactions(cluster: Cluster, producers: Collection[int]) -> list[KnownTransaction]:
-    """What coordinators know about the transactional ids with some producer ids; all brokers are asked. Raises
-    ConnectionLost if one does not answer: the missing answer may be the one that counts."""
+    """The coordinators' states of the transactional ids with some producer ids. All brokers are asked. Raises
+    ConnectionLost if any of them does not answer, because its answer may be the one that is needed."""
     return _known_by(cluster, {"producer_id_filters": tuple(sorted(producers))}) if producers else []
 
 
 def unended_transactions(cluster: Cluster) -> list[KnownTransaction]:
-    """What coordinators know about transactional ids whose transaction lacks some of its markers. Raises as
-    `known_transactions` does."""
+    """The coordinators' states of transactional ids whose transaction lacks some of its markers. Raises the same errors
+    as `known_transactions`."""
     return _known_by(cluster, {"state_filters": ("Ongoing", "PrepareCommit", "PrepareAbort")})
 
 
@@ -181,7 +181,7 @@ def _described(cluster: Cluster, address: Address, ids: Iterable[str]) -> list[K
     found = []
     for each in answer["transaction_states"]:
         if each["error_code"] == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-            continue  # it expired in between
+            continue  # the transactional id expired in the meantime
         _check(address, each["error_code"])
         found.append(
             KnownTransaction(
@@ -207,9 +207,9 @@ def _check(address: Address, code: int) -> None:
 def write_abort(cluster: Cluster, leader: Address, place: TopicPartition, producer: ActiveProducer) -> str | None:
     """Make the leader of a partition write the marker that aborts a transaction.
 
-    Returns the name of the error, or None if the marker was written. Raises ConnectionLost, and then it is unknown
-    whether it was written. The epochs are those of the open transaction, or 0 for a coordinator that never wrote a
-    marker there, as in Kafka's `TransactionsCommand.AbortTransactionCommand`.
+    Returns the name of the error, or None if the marker was written. Raises ConnectionLost, in which case it is unknown
+    whether the marker was written. The epochs are those of the open transaction, or 0 for a coordinator that never
+    wrote a marker there, as in Kafka's `TransactionsCommand.AbortTransactionCommand`.
     """
     topic, partition = place
     marker = {

@@ -29,14 +29,14 @@ _SHOWN: Final = 80
 
 
 def shown_address(host: str, port: int, config: ClientConfig) -> str:
-    """The address of a broker for messages. Brokers name each other, so the name may be any text."""
+    """The address of a broker, as messages show it. It comes from other brokers, so it may be any text."""
     host = without_password(host, config)
     host = printable(host if len(host) <= _LONGEST_HOST else f"{host[:_SHOWN]}…")
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class Transport:
-    """An open socket. Raises ConnectionLost and Refused if it cannot be opened; OSError later."""
+    """An open socket. Raises ConnectionLost or Refused if it cannot be opened, and OSError later."""
 
     def __init__(self, host: str, port: int, config: ClientConfig, until: float) -> None:
         """`until` is the latest moment (`time.monotonic`) for a broker to answer."""
@@ -121,7 +121,8 @@ class Transport:
             raise ConnectionLost(self._address, f"no such host: {printable(str(error))[:_SHOWN]}") from None
         failed: OSError = TimeoutError()
         for number, (family, kind, protocol, _, place) in enumerate(places):
-            # A name may have several addresses, and the first may be unreachable, so each gets a share of the time.
+            # A name may have several addresses, and the first one may be unreachable, so each address gets a share of
+            # the time.
             left = (self._until - time.monotonic()) / (len(places) - number)
             if left <= 0:
                 break
@@ -156,8 +157,7 @@ def words(error: OSError) -> str:
 
 
 def tls_failure(address: str, error: ssl.SSLError, config: ClientConfig) -> KafkaRecordsError:
-    """The message about a TLS failure. No such failure goes away on its own, except a connection that was simply
-    closed."""
+    """The message about a TLS failure. Only if the connection was simply closed may a retry help."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code in (62, 64):  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
             return Refused(

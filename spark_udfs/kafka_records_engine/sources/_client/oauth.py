@@ -1,4 +1,5 @@
-"""Tokens for SASL OAUTHBEARER: by client credentials (RFC 6749, section 4.4) from an identity provider, or from a file.
+"""Gets tokens for SASL OAUTHBEARER: from an identity provider with client credentials (RFC 6749, section 4.4), or from
+a file.
 
 Corresponds to `ClientCredentialsJwtRetriever` and `FileJwtRetriever` of Kafka's clients (KIP-768, KIP-1139).
 """
@@ -37,7 +38,7 @@ class TokenError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """Asks an identity provider for a token each time it is called. Its `repr` and its errors have no secret."""
+    """Asks an identity provider for a token each time it is called. Its `repr` and its errors contain no secret."""
 
     url: str
     client_id: str

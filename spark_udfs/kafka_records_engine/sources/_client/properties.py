@@ -1,4 +1,4 @@
-"""Java's form of configuration: `.properties` files, and the line of JAAS that holds a user and a password."""
+"""Reads configuration in Java's formats: `.properties` files, and the JAAS line with a user and a password."""
 
 from __future__ import annotations
 

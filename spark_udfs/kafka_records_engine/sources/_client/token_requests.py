@@ -1,4 +1,5 @@
-"""Requests to identity providers, kept apart because loading an HTTP client takes time that few programs need."""
+"""Requests to identity providers. They are in a separate module because the HTTP client takes time to load, and few
+programs need it."""
 
 from __future__ import annotations
 

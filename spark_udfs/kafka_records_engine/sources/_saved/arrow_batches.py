@@ -1,6 +1,7 @@
 """Builds Arrow arrays from the buffers of a batch; each buffer is checked before it is used.
 
-Strings are returned as bytes, as from JSON and CSV: the code that interprets a column reports rows that are not UTF-8.
+Strings are returned as bytes, as from JSON and CSV, because the code that interprets a column reports rows that are not
+UTF-8.
 """
 
 from __future__ import annotations

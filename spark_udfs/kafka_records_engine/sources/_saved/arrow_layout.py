@@ -1,7 +1,7 @@
 """The columns of an Arrow file: their types, and which buffers of a batch belong to each.
 
 The type of a column, and therefore its list of buffers, is only in the schema
-(https://arrow.apache.org/docs/format/Columnar.html, Schema.fbs). Only the types that raw rows can be made of are read:
+(https://arrow.apache.org/docs/format/Columnar.html, Schema.fbs). Only types from which raw rows can be made are read:
 numbers, times, strings, bytes, and structs of these. For other columns only the number of buffers is determined, to
 skip them.
 """
@@ -22,7 +22,7 @@ _BYTES_OF_FIELD: Final = 8
 repeatedly."""
 
 UNREAD: Final = pa.list_(pa.null())
-"""The type of a column that no raw row can be made of."""
+"""The type of a column from which no raw row can be made."""
 
 V4: Final = 3
 V5: Final = 4
@@ -35,11 +35,11 @@ class ArrowColumn:
 
     name: str
     type: Any
-    """As in `FileReader.fields`: UNREAD for columns that are not read."""
+    """The type, as in `FileReader.fields`; UNREAD for columns that are not read."""
     buffers: int
     """The number of its own buffers, without those of its children."""
     has_variadic: bool
-    """Whether additional buffers follow, whose number is stated in the batch."""
+    """Whether more buffers follow; the batch contains their number."""
     children: tuple[ArrowColumn, ...]
     dictionary: int | None = None
     """The number of the dictionary that its indices refer to."""
@@ -48,7 +48,7 @@ class ArrowColumn:
 
     @property
     def is_read(self) -> bool:
-        """Whether raw rows can be made of it."""
+        """Whether raw rows can be made from it."""
         return self.type is not UNREAD
 
 
@@ -115,7 +115,7 @@ _UNION: Final = 14
 _VIEWS: Final = (23, 24)
 _BUFFERS: Final[Mapping[int, int]] = {
     1: 0,  # null
-    **dict.fromkeys((2, 3, 6, 7, 8, 9, 10, 11, 15, 18), 2),  # of a fixed width
+    **dict.fromkeys((2, 3, 6, 7, 8, 9, 10, 11, 15, 18), 2),  # the types of a fixed width
     **dict.fromkeys((4, 5, 19, 20), 3),  # bytes and texts
     **dict.fromkeys(_VIEWS, 2),
     **dict.fromkeys((12, 17, 21), 2),  # lists, maps

@@ -1,4 +1,4 @@
-"""The messages of Arrow streams and files: the description in each, and where its bytes are.
+"""Finds the messages of Arrow streams and files: the description in each message, and where its bytes are.
 
 A message is metadata and a body of buffers. A stream has the schema, followed by dictionaries and batches; a file has
 the same between two magic strings, and a footer with the position of each (Message.fbs, File.fbs of Arrow's format).
@@ -45,7 +45,7 @@ class ArrowMessage(NamedTuple):
 
 
 class ArrowBlock(NamedTuple):
-    """Where a message is in a file."""
+    """The place of a message in a file."""
 
     start: int
     metadata_size: int

@@ -1,4 +1,4 @@
-"""The contents of saved files: which columns are used, how strings encode bytes, and the unit of times."""
+"""Determines what saved files contain: which columns are used, how strings encode bytes, and the unit of times."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SAMPLED_ROWS: Final = 4096
 
 @dataclass(frozen=True)
 class SavedAsked:
-    """The caller's description of saved files; the files themselves give the rest."""
+    """What the caller says about saved files; the rest is determined from the files."""
 
     topic: str | None
     columns: Mapping[str, str | None]
@@ -49,7 +49,7 @@ class SavedAsked:
 
 @dataclass(frozen=True)
 class Described:
-    """Files, and the reader of each."""
+    """The files, and a reader for each of them."""
 
     files: tuple[SavedFile, ...]
     readers: tuple[FileReader, ...]
@@ -72,7 +72,7 @@ def described(name: str, listing: SavedFiles, asked: SavedAsked) -> Described:
 
 def _taken(found: Found, reader: FileReader, asked: SavedAsked) -> tuple[TakenColumn, ...]:
     if not reader.fields and found.format in ("csv", "json"):
-        return ()  # there is no line
+        return ()  # the file has no lines
     known = {*found.folders, *found.name}
     columns = taken_columns(found.path, reader.fields, asked.columns, known)
     if "topic" not in columns and "topic" not in known and asked.topic is None:

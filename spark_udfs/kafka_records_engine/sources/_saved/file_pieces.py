@@ -26,7 +26,7 @@ class FilePiece:
     file: int
     """The number of the file."""
     group: int | None
-    """The part of the file; None for the whole file."""
+    """The group of the file; None for the whole file."""
     rows: int
     size: int
     """Approximate size of these rows in bytes."""
@@ -39,7 +39,7 @@ class FilePiece:
     """Whether each offset is above the one before; None if not checked."""
 
     def overlaps(self, last: int) -> bool:
-        """Whether it begins at or before the offset `last`; meant for pieces that are sorted by first offset."""
+        """Whether it begins at or before the offset `last`; used for pieces that are sorted by first offset."""
         return self.first <= last
 
 

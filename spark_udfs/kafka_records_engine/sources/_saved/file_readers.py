@@ -29,8 +29,8 @@ def open_reader(
 ) -> FileReader:
     """A reader of one file. Raises LogSourceError if the file has another format.
 
-    `asked` are columns that the caller named. `known` are the columns that an earlier reader of this file found;
-    without them, a whole JSON file is searched for columns that are missing in its first lines.
+    `asked` are the columns that the caller named. `known` are the columns that an earlier reader found in this file;
+    without them, the whole of a JSON file is searched for columns that its first lines do not have.
     """
     try:
         if format == "json":

@@ -1,4 +1,4 @@
-"""The files of saved rows, and the values in their paths: folders `partition=3`, names `orders+3+00000000`."""
+"""Lists the files of saved rows, with the values in their paths: folders `partition=3`, names `orders+3+00000000`."""
 
 from __future__ import annotations
 
@@ -218,8 +218,8 @@ def _told_by_folders(names: Iterable[str]) -> dict[str, str]:
     for part in names:
         name, equals, value = part.partition("=")
         raw = raw_name(name) if equals else None
-        # Other columns would have one value in all rows, which no log has: a folder `ts=20260101` is not the time of a
-        # record.
+        # Other columns would have the same value in all rows, which is impossible in a log: a folder `ts=20260101` is
+        # not the time of a record.
         if raw in ("topic", "partition") and value != _NULL:
             told[raw] = unquote(value)
     return told

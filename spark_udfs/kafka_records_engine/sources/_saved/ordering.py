@@ -1,4 +1,4 @@
-"""Sorts pieces of one log partition, in any order, into rows by offset, each offset once.
+"""Sorts the rows of pieces of one log partition by offset, with each offset once. The pieces may be in any order.
 
 Pieces whose offsets do not overlap are returned one after another, so only overlapping pieces are in memory together.
 """
@@ -19,7 +19,7 @@ _BYTES: Final = 256 * 1024 * 1024
 """The most bytes of a batch with more than one row. From 2 GiB on, Arrow cannot put a column of bytes into one."""
 
 OnDiffering = Callable[[int], None]
-"""Called with an offset at which two rows hold different records."""
+"""Called with an offset at which two rows have different records."""
 
 
 def together(pieces: Sequence[FilePiece]) -> Iterator[list[FilePiece]]:
@@ -37,8 +37,8 @@ def together(pieces: Sequence[FilePiece]) -> Iterator[list[FilePiece]]:
 
 
 def in_order(batches: Iterator[Any], on_differing: OnDiffering) -> Iterator[Any]:
-    """All rows sorted by offset, each offset once: the first given row of an offset counts. Holds all rows in
-    memory."""
+    """All rows sorted by offset, each offset once; if an offset has several rows, the first given one is used. Keeps
+    all rows in memory."""
     parts = [_large(batch) for batch in batches]
     if not parts:
         return

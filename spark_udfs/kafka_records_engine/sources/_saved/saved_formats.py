@@ -1,4 +1,4 @@
-"""The format of a saved file, from its first bytes and its extension, and how to open it."""
+"""Determines the format of a saved file from its first bytes and its extension, and opens it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def format_of_file(place: Place) -> Format | None:
     head = read_head(place).lstrip(_BLANK)
     told = next((format for start, format in _STARTS if head.startswith(start)), None)
     named = format_of_name(place.path)
-    # A line of CSV may start with a brace.
+    # A line of CSV may start with a brace too.
     return named if named is not None and (told is None or (named == "csv" and told == "json")) else told
 
 

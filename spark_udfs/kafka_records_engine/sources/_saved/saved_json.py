@@ -1,8 +1,7 @@
 """JSON lines: one object per line.
 
 The first lines determine the columns. A column that raw rows need may be missing or null in these lines: for example,
-the first marker of a log comes only where a transaction ends. So later lines are searched for the names of such
-columns.
+the first marker of a log comes only after a transaction. So later lines are searched for the names of such columns.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ def _with_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 def late_names(fields: Mapping[str, Any], asked: Collection[str]) -> str:
     """A pattern for lines that may contain a column that raw rows need and that is missing in these fields, or only
-    null there; empty if there is nothing to search for. Members of other columns may have the name too."""
+    null there; empty if there is nothing to search for. Members of other columns may have the same name."""
     known = {plain(name) for name in fields}
     absent = [_SEPARATED.join(name) for name in plain_names() if name not in known]
     null = [re.escape(name) for name, kind in fields.items() if pa.types.is_null(kind) and raw_name(name)]

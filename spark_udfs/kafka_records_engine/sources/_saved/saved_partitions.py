@@ -28,14 +28,14 @@ class Kept:
     pieces: tuple[FilePiece, ...]
     wrong: tuple[Wrong, ...]
     spool: Spool | None
-    """Keeps the file alive. Set only in the process that wrote it."""
+    """Keeps the file from being deleted. Set only in the process that wrote it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Kept, (self.file, self.pieces, self.wrong, None)
 
     @property
     def is_there(self) -> bool:
-        """Whether this process sees the file."""
+        """Whether this process can access the file."""
         return os.path.exists(self.file.place.path)
 
 
@@ -49,7 +49,7 @@ class SavedPartition:
     pieces: tuple[FilePiece, ...]
     notes: tuple[Finding, ...] = ()
     new_files: int = 0
-    """The number of its files that no earlier partition has."""
+    """The number of its files that belong to no earlier partition."""
     kept: Kept | None = None
 
     @property

@@ -1,5 +1,4 @@
-"""Reads files as batches of their own columns: the common interface of all format readers, and access to nested
-columns.
+"""The common interface of all format readers, which return batches of a file's columns, and access to nested columns.
 
 A reader reports the columns of a file, and returns some of them batch by batch with the number of the first row.
 Parquet and Arrow files consist of groups, each of which can be read independently.
@@ -49,7 +48,7 @@ class FileReader(Protocol):
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
         """Record batches of the requested columns, each with the number of its first row in the file, or in the given
-        `group` if the file does not tell how many rows precede it. Raises OSError, pa.ArrowException and
+        `group`, if it is unknown how many rows precede the group. Raises OSError, pa.ArrowException and
         LogSourceError."""
 
 

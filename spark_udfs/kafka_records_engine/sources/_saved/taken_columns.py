@@ -43,14 +43,14 @@ _ENCODED: Final[tuple[tuple[str, Encoding], ...]] = (("base64", "base64"), ("b64
 
 @dataclass(frozen=True, slots=True)
 class TakenColumn:
-    """The column of a file that is used for a column of raw rows."""
+    """A column of a file that is used for a column of raw rows."""
 
     raw: str
     column: str
     """Its name in the file; dots separate nested members."""
     type: Any
     encoding: Encoding | None = None
-    """How its strings encode bytes, if its name says so."""
+    """How the strings in the column encode bytes, if the column's name says so."""
 
 
 def taken_columns(
@@ -181,7 +181,7 @@ def raw_name(name: str) -> str | None:
 
 
 def plain_names() -> list[str]:
-    """Every plain name that means a column of raw rows."""
+    """All plain names that mean a column of raw rows."""
     ends = ("", *(end for end, _ in _ENCODED))
     return [
         name + end
@@ -216,7 +216,8 @@ def _lacking(missing: list[str], fields: Mapping[str, Any], given: Iterable[str]
 
 
 def how_to_say(raw: str, column: str) -> str:
-    """How to assign a column to one of raw rows: in Python, on the command line, and in Spark."""
+    """The hint for messages how to name the column that is used for a raw-row column: in Python, on the command line,
+    and in Spark."""
     name = printable(column)
     python = f'columns={{"{raw}": "{name}"}}'
     return f"{python}, --saved-column {raw}={name}, or the option 'savedColumns' in Spark"

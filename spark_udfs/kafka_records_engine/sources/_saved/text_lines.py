@@ -1,4 +1,4 @@
-"""Lines of text in files, in UTF-8 for any encoding of the file, without a byte order mark."""
+"""Reads lines of text from files, as UTF-8 for any encoding of the file, without a byte order mark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that were saved as strings: base64, hex digits, or the bytes as they are."""
+"""Decodes bytes that were saved as strings: base64, hex digits, or the bytes unchanged."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class TooFew(Undecided):
 def encoding_of(samples: Iterable[Any]) -> Encoding | None:
     """How strings encode bytes, determined from a sample (Arrow arrays); None if there are none.
 
-    A few strings that do not fit the encoding of the others do not decide: either they are damaged, or all strings hold
-    the bytes unchanged. Raises Undecided.
+    If a few strings do not fit the encoding of the others, either these are damaged, or all strings are the bytes
+    unchanged; both are considered. Raises Undecided.
     """
     texts = _different(samples)
     if not len(texts):

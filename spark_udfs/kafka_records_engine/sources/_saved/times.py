@@ -34,8 +34,8 @@ def is_named_for_milliseconds(column: str) -> bool:
 
 
 def unit_of(samples: Iterable[Any]) -> TimeUnit | None:
-    """The unit of times since 1970, determined from a sample (Arrow arrays): the unit in which they lie between the
-    bounds. None if they do in no unit, or are not numbers. Raises MixedUnits."""
+    """The unit of times since 1970, determined from a sample (Arrow arrays): the unit in which all of them are between
+    the bounds. None if there is no such unit, or if they are not numbers. Raises MixedUnits."""
     found: set[TimeUnit] = set()
     for array in samples:
         numbers = _numbers(array)

@@ -1,4 +1,4 @@
-"""One pass over a log partition for a snapshot: stores new rows, and notes which rows the log has lost."""
+"""One pass over a log partition for a snapshot: stores new rows, and records which rows the log has lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ELSEWHERE: Final = "Take the snapshot of this one into another directory"
 
 
 class OtherLog(LogSourceError):
-    """The log is not the stored one, so its records must not be mixed with the stored records."""
+    """The log is not the one that was stored, so its records must not be mixed with the stored records."""
 
 
 class OtherTopic(OtherLog):
@@ -65,7 +65,7 @@ class Pass:
         self._tail = last_rows(stored)
         self._file: RecordsFile | None = None
         self._behind = stored.end - 1
-        """The last offset that is stored."""
+        """The last stored offset."""
         self._seen = -1
         self._there: list[INT64] = []
         self._told_holes = self._told_findings = 0
@@ -99,7 +99,7 @@ class Pass:
 
     @property
     def ended_at_ms(self) -> int | None:
-        """When the log ended where the stored rows end, as reported by a broker that returned all of them."""
+        """The time at which the log ended where the stored rows end, as reported by a broker that returned all rows."""
         is_whole = high_watermark(self._log) is not None and not any(
             hole >= self._behind for hole in self._context.log.holes
         )
@@ -268,7 +268,7 @@ class Pass:
         """Store which of the stored offsets the log no longer has."""
         log, run, context = self._log, self._run, self._context
         if not self._has_reached_end:
-            return  # not everything could be read, which is already reported
+            return  # some rows could not be read, which has already been reported
         there = np.concatenate([np.empty(0, np.int64), *self._there])
         unjudged = _behind_holes(context.log.holes, there)
         known = Lost(self._stored.surveys)

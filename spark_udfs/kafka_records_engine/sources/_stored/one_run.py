@@ -26,7 +26,7 @@ class Run(RunState):
     """Stores log partitions: what is new in each, and what each has lost."""
 
     def take(self, log: LogPartition, moved: Callable[[int], None]) -> None:
-        """Store what is new in one log partition. Its errors do not stop the others."""
+        """Store what is new in one log partition. Its errors do not stop the other partitions."""
         added = Added(partitions=1)
         folder = folder_of(self.root, log.topic, log.partition)
         for each in (folder, gone_folder_of(self.root, log.topic, log.partition)):
@@ -51,7 +51,7 @@ class Run(RunState):
     def _take(self, log: LogPartition, added: Added, moved: Callable[[int], None]) -> tuple[StoredLog, int | None]:
         before = stored_log(self.root, log.topic, log.partition)
         if not before.files and (before.surveys or before.findings):
-            set_aside(gone_folder_of(self.root, log.topic, log.partition))  # surveys of records that were removed
+            set_aside(gone_folder_of(self.root, log.topic, log.partition))  # its surveys are about removed records
             before = stored_log(self.root, log.topic, log.partition)
         self._keep(before)
         for file in before.files:

@@ -1,4 +1,4 @@
-"""The file that marks a directory as a snapshot. It says up to where each log was read, and maps topic ids to names."""
+"""The file that marks a directory as a snapshot. It says how far each log was read, and maps topic ids to names."""
 
 from __future__ import annotations
 

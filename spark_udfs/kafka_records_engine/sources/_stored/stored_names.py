@@ -56,9 +56,7 @@ def survey_name(end: int) -> str:
 
 def records_files(folder: str) -> list[tuple[int, int, str]]:
     """First offset, last offset and path of each file with records, in order, without files whose offsets are all in
-    another one.
-
-    A run that joins small files to one removes them last.
+    another file. (A run that merges small files removes them last.)
     """
     found = [
         (int(match[1]), int(match[2]), os.path.join(folder, name))

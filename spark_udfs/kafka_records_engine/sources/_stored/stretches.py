@@ -1,4 +1,4 @@
-"""What each run knew about the offsets that it stored, and about offsets that the log had lost since."""
+"""Describes what each run knew about the offsets that it stored, and about offsets that the log has lost since."""
 
 from __future__ import annotations
 
@@ -52,10 +52,11 @@ class Stretch:
     is_last: bool
     """Whether the run had by then stored everything that the source returned."""
     ended_at_ms: int | None
-    """When the log ended where this run ended, as reported by a broker. None for files, which may be an old copy."""
+    """The time at which the log ended where this run ended, as reported by a broker. None for files, which may be an
+    old copy."""
     quiet_until_ms: int | None
-    """When the log still ended where the rows before this stretch end, as reported by a broker in a run that found
-    nothing new."""
+    """The time at which the log still ended where the rows before this stretch end, as reported by a broker in a run
+    that found nothing new."""
     holes: tuple[int, ...] = ()
     """See `Context.holes`."""
     findings: tuple[dict[str, Any], ...] = ()
@@ -64,8 +65,8 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """A check of the whole log, made when it may have lost records whose deletion was never read: which of the stored
-    offsets it no longer has."""
+    """A check which of the stored offsets the log no longer has. It is made if the log may have lost records whose
+    deletion was never read."""
 
     run: str
     source: str
@@ -138,9 +139,9 @@ class StoredLog:
     def unsurveyed(self) -> list[Stretch]:
         """The stretches that need a survey and have not had one.
 
-        Offsets that a log lost before they were read may be those of tombstones and markers. So a record that was
-        stored earlier may have been deleted, or its transaction ended, by a record that is stored nowhere. This cannot
-        happen within the first run, which saw the log as of one moment, with every value and its tombstone.
+        Offsets that a log lost before they were read may be those of tombstones and markers. So a record that is stored
+        nowhere may have deleted a record that was stored earlier, or ended its transaction. This cannot happen within
+        the first run, which saw the log as of one moment, with every value and its tombstone.
         """
         surveyed = self.surveys[-1].end if self.surveys else 0
         stretches = self.stretches
@@ -289,7 +290,7 @@ def _metadata(told: dict[str, Any]) -> dict[bytes, bytes]:
 
 
 def told_of(finding: Finding) -> dict[str, Any]:
-    """A finding as a JSON value, without the bytes of records."""
+    """A finding as a JSON value, without bytes of records."""
     told = asdict(finding)
     return {name: value for name, value in told.items() if value is not None and not name.startswith("raw_")}
 

@@ -1,4 +1,4 @@
-"""Tracks the transactions of a log partition that no control record has ended yet, while its rows are read."""
+"""Tracks, while the rows of a log partition are read, the transactions that no control record has ended yet."""
 
 from __future__ import annotations
 

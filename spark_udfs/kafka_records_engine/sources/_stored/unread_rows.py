@@ -1,4 +1,4 @@
-"""Counts the records that are left to read in a stored log, and finds their times, from its rows."""
+"""Counts the records that are left to read in a stored log, and finds their times, from the rows of the log."""
 
 from __future__ import annotations
 

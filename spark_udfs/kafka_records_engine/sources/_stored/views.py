@@ -18,7 +18,7 @@ BEHIND_ALL: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Which rows to return, and which facts go to the context."""
+    """The rows to return, and the facts to pass to the context."""
 
     surveys: tuple[Survey, ...]
     """The surveys whose lost offsets are left out."""
@@ -41,7 +41,7 @@ def as_of(log: StoredLog, cut: int) -> View:
 
     A record that a cleaner removes below its reach was superseded by a record below its reach. So the log as a run
     found it gives the right answer for every `cut` at or above the reach. The same is true of the rows after it as long
-    as none is missing. If some are missing, only a later survey tells which of the older rows had been deleted.
+    as none is missing. If some are missing, only a later survey shows which of the older rows had been deleted.
     """
     stretches = log.stretches
     if not stretches:

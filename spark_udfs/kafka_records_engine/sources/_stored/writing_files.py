@@ -71,7 +71,7 @@ class RecordsFile:
 
     @property
     def size(self) -> int:
-        """Bytes that were written so far."""
+        """The number of bytes written so far."""
         return int(self._sink.tell())
 
     def write(self, rows: Any) -> None:
@@ -147,8 +147,8 @@ def write_survey(folder: str, survey: Survey, firsts: INT64, lasts: INT64) -> No
 
 
 def join_small_files(files: Sequence[StoredFile], most: int) -> StoredFile | None:
-    """Join the last files to one, as long as each is not much larger than all after it together, and all are smaller
-    than `most` bytes. None if there is nothing to join.
+    """Merge the last files into one, as long as each is not much larger than all files after it together, and all are
+    smaller than `most` bytes. Returns None if there is nothing to merge.
 
     So a record is rewritten only about log(number of runs) times, and there are few files. At every moment all records
     are in complete files: the joined ones are removed last.

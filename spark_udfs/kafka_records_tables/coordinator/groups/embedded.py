@@ -1,7 +1,6 @@
-"""Messages that clients embed as bytes in the records of their groups, decoded.
-
-A coordinator passes these bytes from member to member, and reads only one thing in them, the topics of a subscription.
-Their content depends on the protocol type and the protocol of the group.
+"""Decodes messages that clients embed as bytes in the records of their groups. A coordinator passes these bytes from
+member to member, and reads only the topics of a subscription in them. Their content depends on the protocol type and
+the protocol of the group.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ all its members whenever one of them joins or leaves."""
 
 
 class Opened(NamedTuple):
-    """A message in bytes."""
+    """An embedded message that was decoded."""
 
     version: int
     """The version number at the start of the bytes. It may be newer than the version with which they were decoded. If
@@ -75,7 +74,8 @@ class Subscription(NamedTuple):
     """The subscription with which a member joined its group."""
 
     message: Opened | None
-    """None if the bytes do not parse, or if only the clients of this protocol type know their format."""
+    """The decoded message; None if the bytes cannot be parsed, or if only the clients of this protocol type know their
+    format."""
     inner: Opened | None = None
     """Bytes inside the message: the user data of a sticky assignor or of Kafka Streams, or the allocation of a Connect
     worker."""
@@ -96,7 +96,7 @@ def subscription(protocol_type: str | None, protocol: str | None, data: bytes) -
 
 def assignment(protocol_type: str | None, data: bytes | None) -> Opened | None:
     """Decode `data`, the assignment that the leader of a group with this protocol type made for a member. The result is
-    None in the same cases as for `message`."""
+    None in the same cases as `Subscription.message`."""
     schema = _schema(_ASSIGNMENTS.get(protocol_type or ""))
     return None if schema is None or data is None else _framed(schema, data)
 

@@ -2,8 +2,7 @@
 it.
 
 `group_records` replays the last record of each key, for tables of the present. This module replays all records, for
-tables of events. Of all commits only those that create a simple group become events: the others say nothing about the
-group.
+tables of events. Only commits that create a simple group become events, because the others say nothing about the group.
 """
 
 from __future__ import annotations
@@ -63,8 +62,8 @@ class GroupLog:
     def __init__(
         self, schemas: Mapping[int, RecordSchema], *, more: Iterable[Picked] = (), shared: dict[Any, Any] | None = None
     ) -> None:
-        """`more` names the members of values that events hold in addition to those that the replay needs; `shared` is
-        `Context.shared`."""
+        """`more` names the members of values that events contain in addition to those that the replay needs; `shared`
+        is `Context.shared`."""
         self._picked = picked_with(SUBSCRIPTIONS, *more)
         self._schemas = schemas
         self._shared = shared
@@ -73,9 +72,9 @@ class GroupLog:
         self._states: dict[str, GroupState] = {}
 
     def add(self, batch: pa.RecordBatch, lot: CommitLot) -> GroupLot:
-        """Replay the raw rows after those of the last call. They have the columns READS; rows of other record types and
-        control rows are skipped. `lot` has the commits among them, a decoded batch; it may lack the tombstones of
-        offsets."""
+        """Replay the raw rows after those of the last call. The rows have the columns READS; rows of other record types
+        and control rows are skipped. `lot` contains the commits among them, decoded; tombstones of offsets may be left
+        out of it."""
         found = self._decoded(batch)
         told = [] if found is None else list(events(found, self._picked))
         ends = [(each.group_id, each.offset) for each in told if each.record in _ENDS and each.is_tombstone]

@@ -71,7 +71,7 @@ _ROLES: Final = {
 }
 
 PICKED: Final[Picked] = {name: role.picked for name, role in _ROLES.items()}
-"""The fields of each record that the replay needs. A table may ask for more (`picked_with`)."""
+"""The fields of each record that the replay needs. A table may request more (`picked_with`)."""
 
 OF_MEMBERS: Final = (MEMBER, CURRENT, TARGET_OF_MEMBER)
 """The roles of records about one member."""
@@ -123,7 +123,7 @@ class Member(NamedTuple):
     current: Event | None = None
     """The last decoded record for each of two roles: who the member is, and which epoch it has reached."""
     target: Event | None = None
-    """The last record of its current assignment, which may be a tombstone; None if there was none yet."""
+    """The last record of its current assignment, which may be a tombstone; None if there is none so far."""
 
     @property
     def is_known(self) -> bool:
@@ -140,17 +140,18 @@ class Group:
     made_at: int
     """Offset of the record that creates the group."""
     has_record: bool = False
-    """Whether its own record was there; not noted of a classic group."""
+    """Whether the group's own record has been read. Not set for a classic group."""
     epoch: int | None = None
     target_epoch: int = _FIRST_EPOCH
     topology_epoch: int | None = None
     validated_topology: int = 0
-    """As a `StreamsGroup` begins; its own record gives -1 if no topology is valid."""
+    """The epoch of the validated topology, with the initial value of `StreamsGroup`; the group's own record sets -1 if
+    no topology is valid."""
     protocol_type: str | None = None
     protocol: str | None = None
     classic_members: int | None = 0
     members: dict[str, Member] = field(default_factory=dict)
-    """By member id. Only `set_member` and `drop_member` change it. It is empty for a classic group, whose members are
+    """The members by id, which only `set_member` and `drop_member` change. Empty for a classic group, whose members are
     in the group's record."""
     reached: Counter[tuple[int, int]] = field(default_factory=Counter)
     """The number of members that have an epoch and a state. It is kept up to date because counting the members of a
@@ -169,8 +170,8 @@ class Group:
         return self.kind == CLASSIC and self.protocol_type == ""
 
     def makes_way_for(self, kind: str) -> bool:
-        """Whether this is a simple group. While a coordinator loads, a record of another kind of group replaces a
-        simple group."""
+        """Whether this is a simple group, which a record of another kind of group replaces while a coordinator
+        loads."""
         return self.is_simple and not self.classic_members and kind in (CONSUMER, STREAMS)
 
     @property
@@ -244,7 +245,7 @@ class Group:
                 del self.reached[place]
 
     def _place(self, member: Member) -> tuple[int, int]:
-        # The state of a share group's member says nothing about the group.
+        # The state of a share group does not depend on the states of its members.
         return member.epoch, 0 if self.kind == SHARE else member.state
 
 
@@ -252,7 +253,7 @@ class Groups:
     """The groups of a log partition, after its records were replayed in log order.
 
     A cleaned log lacks records, and any log may be damaged. So the replay continues after records that a coordinator
-    refuses to load (`loading_groups` finds these).
+    refuses to load; `loading_groups` finds those.
     """
 
     def __init__(self, *, tombstones_make_groups: bool = False) -> None:
@@ -297,12 +298,12 @@ class Groups:
         return self._groups
 
     def rows(self) -> list[GroupRow]:
-        """The existing groups, by id without the partition."""
+        """The existing groups by id, as rows without the partition."""
         return list(map(_row, self._groups.values()))
 
     def forget_ends(self) -> None:
-        """Drop the memory of ended groups. The caller promises that all further records are after those that were
-        replayed."""
+        """Forget the groups that have ended. All records that are replayed from now on must be later than those that
+        were replayed already."""
         self._ended.clear()
 
     def _tombstone(self, role: _Role, event: Event) -> None:

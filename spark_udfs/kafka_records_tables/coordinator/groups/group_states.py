@@ -1,4 +1,4 @@
-"""The state of a group after a record, and the states of groups at many places of the log at once."""
+"""The state of a group after a record, and a lookup of the states of groups at many places in the log at once."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class GroupState(NamedTuple):
     kind: str
     """classic, simple, consumer, share or streams."""
     state: str | None
-    """As the coordinator spells it; None if a record cannot be decoded."""
+    """The state as the coordinator spells it; None if a record cannot be decoded."""
     epoch: int | None
-    """The epoch; for a classic group its generation. None if no record has one."""
+    """The epoch or, for a classic group, its generation; None if no record has one."""
     member_count: int | None
-    """None if the record of a classic group cannot be decoded."""
+    """The number of members; None if the record of a classic group cannot be decoded."""
     topics: frozenset[str] | None
     """The topics that the group subscribes to; None if a coordinator does not know them
     (`subscriptions.HeldGroup.topics`)."""
@@ -44,7 +44,7 @@ class GroupState(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """One record about a group, with the group before and after it."""
+    """A record about a group, with the state of the group before and after it."""
 
     event: Event
     """The record. For a commit, the key has the group, the topic and the partition, and the value is empty."""
@@ -84,8 +84,8 @@ def state_of(group: Group | None, before: GroupState | None, event: Event) -> Gr
 
 
 class GroupStates:
-    """The changes in the state of groups, with which the state at any position in the log is looked up. Memory grows
-    with the number of groups and with the changes since the last call of `forget`."""
+    """Stores the changes in the states of groups, and looks up the state at any position in the log. Memory grows with
+    the number of groups and with the changes since the last call of `forget`."""
 
     def __init__(self, events: Iterable[Transition] = ()) -> None:
         self._last: dict[str, _Change] = {}
@@ -131,7 +131,7 @@ class GroupStates:
         return len(self._changes)
 
     def forget(self, offset: int) -> None:
-        """Forget the changes that only lookups at positions before `offset` need."""
+        """Forget the changes that are needed only for lookups at positions before `offset`."""
         last: dict[str, _Change] = {}
         later: list[_Change] = []
         for change in self._changes:

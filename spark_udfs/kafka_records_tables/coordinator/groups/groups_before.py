@@ -26,9 +26,9 @@ class GroupBefore:
     told_at: int
     """Time and position of the last record about the group."""
     protocol_type: str | None = None
-    """The members of a classic group; None if its record cannot be decoded, and for other kinds."""
+    """The protocol type of a classic group; None if its record cannot be decoded, and for other kinds."""
     has_record: bool = True
-    """False if the only evidence of the group is commits."""
+    """False if the group is known only from commits."""
     since_ms: int | None = None
     """When a classic group entered its present state; None for other kinds, and for values older than version 2, which
     do not have it. The record must be read with `current_state_timestamp`."""
@@ -37,8 +37,8 @@ class GroupBefore:
 
 
 class GroupsBefore:
-    """Follows groups by their events, to one position after another. Memory grows with the number of groups and with
-    the events that are not applied yet."""
+    """Follows groups through their events, from one position to the next. Memory grows with the number of groups and
+    with the events that are not applied yet."""
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupBefore] = {}

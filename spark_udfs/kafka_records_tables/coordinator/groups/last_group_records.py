@@ -27,13 +27,13 @@ NOT_USED: Final = "not used: it is unknown which group it is about"
 
 
 class Replayed(NamedTuple):
-    """The groups, and the records they were made from."""
+    """The groups, and the records that they were built from."""
 
     groups: Groups
     told: DecodedRecords
     """The records whose values were decoded."""
     seen: DecodedRecords
-    """Commits and other records of which only the keys are used; their values are not read."""
+    """Commits and other records whose keys are used but whose values are not read."""
 
 
 class GroupRecords:

@@ -1,4 +1,4 @@
-"""Whether a group coordinator can load the records of groups: the records at which its replay fails.
+"""Finds the records of groups that a group coordinator cannot load, because its replay fails at them.
 
 The rules are those of `GroupMetadataManager.replay` of Kafka 4.3.1, `getOrMaybeCreatePersisted…Group` in it, and
 `ConsumerGroup.addPartitionEpochs`, which throw IllegalStateException, and those of

@@ -31,4 +31,4 @@ PARTS: Final = (
     "ShareGroupTargetAssignmentMember",
     "StreamsGroupTargetAssignmentMember",
 )
-"""Records whose values do not matter: a coordinator creates the group when it reads the first of them."""
+"""Records whose values do not matter here: a coordinator creates the group when it reads the first such record."""

@@ -1,8 +1,7 @@
-"""Valid logs that some releases of Kafka cannot load: the known bugs in their replay.
-
-The bugs were found by their Kafka issue numbers, and each was checked in the classes of the releases around its fix,
-from 4.0.0 to 4.4.0, as far as Maven has them. KAFKA-17306 (tombstones of unknown groups, before 3.9) is left out: no
-release that has it uses this group coordinator by default.
+"""Known bugs because of which some releases of Kafka cannot load a valid log. The bugs come from Kafka's issues, and
+each was checked in the classes of the releases around its fix, from 4.0.0 to 4.4.0, as far as Maven has them.
+KAFKA-17306 (tombstones of unknown groups, before 3.9) is left out: no release that has it uses this group coordinator
+by default.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class ReplayBug(NamedTuple):
-    """A bug that stops a coordinator of some releases at a record that later ones load."""
+    """A bug that stops a coordinator of some releases at a record that later releases load."""
 
     issue: str
     method: str
@@ -40,8 +39,8 @@ STREAMS_AFTER_COMMITS: Final = ReplayBug(
     advice="4.2.1",
     why="the record is of a streams group, and offsets before it have made a simple group of that name",
 )
-"""The group was a classic group before: a cleaner has removed the tombstone of the classic group, but not its
-offsets."""
+"""The bug with streams groups that were classic groups before: it occurs if a cleaner has removed the tombstone of the
+classic group but not its offsets."""
 
 PARTITION_EPOCHS: Final = ReplayBug(
     issue="KAFKA-19862",
@@ -50,7 +49,8 @@ PARTITION_EPOCHS: Final = ReplayBug(
     advice="4.1.2",
     why="the member gets or gives up a partition that another one has by the records before",
 )
-"""A cleaner has removed the record in which one member gave up a partition, before another member got it."""
+"""The bug with partition epochs: it occurs if a cleaner has removed the record in which a member gave up a partition
+that another member got later."""
 
 TASK_PROCESSES: Final = ReplayBug(
     issue="KAFKA-19862",

@@ -42,9 +42,9 @@ class HeldGroup(NamedTuple):
 
     kind: str
     state: str | None
-    """None if a record cannot be decoded."""
+    """The state; None if a record cannot be decoded."""
     protocol_type: str
-    """Empty for a simple group."""
+    """The protocol type; empty for a simple group."""
     state_timestamp_ms: int | None
     """When a classic group entered its present state; None for other kinds and for values older than version 2."""
     topics: frozenset[str] | None
@@ -53,7 +53,7 @@ class HeldGroup(NamedTuple):
     regexes: tuple[str, ...]
     """The regular expressions whose topics the coordinator has resolved."""
     made_at: int
-    """Offset of the group's own record; without one, of the newest record that shows that the group exists."""
+    """Offset of the group's own record or, if there is none, of the newest record that shows that the group exists."""
 
     @property
     def is_empty(self) -> bool:

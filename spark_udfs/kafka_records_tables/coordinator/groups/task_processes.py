@@ -1,7 +1,6 @@
-"""Which process runs each task of a streams group, as Kafka 4.1.0 and 4.1.1 note it while they load a log.
-
-From `StreamsGroup.addTaskProcessId`, `removeTaskProcessIds` and their likes for sets: in these releases they stop the
-coordinator at a record that does not fit the ones before (KAFKA-19862). Later releases take the record as it is.
+"""Tracks which process runs each task of a streams group, as Kafka 4.1.0 and 4.1.1 do while they load a log. In these
+releases `StreamsGroup.addTaskProcessId`, `removeTaskProcessIds` and the corresponding methods for sets stop the
+coordinator at a record that does not fit the earlier ones (KAFKA-19862). Later releases accept the record.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ PICKED: Final[Picked] = {
     "StreamsGroupMemberMetadata": ("process_id",),
     "StreamsGroupCurrentMemberAssignment": tuple(name + suffix for suffix in ("", _REVOKED) for name in _LISTS),
 }
-"""The fields that this needs, by record."""
+"""The fields that this module needs, by record."""
 
 _Task = tuple[str, str, int]
 """The list that has it, without regard to whether it is to be given up; its subtopology; its number."""
@@ -38,12 +37,13 @@ class TaskProcesses:
 
     def __init__(self) -> None:
         self._processes: dict[tuple[str, str], dict[int, set[str | None]]] = {}
-        """By list and subtopology, then by number. A standby or warm-up task keeps its empty set, as in Kafka."""
+        """The processes by list and subtopology, then by task number. A standby or warm-up task keeps an empty set, as
+        in Kafka."""
         self._is_stopped = False
 
     def stops(self, before: Member | None, process: str | None, value: Any) -> bool:
-        """Replace what a member had by the tasks in `value`, a current assignment or None, which `process` runs.
-        Returns whether a coordinator stops there; afterwards nothing more is noted."""
+        """Replace the tasks of a member by those in `value`, a current assignment or None; `process` runs them. Returns
+        whether a coordinator stops at this record; after that, nothing more is tracked."""
         if self._is_stopped:
             return False
         try:

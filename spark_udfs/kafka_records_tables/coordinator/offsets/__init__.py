@@ -1,1 +1,1 @@
-"""Offsets of groups: committed, pending in a transaction, deleted."""
+"""The offsets of groups: committed, pending in a transaction, or deleted."""

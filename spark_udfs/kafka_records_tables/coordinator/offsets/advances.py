@@ -1,8 +1,8 @@
-"""How committed offsets moved: for each group, topic and partition the present offset, since when it is committed, and
-when it advanced.
+"""How committed offsets moved: for each group, topic and partition, the present offset, when it was committed first,
+and when it advanced.
 
-For each partition of a group, a few numbers and at most twenty earlier commits are remembered, however often it
-committed. The result does not depend on how many commits are added at a time.
+For each partition of a group, only a few numbers and at most twenty earlier commits are remembered. The result does not
+depend on how many commits are added at a time.
 """
 
 from __future__ import annotations
@@ -157,7 +157,8 @@ class Advances:
         is_next = is_value & ~is_fresh
         is_fall = is_next & (offset < offset[before])
         is_change = (is_fresh | (is_next & (offset != offset[before]))) & ~is_held
-        # The commit that first had this offset; the commit of a held row is not among these rows.
+        # The first commit with this offset. For a row that is held from earlier calls, that commit is not among these
+        # rows.
         changed = np.maximum.accumulate(np.where(is_change | is_first, places, 0))
         changed_ms = np.where(is_held_value[changed], state["changed_ms"][chain[changed]], ms[changed])
         segment = np.cumsum(is_fresh | is_first | ~is_value) - 1
@@ -220,7 +221,7 @@ class Advances:
         is_recent = part > self._latest_ms // width - _KEPT_PARTS
         is_kept |= is_recent & (ends(key) | ends(part))
         has_pause = rows["before_ms"] != NONE
-        # Hostile times may be further apart than an int64 can say. Rows without a pause come last.
+        # Hostile times may be further apart than an int64 can express. Rows without a pause come last.
         pause = np.where(has_pause, np.maximum(ms.astype(np.float64) - rows["before_ms"], 0), -1)
         longest = np.argsort(-pause, kind="stable")
         longest = longest[stable_order(key[longest])]

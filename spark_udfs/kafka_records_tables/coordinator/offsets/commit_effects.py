@@ -1,5 +1,5 @@
-"""Where commits and tombstones take effect: at their own position in the log, or at the marker that ends their
-transaction."""
+"""Determines where commits and tombstones take effect: at their own position in the log, or at the marker that ends
+their transaction."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Effect(NamedTuple):
     """NONE, COMMITTED or UNKNOWN (`transactions_settled`)."""
     rows: pa.RecordBatch
     place: INT64
-    """Offset of the record at which the row takes effect: the row itself, or the marker of its transaction. It is the
-    row itself too if the source has no markers but says that the transaction was committed."""
+    """Offset of the record at which the row takes effect: the row itself, or the marker of its transaction. It is also
+    the row itself if the source has no markers but reports that the transaction was committed."""
     clock: INT64
     """The value of CLOCK at that record."""
 

@@ -1,4 +1,4 @@
-"""Commits and tombstones of offsets, in large batches, so that each key is decoded once."""
+"""Gathers commits and tombstones of offsets in large batches, so that each key is decoded once."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Lots:
         self._waiting: list[pa.RecordBatch] = []
         self._count = self._size = 0
         self._wanted = 1
-        """How many small batches must have gathered before they are joined the next time."""
+        """The number of small batches that must be gathered before they are joined next."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add the rows that follow. Returns rows when enough have gathered, otherwise nothing."""
+        """Add the rows that follow. Returns rows when enough have been gathered, otherwise nothing."""
         self._waiting.append(batch)
         self._count += batch.num_rows
         self._size += batch.nbytes

@@ -62,8 +62,8 @@ class Steps:
     log_offset: INT64
     """The offset of the record in the log."""
     counted_at: INT64
-    """Where the step took effect: the offset of the record, or of the marker of its transaction. It is the record's own
-    offset too if the source has no markers but says that the transaction was committed."""
+    """Where the step took effect: the offset of the record, or of the marker of its transaction. It is also the
+    record's own offset if the source has no markers but reports that the transaction was committed."""
 
     @property
     def count(self) -> int:
@@ -86,8 +86,8 @@ _NOT_COMPARED: Final = "left out: offsets before and after it are compared with 
 
 
 class CommitSteps:
-    """Resolves the transactions of the commits of one log partition, and decodes these. Memory grows with the rows that
-    were not returned yet."""
+    """Resolves the transactions of the commits in one log partition, and decodes the commits. Memory grows with the
+    rows that were not returned yet."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
         self._schemas = schemas
@@ -102,7 +102,7 @@ class CommitSteps:
         """Add the raw rows that follow; they have the columns READS, and rows of other types are skipped. Once many
         rows have gathered, this returns the steps that took effect. All steps of later rows take effect after these.
 
-        Reports commits that cannot be read, and commits of which it is unknown whether they took effect.
+        Reports commits that cannot be read, and commits that may or may not have taken effect.
         """
         chosen = batch.select([name for name in (*_KEPT, "transaction", "control") if name in batch.schema.names])
         rows = filter_record_types(chosen, self._types, self._context, NOT_USED)
@@ -118,7 +118,7 @@ class CommitSteps:
                 yield self._lot()
 
     def rest(self) -> Iterator[StepLot]:
-        """The remaining steps at the end of the log, including commits for which no marker came."""
+        """The remaining steps at the end of the log, including commits without a marker."""
         for settled in self._settling.rest():
             self._keep(settled, None)
         yield self._lot()

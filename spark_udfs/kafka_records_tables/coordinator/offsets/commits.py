@@ -1,4 +1,4 @@
-"""The two records of a commit, and what their values mean."""
+"""The two record types of commits, and what their values mean."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMMITS: Final = ("LegacyOffsetCommit", "OffsetCommit")
 their types may differ."""
 
 NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The topic id of a commit that names none. Transactional commits and commits before Kafka 4.1 name none."""
+"""The topic id that means none. Transactional commits and commits before Kafka 4.1 have no topic id."""
 
 _NO_LEADER_EPOCH: Final = -1
 
@@ -51,8 +51,8 @@ def report_undecided(
     *,
     what: str = "the commit",
 ) -> None:
-    """Report the commits that are true in `chosen`: it is unknown how their transactions ended. `what` names one such
-    commit in words; `types` are the numbers of the record types COMMITS."""
+    """Report the commits that are true in `chosen`, because it is unknown how their transactions ended. `what` names
+    one such commit in words; `types` are the numbers of the record types COMMITS."""
     import numpy as np
 
     from kafka_records_tables.coordinator.records.decoded_records import undecided

@@ -1,4 +1,4 @@
-"""The topics for which groups have commits, read from the keys of commits alone."""
+"""Collects the topics for which groups have commits, from the keys of commits."""
 
 from __future__ import annotations
 

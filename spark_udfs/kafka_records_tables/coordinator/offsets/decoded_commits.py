@@ -26,11 +26,11 @@ VALUE: Final = ("offset", "leader_epoch", "metadata", "topic_id", "commit_timest
 
 
 class DecodedCommits:
-    """Some raw rows of COMMITS, decoded. Each vector has one element per row.
+    """Some raw rows of the record types COMMITS, decoded. Each vector has one element per row.
 
     Usually all rows have the newer record type and can be decoded to the last byte (`is_plain`). Then each distinct key
-    is decoded once, and only the values that are not null. Otherwise `found` decodes row by row, to find what is wrong
-    with each.
+    is decoded once, and only the values that are not null. Otherwise `found` decodes row by row, to find out what is
+    wrong with each row.
     """
 
     keys: pa.RecordBatch
@@ -44,7 +44,7 @@ class DecodedCommits:
     has_key: FLAGS
     """Whether the key of each row can be read."""
     has_error: FLAGS
-    """Whether the key or the value of each row cannot be read."""
+    """Whether the key or the value of a row cannot be read, for each row."""
 
     def __init__(self, rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> None:
         self.rows = rows
@@ -59,7 +59,7 @@ class DecodedCommits:
 
     @cached_property
     def found(self) -> DecodedRecords:
-        """The rows decoded one by one, which reports what is wrong with each."""
+        """The rows decoded one by one, which finds out what is wrong with each."""
         return DecodedRecords(self.rows, self._schemas)
 
     def _decode_at_once(self) -> bool:

@@ -1,7 +1,6 @@
-"""Commits that lowered a committed offset, each with the commit that it replaced.
-
-For each group, topic and partition, a few numbers are remembered of all earlier commits. The result does not depend on
-how many commits are added at a time, so micro-batches give the same rows.
+"""Finds commits that lowered a committed offset, each with the commit that it replaced. For each group, topic and
+partition, only a few numbers about all earlier commits are remembered. The result does not depend on how many commits
+are added at a time, so micro-batches give the same rows.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class HeldSteps:
     tombstone if it is later."""
 
     steps: Steps
-    """The topic id of a commit is the last one that any commit for the partition named."""
+    """The remembered commits. The topic id of a commit is the last one named by any commit for the partition."""
     id_log_offset: INT64
     """The offset of that commit in the log; _NONE if there is none."""
     of_runs: dict[str, INT64]
@@ -82,7 +81,7 @@ class Followed(NamedTuple):
     falls: pa.RecordBatch
     """The falls, with the columns FALLS."""
     held: HeldSteps | None
-    """What the next call needs."""
+    """What must be remembered for the next call."""
 
 
 def follow(held: HeldSteps | None, steps: Steps | None) -> Followed:
@@ -133,8 +132,8 @@ class Runs:
     def __init__(
         self, told: dict[str, INT64], offsets: INT64, log_offsets: INT64, is_apart: FLAGS, is_lower: FLAGS
     ) -> None:
-        """`told` is what was remembered about the runs of earlier calls, by the names _OF_RUNS; empty if there were
-        none."""
+        """`told` contains what was remembered about the runs of earlier calls, by the names _OF_RUNS; it is empty if
+        there were none."""
         self._offsets = offsets
         is_first = is_apart | is_lower
         self.of = np.cumsum(is_first) - 1
@@ -158,8 +157,8 @@ class Runs:
         """Whether each fall continues a lower sequence of commits that the partition had left: a sawtooth. `before` are
         the commits before the falls, and `lower` the commits after them.
 
-        It does if the previous run began with a fall, and came back to where it had fallen from, most of the way in one
-        step, and if the new offset is not below the one that was committed right before that step.
+        This is the case if the previous run began with a fall and came back to where it had fallen from, most of the
+        way in one step, and if the new offset is not below the one that was committed right before that step.
         """
         run = self.of[before]
         high, low, bottom = self.fell_from[run], self.low[run], self.fell_to[run]

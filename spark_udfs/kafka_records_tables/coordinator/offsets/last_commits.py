@@ -1,4 +1,4 @@
-"""The last commit or tombstone for each group, topic and partition: what a coordinator keeps as the committed
+"""Finds the last commit or tombstone for each group, topic and partition, from which a coordinator gets the committed
 offset."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LastCommits:
         self._decided, self._unknown = Latest(self._kept), Latest((*self._kept, "producer_id"))
 
     def add(self, outcome: str, rows: pa.RecordBatch) -> None:
-        """Add commits and tombstones whose transactions ended the same way."""
+        """Add commits and tombstones whose transactions had the same outcome."""
         if outcome not in (ABORTED, OPEN):
             (self._unknown if outcome == UNKNOWN else self._decided).add(rows)
 

@@ -32,8 +32,8 @@ _FIRST_ROOM: Final = 1024
 
 
 LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN, IS_LEGACY, TOPIC_ID = range(6)
-"""The columns of a commit: where it is in the log; its times, at most FARTHEST_MS from 1970; 0 for a value that cannot
-be decoded, otherwise 1; and 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so a cleaner never
+"""The columns of a commit: its place in the log; its times, at most FARTHEST_MS from 1970; 0 for a value that cannot be
+decoded, otherwise 1; and 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so a cleaner never
 removes such a commit with them, and a cleaned log may still have it although its offset was deleted long ago. TOPIC_ID
 is a number for the id that the commit names, 0 if it names none."""
 
@@ -68,7 +68,7 @@ class LiveOffsets:
         self.values = np.zeros((_FIRST_ROOM, _COLUMNS), np.int64)
         """For each number the last commit, with the columns of `CommitRows`."""
         self.deletions = 0
-        """How often `delete` was called."""
+        """The number of calls of `delete`."""
         self.deleted_by: list[int] = []
         """For each number, which call of `delete` (counted from 1) last deleted an existing offset with a tombstone; 0
         if none did."""
@@ -104,7 +104,7 @@ class LiveOffsets:
         self.deleted_by += [0] * (len(self.keys) - len(self.deleted_by))
         new = self._numbers.taken_anew()
         self.is_there[new] = False
-        # A commit may have no effect: its transaction was aborted, or its outcome is unknown.
+        # A commit may have no effect, because its transaction was aborted or its outcome is unknown.
         self._gone.update(new)
         commit, expire = (
             found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
@@ -174,8 +174,8 @@ class LiveOffsets:
                 self._pending[producer] = [_without(rows, list(gone)) for rows in lots]
 
     def forget(self) -> None:
-        """Free the numbers of offsets that neither exist nor are pending. Before this, the caller must have added all
-        rows it made."""
+        """Free the numbers of offsets that neither exist nor are pending. The caller must have added all rows it made
+        before."""
         waiting, is_there = self._waiting(), self.is_there
         self._numbers.forget(each for each in self._gone if not is_there[each] and each not in waiting)
         self._gone.clear()
@@ -216,8 +216,8 @@ class LiveOffsets:
 
     def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> tuple[int, ...]:
         """At most `most` offsets for a topic, of any group, that certainly exist and that are deleted together with the
-        offsets `without` when their topic is deleted. A deletion leaves offsets alone that name the id of another topic
-        with this name, whose own deletion a coordinator missed (`OffsetMetadataManager.onTopicsDeleted`)."""
+        offsets `without` when their topic is deleted. The deletion does not affect offsets with the id of an earlier
+        topic of this name, whose deletion a coordinator missed (`OffsetMetadataManager.onTopicsDeleted`)."""
         value, keys = self.values.item, self.keys
         ids = {0, *[value(number, TOPIC_ID) for number in without if keys[number][1] == topic]}
         found: list[int] = []

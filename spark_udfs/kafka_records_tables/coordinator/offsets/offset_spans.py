@@ -1,4 +1,4 @@
-"""The spans of time in which each committed offset was valid, computed from commits and tombstones in columns."""
+"""Computes the spans of time in which each committed offset was valid, from commits and tombstones in columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRANSACTION: Final = "transaction"
 TOMBSTONE: Final = "tombstone"
 UNUSABLE: Final = "unusable"
 ENDS: Final = (COMMIT, TRANSACTION, TOMBSTONE, UNUSABLE)
-"""How a span can end. Columns have the index in this tuple."""
+"""The ways in which a span can end. Columns contain the index in this tuple."""
 
 _SAID: Final = ("offset", "leader_epoch", "metadata", "topic_id")
 """The content of a commit. Consecutive commits of one key with the same content are one span."""
@@ -38,8 +38,8 @@ _LOST: Final = "which offset held from here is not told"
 
 
 class OffsetSpans:
-    """Makes spans of the commits that take effect. Memory grows with the number of keys, and while a transaction is
-    open also with the number of deleted keys."""
+    """Builds spans from the commits that take effect. Memory grows with the number of keys and, while a transaction is
+    open, with the number of deleted keys."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
         self._schemas = schemas
@@ -50,8 +50,8 @@ class OffsetSpans:
         self._kept = 0
 
     def add(self, found: list[Effect], waits: bool) -> Iterator[dict[str, Any]]:
-        """Add what took effect by the end of a batch; `waits` says whether rows still wait for their markers. Returns
-        the columns of the spans that have ended."""
+        """Add what took effect by the end of a batch; `waits` is whether rows still wait for their markers. Returns the
+        columns of the spans that have ended."""
         for effect in found:
             changes = self._changes(effect)
             if changes.count:
@@ -74,7 +74,7 @@ class OffsetSpans:
         is_undecided = effect.outcome == UNKNOWN
         if not decoded.is_plain:
             decoded.found.report(
-                self._context, lambda row: _LOST if decoded.has_key[row] else "not used: it is unknown whose it is"
+                self._context, lambda row: _LOST if decoded.has_key[row] else "not used: its group and topic are unknown"
             )
         if is_undecided:
             usable = decoded.has_key & ~decoded.has_error

@@ -1,4 +1,4 @@
-"""Commits that took effect but changed nothing, because the same offset was already committed."""
+"""Finds commits that took effect but changed nothing, because the same offset was already committed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class RepeatedCommits:
         self._has_markers |= markers.num_rows > 0
         for settled in self._settling.take(rows):
             self._keep(settled, markers)
-        # Only the end of the log shows that there are no markers: then commits took effect where they were written.
+        # Only at the end of the log is it known that there are no markers; then commits took effect where they were
+        # written.
         return self._compared() if self._has_markers or not self._settling.waits else _NOTHING
 
     def rest(self) -> pa.RecordBatch:

@@ -1,5 +1,4 @@
-"""The records that a table needs: selected by type, decoded in columns, with findings about those that cannot be
-decoded."""
+"""Selects the records that a table needs by type, decodes them in columns, and reports those that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ def numbers_of(schemas: Mapping[int, RecordSchema], names: Iterable[str]) -> tup
 
 
 def are_of_types(numbers: INT16, types: Iterable[int]) -> FLAGS:
-    """Which of some record types are in `types`: the result of `numpy.isin`, five times as fast."""
+    """Which of some record types are in `types`: the same as `numpy.isin`, but five times as fast."""
     wanted = np.zeros(1 << 16, np.bool_)
     wanted[np.array([*types], np.int16).view(np.uint16)] = True
     found: FLAGS = wanted[numbers.view(np.uint16)]
@@ -172,7 +171,8 @@ class DecodedRecords:
         return pc.coalesce(*found) if len(found) > 1 else found[0]
 
     def report(self, context: Context, consequence: Callable[[int], str], which: FLAGS | None = None) -> None:
-        """Report the records that could not be decoded. In the others, count the irregularities that were accepted."""
+        """Report the records that could not be decoded, and count the irregularities that were accepted in the
+        others."""
         columns = self.columns
         for row, error in sorted(columns.errors.items()):
             if (which is None or which[row]) and context.findings.has_room("damage", reason_of(error)):
@@ -214,7 +214,7 @@ def _columns(rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema], shared: 
 
 
 def nulled(column: pa.Array, nothing: Any) -> pa.Array:
-    """The column, with null instead of the value that means "absent"."""
+    """The column, with null in place of the value that means "absent"."""
     return pc.if_else(pc.equal(column, nothing), pa.scalar(None, column.type), column)
 
 
@@ -226,8 +226,8 @@ def undecodable(
     record_type: int | None,
     consequence: str,
 ) -> Finding:
-    """The finding about a record that could not be decoded. For the metadata log it leaves the bytes out, which may
-    contain secrets."""
+    """The finding about a record that could not be decoded. For the metadata log it does not show the bytes, because
+    they may contain secrets."""
     where = error if isinstance(error, DecodeError) else None
     return Finding(
         severity="damage",
@@ -247,7 +247,7 @@ def undecodable(
 def undecided(
     rows: pa.RecordBatch, row: int, context: Context, record_type: int, what: str, consequence: str
 ) -> Finding:
-    """The finding about a record whose transaction has an unknown outcome; `what` names the record in words."""
+    """The finding about a record whose transaction has an unknown outcome; `what` describes the record in words."""
     producer = rows.column("producer_id")[row].as_py()
     return Finding(
         severity="damage",
@@ -260,7 +260,7 @@ def undecided(
 
 
 def place_of(rows: pa.RecordBatch, row: int, context: Context) -> dict[str, Any]:
-    """Where a row is, as far as its source reports it."""
+    """The place of a row, as far as its source reports it."""
     there = rows.schema.names
     file, position, base_offset = (rows.column(name)[row].as_py() if name in there else None for name in _BATCH_PLACE)
     return {

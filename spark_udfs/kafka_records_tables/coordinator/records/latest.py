@@ -1,7 +1,7 @@
-"""The last record of each key, out of all records of a log partition.
+"""Finds the last record of each key in a log partition.
 
-Rows gather; when there are enough, all but the last row of each key are dropped, as Kafka's own cleaner does. So a
-thousand commits of one key are decoded once. Memory grows with the number of keys.
+Rows are gathered; when there are enough, all but the last row of each key are dropped, as Kafka's own cleaner does. So
+of a thousand commits with one key, only one is decoded. Memory grows with the number of keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Single records as a coordinator replays them, for tables that need more than the last record of a key."""
+"""Decodes single records as a coordinator replays them, for tables that need more than the last record of a key."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OFFSET: Final = itemgetter(0)
 
 
 class Event(NamedTuple):
-    """One record, as a replay needs it."""
+    """A record, with what a replay needs of it."""
 
     offset: int
     record: str
@@ -44,7 +44,7 @@ class Event(NamedTuple):
     is_broken: bool
     """Whether there is a value that could not be decoded."""
     is_past: bool
-    """Whether this is a value of which only the offset is known, because a later tombstone deleted its key."""
+    """Whether only the offset of this value is known, because a later tombstone deleted its key."""
     timestamp_ms: int | None
     """The time of the record; None if rows have no timestamps, and if `is_past`."""
 
@@ -124,7 +124,7 @@ def _events_of(
     record, chosen = found.record_name(number), pa.array(rows)
     keys = zip(*_members(column, "key", found.key_names(number), chosen), strict=True)
     members = _members(column, "value", picked[record], chosen)
-    # Avoid a Python-level call for each row: there are many.
+    # Avoid a Python-level call for each row, because there are many.
     make = partial(tuple.__new__, _kind_of(record, picked[record]))
     values = map(make, zip(*members, strict=True)) if members else repeat(make(()), len(rows))
     times = repeat(None, len(rows)) if found.timestamps is None else map(found.timestamps.__getitem__, rows.tolist())

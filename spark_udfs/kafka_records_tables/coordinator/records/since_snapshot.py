@@ -1,6 +1,6 @@
-"""The records that make the state of each share partition: its last snapshot, and the updates after it.
+"""Finds the records that determine the state of each share partition: its last snapshot, and the updates after it.
 
-Rows gather; when there are enough, the rows that a later snapshot of the same share partition replaces are dropped.
+Rows are gathered; when there are enough, those that a later snapshot of the same share partition replaces are dropped.
 Memory grows with the number of share partitions and with the updates between two snapshots of one
 (`share.coordinator.snapshot.update.records.per.snapshot`, 500 by default), as it does in the coordinator.
 """

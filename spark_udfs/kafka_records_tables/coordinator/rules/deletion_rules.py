@@ -1,4 +1,5 @@
-"""Whether a broker deletes offsets and groups on request: the rules of Kafka 4.3 for OffsetDelete and DeleteGroups.
+"""Decides whether a broker deletes offsets and groups on request, by the rules of Kafka 4.3 for OffsetDelete and
+DeleteGroups:
 
 `GroupCoordinatorService.deleteOffsets`, `OffsetMetadataManager.deleteOffsets`, and `validateOffsetDelete`,
 `validateDeleteGroup` and `isSubscribedToTopic` of each kind's class (`ClassicGroup`, `ConsumerGroup`, `ShareGroup`,
@@ -48,8 +49,8 @@ DELETE_ANSWERS: Final = {
 
 
 def offset_reason(group_id: str, group: HeldGroup | None) -> str:
-    """The reason for those offsets of a group whose topics it does not subscribe to; for topics in `HeldGroup.topics`
-    the reason is SUBSCRIBED. None if the group no longer exists."""
+    """The reason for the offsets of topics to which a group does not subscribe. (For topics in `HeldGroup.topics`, the
+    reason is SUBSCRIBED.) None if the group no longer exists."""
     if not group_id:
         return NO_NAME
     if group is None:
@@ -66,7 +67,7 @@ def offset_reason(group_id: str, group: HeldGroup | None) -> str:
 
 
 def group_reason(group: HeldGroup) -> str:
-    """The reason for deleting a whole group or not, regardless of its kind."""
+    """The reason why a whole group may or may not be deleted, for groups of any kind."""
     if group.state is None:
         return UNREADABLE
     if not group.is_empty:

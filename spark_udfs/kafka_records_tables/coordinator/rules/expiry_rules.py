@@ -1,4 +1,4 @@
-"""When an offset of a group expires: the rules of Kafka 4.3, and the table of states in KIP-211.
+"""Decides when an offset of a group expires, by the rules of Kafka 4.3 and by the table of states in KIP-211.
 
 The rules of Kafka are in `ClassicGroup.offsetExpirationCondition`, `ConsumerGroup`, `StreamsGroup` and `ShareGroup`.
 """
@@ -50,7 +50,7 @@ class GroupRule(NamedTuple):
 
     rule: str
     base_ms: int | None = None
-    """The time from which the retention counts, for the rule STATE_TIMESTAMP."""
+    """The time from which the retention is counted, for the rule STATE_TIMESTAMP."""
     topics: frozenset[str] = frozenset()
     """The topics whose offsets do not expire."""
 
@@ -84,7 +84,7 @@ def kip_211_rule(group: HeldGroup | None) -> GroupRule:
     """The rule in the table of states in KIP-211 for the offsets of a group.
 
     The KIP distinguishes groups with and without a protocol type. It considers only the topics that members name, so a
-    group whose subscriptions cannot be read keeps its offsets, as a group does in every state but Empty.
+    group whose subscriptions cannot be read keeps its offsets, as does a group in any state other than Empty.
     """
     if group is None:
         return GroupRule(NO_GROUP)

@@ -1,4 +1,4 @@
-"""The batches of a share partition's state, combined as a share coordinator does (`PersisterStateBatchCombiner`,
+"""Combines the batches of a share partition's state as a share coordinator does (`PersisterStateBatchCombiner`,
 KIP-932)."""
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ class StateBatch(NamedTuple):
 
     first_offset: int
     last_offset: int
-    """The last offset, which is included; not below `first_offset`."""
+    """The last offset (inclusive), which is never below `first_offset`."""
     delivery_count: int
     delivery_state: int
 
     @property
     def said(self) -> tuple[int, int]:
-        """The delivery state of the offsets. Where two batches overlap, the higher state counts."""
+        """The delivery state of the offsets. If two batches overlap, the higher state counts."""
         return self[2:]
 
 
 def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """The batches after some new ones were added: no two overlap, and none begins below `start_offset`.
+    """The batches after some new ones were added. No two of them overlap, and none begins below `start_offset`.
 
     Neighbours with the same state become one batch if the coordinator joins them: it goes through the batches from the
     lowest one up, and does not return to one that it has passed. So the boundaries of batches depend on the order in

@@ -1,4 +1,4 @@
-"""How a share coordinator replays the records of share partitions (`ShareCoordinatorShard.replay`, Kafka 4.3.1)."""
+"""Replays the records of share partitions as a share coordinator does (`ShareCoordinatorShard.replay`, Kafka 4.3.1)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ShareState:
     delivery_complete_count: int
     batches: list[StateBatch]
     log_offset: int
-    """The position of the last record that the state was made from."""
+    """The offset of the last record from which the state was built."""
     state_epoch: int | None = None
     create_timestamp: int | None = None
     write_timestamp: int | None = None
@@ -85,13 +85,13 @@ class ShareReplay:
             _update(state, value, offset)
 
     def states(self) -> Mapping[SharePartition, ShareState]:
-        """The states that are known."""
+        """The share partitions whose states are known."""
         return {place: state for place, state in self._states.items() if state is not None}
 
 
 def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, str]:
-    """The records that can be decoded but that no coordinator can replay: what is wrong, by row. `types` are the record
-    types of a snapshot and of an update."""
+    """For each row with a record that can be decoded but that no coordinator can replay: what is wrong with it. `types`
+    are the record types of a snapshot and of an update."""
     is_update = np.isin(found.columns.record_type, types[1:]) & found.has_key
     said = dict.fromkeys(np.flatnonzero(is_update & found.is_tombstone).tolist(), "an update without a value")
     for number in types:

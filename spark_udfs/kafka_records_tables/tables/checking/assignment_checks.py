@@ -1,8 +1,8 @@
-"""Whether the assignments of a group are consistent: every partition once, to an existing member (KIP-848).
+"""Checks that the assignments of a group are consistent: every partition once, to an existing member (KIP-848).
 
 An assignor of the broker assigns every partition of every topic that a member subscribes to, each once
-(`UniformAssignor`, `RangeAssignor`; `SimpleAssignor` of share groups; `StickyTaskAssignor` of tasks). Classic groups
-assign among themselves, and several members of a share group may have the same partition.
+(`UniformAssignor`, `RangeAssignor`; `SimpleAssignor` of share groups; `StickyTaskAssignor` of tasks). In classic
+groups, a member computes the assignments; in a share group, several members may have the same partition.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Partitions that the target assignment of a group leaves out, although its assignor should assign everything.
+"""Finds partitions that the target assignment of a group leaves out, although its assignor should assign everything.
 
 The numbers of partitions are known from running brokers, from groups of brokers before 4.1, from the lists of
 initialized partitions of a share group, and from the topology of a streams group as far as it fixes them. Since 4.1 a
-group keeps only a hash of its topics (`metadataHash`). The record of partitions that streams groups had (type 18) is in
-no release.
+group keeps only a hash of its topics (`metadataHash`). The record of partitions that streams groups once had (type 18)
+was never released.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Ranges = list[tuple[int, int]]
 
 
 class Topics(NamedTuple):
-    """What is known of topics."""
+    """What is known about topics."""
 
     names: Mapping[str, str]
     """By topic id, including deleted topics."""
@@ -78,7 +78,7 @@ class LeftOut(NamedTuple):
     ranges: Ranges
     level: str
     why: str
-    """The end of the sentence about them."""
+    """The reason, as the end of the sentence about them."""
 
 
 def left_out(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> Iterator[LeftOut]:
@@ -123,7 +123,7 @@ def _level_of_gaps(group: Group, assigned: Mapping[str, set[int]]) -> tuple[str,
         return TRANSIENT, _BROUGHT_ALONG
     if group.kind == STREAMS and not any(assigned.values()):
         # The target assignment is empty while a source or internal topic is missing (`TargetAssignmentBuilder` of
-        # streams groups), and no record shows that.
+        # streams groups), and no record shows whether one is missing.
         return TRANSIENT, _NOT_READY
     return BROKEN, _WITH_MEMBERS
 

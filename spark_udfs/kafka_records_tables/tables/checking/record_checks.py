@@ -1,4 +1,4 @@
-"""Checks of single records: whether a coordinator loads them, and whether they are its own."""
+"""Checks single records: whether a coordinator loads them, and whether they are in the right partition."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STOPS: Final = "no coordinator loads this log, it stops at this record"
 """The reaction of a group or share coordinator (`CoordinatorLoaderImpl`)."""
 
 NameOf = Callable[[pa.StructArray], pa.Array]
-"""Returns the names in some keys that decide about the partition of the topic."""
+"""A function that returns the names in some keys by which the partition of the topic is chosen."""
 
 
 @dataclass(slots=True)

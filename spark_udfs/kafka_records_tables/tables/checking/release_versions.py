@@ -2,7 +2,7 @@
 
 The facts come from the message specs in the jars of the releases (`make matrix` compares them), and from what their
 brokers do by default: before 4.0 the group coordinator is `kafka.coordinator.group.GroupMetadataManager`, which knows
-only commits and classic groups, even if its jars hold more specs. Imports nothing heavy.
+only commits and classic groups, even if its jars contain more specs. This module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LAST_OF: Final = {2: 8, 3: 9}
 
 
 def known_release(release: str) -> str | None:
-    """The last of RELEASES that is not newer than `release`, numbers separated by dots; None if all are newer."""
+    """The last of RELEASES that is not newer than `release` (numbers separated by dots); None if all are newer."""
     return next((each for each in reversed(RELEASES) if _numbers(each) <= _numbers(release)), None)
 
 
@@ -76,7 +76,7 @@ class Unread(NamedTuple):
 
 
 def unread_type(release: str, topic: str, record_type: int) -> Unread | None:
-    """What a release does with keys of that type, with any value; None if it knows the type."""
+    """What a release does with records of that type, with any value; None if it knows the type."""
     return None if record_type in reads_by_default(release, topic) else _unknown_type(release, topic)
 
 

@@ -1,4 +1,4 @@
-"""Settings of a cluster in its metadata log, for rules that would otherwise have to assume them."""
+"""Settings of a cluster from its metadata log, for rules that would otherwise have to assume values."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _RETENTION_MS, _CLEANUP = "retention.ms", "cleanup.policy"
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """The settings of a cluster. A setting is None if no record has it: then it is in the file of a broker, or has
-    Kafka's default."""
+    """The settings of a cluster. A setting is None if no record has it; it is then in the properties file of a broker,
+    or has Kafka's default."""
 
     configs: Mapping[tuple[str, str], Mapping[str, str]]
     """The values of settings by name, for each type and name of a resource, without secrets."""

@@ -1,4 +1,4 @@
-"""What the metadata log next to other logs shows about the topics of their cluster."""
+"""Gets what is known about the topics of a cluster from the metadata log next to other logs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _NOT_TAKEN: Final = (
 
 
 def topics_in_metadata(source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
-    """Names by ids, including deleted topics, numbers of partitions, retentions and deletions; empty without a metadata
-    log, which is replayed once for all of it.
+    """The names of topics by id (including deleted topics), numbers of partitions, retentions and deletions, all from
+    one replay of the metadata log; empty if there is none.
 
-    A damaged metadata log is not used, because it may lack the needed records. `report` gets the first place of the
-    damage. Raises LogSourceError for a source that cannot be read.
+    A damaged metadata log is not used, because it may lack the needed records. `report` is called with the first
+    damaged place. Raises LogSourceError for a source that cannot be read.
     """
     replay = _replayed(source, report)
     if replay is None:
@@ -76,7 +76,7 @@ def _replayed(source: Source, report: Callable[[Finding], object] | None = None)
 
 
 def with_metadata(known: KnownTopics, source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
-    """The given knowledge about topics, extended by the metadata log of the source."""
+    """What is already known about topics, extended by the metadata log of the source."""
     try:
         more = topics_in_metadata(source, report)
     except LogSourceError:

@@ -1,5 +1,5 @@
-"""The parts that the tables about the metadata log share: a replay receives its rows, and returns the state at its
-end."""
+"""The base classes of tables about the metadata log: a replay receives the rows of the log, and returns the state at
+its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MetadataReplay:
-    """Adds the records in force, one batch after another."""
+    """Replays the records in force, one batch after another."""
 
     def __init__(self, records: MetadataRecords) -> None:
         self._records = records

@@ -1,4 +1,5 @@
-"""The records of a metadata log, as a controller applies them: after a checkpoint, and by metadata transactions."""
+"""Returns the records of a metadata log as a controller applies them, with regard to checkpoints and metadata
+transactions."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ class MetadataRecords:
     """
 
     def __init__(self, context: Context, names: Collection[str], apart: Collection[str] = ()) -> None:
-        """Records called `apart` are returned separately, each type after the others of its batch, which is faster if
-        there are many of them."""
+        """Records of the types `apart` are returned separately, each type after the other records of its batch, which
+        is faster if there are many."""
         self._context = context
         self.schemas = schemas(context, FOLDER)
         self.numbers = dict(zip(names, numbers_of(self.schemas, names), strict=True))
@@ -68,7 +69,7 @@ class MetadataRecords:
         self.until_ms: int | None = None
         """The latest time of a row."""
         self._is_checkpoint = False
-        """Whether the rows are those of a checkpoint that is the only source."""
+        """Whether the rows come from a checkpoint that is the only source."""
         self._in_checkpoint = False
         """Whether the rows belong to a checkpoint, whose times are not those of the changes."""
         self.kraft_version: tuple[bytes, int | None] | None = None
@@ -109,8 +110,8 @@ class MetadataRecords:
             log.start = first if first > _CONTROL_RECORDS else 0
 
     def finish(self) -> Iterator[tuple[DecodedRecords, bool]]:
-        """The remaining records at the end of the log, which may have had no rows. Reports if the checkpoint has
-        records that were written after the requested moment."""
+        """The remaining records at the end of the log, which may have had no rows. Reports a finding if the checkpoint
+        has records that were written after the requested moment."""
         yield from self._start()
         context = self._context
         if context.question.as_of_ms is not None and self._first and self._end_offset < self._first:

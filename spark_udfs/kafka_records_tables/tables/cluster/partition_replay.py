@@ -37,8 +37,8 @@ _NOBODY: Final = pa.array([[]], pa.list_(pa.int32()))
 class PartitionReplay(MetadataReplay):
     """Replays partitions, as `PartitionRegistration.merge` does.
 
-    Records of partitions are kept as columns, and applied together: the last record that creates a partition, and for
-    each of its members the last change after it.
+    Records of partitions are kept as columns and applied together: the last record that creates a partition, and the
+    last later change of each of its fields.
     """
 
     def __init__(self, context: Context) -> None:

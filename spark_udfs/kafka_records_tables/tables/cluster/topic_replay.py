@@ -38,7 +38,7 @@ class Topic:
     name: str
     topic_id: str
     created_ms: int | None
-    """None if only a checkpoint has it, which has no times."""
+    """When it was created; None if it is known only from a checkpoint, which has no times."""
     deleted_ms: int | None = None
     is_deleted: bool = False
     configs: Mapping[str, str] | None = None
@@ -130,7 +130,7 @@ class TopicReplay(MetadataReplay):
         self._replicas.append(replicas)
 
     def partition_counts(self) -> dict[str, tuple[int, int]]:
-        """By topic id, the number of partitions, and the number of replicas of the first of them."""
+        """By topic id, the number of partitions, and the number of replicas of the first partition."""
         if not self._ids:
             return {}
         ids = pa.chunked_array(self._ids).combine_chunks().dictionary_encode()

@@ -1,1 +1,1 @@
-"""Tables that continue where they ended: what a stream keeps between two batches."""
+"""Lets tables continue where they ended: what a stream keeps between two batches."""

@@ -1,7 +1,7 @@
-"""The raw rows of a log to keep so that a table can continue with the rows that follow.
+"""Chooses the raw rows of a log to keep so that a table can continue with the rows that follow.
 
-A table is a function of a log from its start. This module chooses rows that are enough for any rows that follow: the
-table over the carried and the new rows is the table over the whole log.
+A table is a function of a log from its start. The chosen rows are enough whatever follows: the table over the carried
+and the new rows equals the table over the whole log.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def is_by_group(table: Table) -> bool:
 def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBatch:
     """The rows to carry, out of those that were carried before and the new ones; both in the order of the log.
 
-    For a table of facts these are the records of open transactions. For a table in which the last record of a key
-    decides (`TableReader.last_of_key`), these and the last value and the last tombstone of each key. A record whose
-    transaction has ended is carried as if it had never been in one, because its marker is not read again.
+    For a table of facts, these are the records of open transactions. For a table in which the last record of a key
+    decides (`TableReader.last_of_key`), the last value and the last tombstone of each key are carried too. A record
+    whose transaction has ended is carried as if it had never been in one, because its marker is not read again.
     """
     known = schemas(context, table.folder)
     types = numbers_of(known, table.records)

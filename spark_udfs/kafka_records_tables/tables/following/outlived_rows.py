@@ -1,8 +1,8 @@
-"""Carried rows that nothing after them can need: of deleted members, offsets and groups.
+"""Removes carried rows that no later record can need: those of deleted members, offsets and groups.
 
 A tombstone is carried because a later record may still need it: a commit that waits for its marker, or a group that no
-other record creates. If neither is possible, a replay ends in the same groups with and without the rows of the key,
-regardless of what follows. So both the tombstone and what it deleted are removed.
+other record creates. If neither is possible, a replay gives the same groups with and without the rows of the key,
+regardless of what follows. So the tombstone and what it deleted are removed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class CarriedKeys:
         encoded = group.dictionary_encode()
         self._names = encoded.dictionary
         self.group: INT64 = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        """A number for the group, or for what the first key field of the table names; -1 for none."""
+        """A number for the group, or for what the first key field of the table contains; -1 for none."""
         kind = pa.array(self.kind, pa.string())
         self.of_kind = codes_of_same([group, kind])
         """A number for the group and its kind."""
@@ -77,7 +77,7 @@ class CarriedKeys:
         """A number for a member or a regular expression of a group, or an offset of it."""
 
     def of_same_groups(self, rows: FLAGS) -> FLAGS:
-        """The rows that are about the same groups as some `rows`, and those that are about none."""
+        """The rows about the same groups as some `rows`, and the rows about no group."""
         chosen = np.zeros(len(self._names) + 1, np.bool_)
         chosen[self.group[rows]] = True
         chosen[-1] = True
@@ -92,7 +92,7 @@ class CarriedKeys:
 
 
 def forgets_offsets(table: Table) -> bool:
-    """Whether no row, now or later, needs offsets that a tombstone has deleted, as long as their group exists. This
+    """Whether no present or later row needs offsets that a tombstone has deleted, as long as their group exists. This
     holds if the last record of each key decides."""
     return table.reader.last_of_key and not {*COMMITS}.isdisjoint(table.records)
 

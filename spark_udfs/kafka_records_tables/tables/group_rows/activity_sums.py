@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 NOT_THERE: Final = -2
-"""The time of a key's last commit if there is none; NO_TIME is the time of a commit without one."""
+"""Stands for the time of a key's last commit if there is no commit. (NO_TIME stands for the time of a commit without a
+time.)"""
 
 _LOST: Final = "it is counted, and nothing that its value would tell"
 
@@ -56,7 +57,7 @@ class ActivitySums:
         self._sums = WindowSums(window_ms)
         self._keys = KeyNumbers()
         self._kept = 0
-        # Indexed by key number: the position of its group and topic in `_sums`, and the time of its last record, or
+        # For each key number, the position of its group and topic in `_sums`, and the time of its last record, or
         # NOT_THERE after a tombstone.
         self._places = np.zeros(0, np.int64)
         self._last_ms = np.zeros(0, np.int64)
@@ -74,7 +75,7 @@ class ActivitySums:
         rows = _filtered(batch, _DECODED, is_of_offset)
         found = DecodedRecords(rows, self._schemas, self._context.shared)
         found.report(
-            self._context, lambda row: _LOST if found.has_key[row] else "not counted: it is unknown whose it is"
+            self._context, lambda row: _LOST if found.has_key[row] else "not counted: its group and topic are unknown"
         )
         keys = self._keys.of_rows(found, self._types)
         self._note_places()

@@ -98,7 +98,7 @@ _Row = tuple[str, str, _Share]
 def assignment_rows(
     groups: Mapping[str, Group], names: Mapping[str, str], partition: int, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """The assignments in some groups of a log partition. `names` are those of topics by their ids."""
+    """The assignments in some groups of a log partition. `names` are the names of topics by id."""
     rows: list[_Row] = []
     for group_id, group in groups.items():
         for share in _shares(group, names):
@@ -123,12 +123,12 @@ class Consumed(NamedTuple):
 
 
 def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -> Iterator[Consumed]:
-    """Everything that members of groups that commit offsets have now, each partition once. Share groups commit none,
-    and a standby task of a streams group consumes none. An active task reads its partition of each topic of its
-    subtopology; the log shows which of these topics have that partition.
+    """Everything that members of groups that commit offsets have now, each partition once. (Share groups do not commit
+    offsets, and standby tasks of streams groups do not consume.) An active task reads its partition of each topic of
+    its subtopology; the log shows which of these topics have that partition.
 
-    If a member has partitions of a topic id without a name, each topic without a known id that its group subscribes to
-    is returned with partition None: one of them may be that topic, if the user may not describe it.
+    If a member has partitions of a topic id without a name, each topic without a known id to which its group subscribes
+    is returned with partition None, because one of them may be that topic, if the user may not describe it.
     """
     with_ids = {*names.values()}
     for group_id, group in groups.items():

@@ -1,4 +1,4 @@
-"""Events in the life of a group that commits and tombstones of offsets show, found in columns."""
+"""Finds, in columns, events in the life of a group that commits and tombstones of offsets show."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Derives the events in the lives of groups from their records: the effects of the records of one batch on one
-group."""
+"""Derives the events in the lives of groups from the effects that the records of one batch have on a group."""
 
 from __future__ import annotations
 
@@ -187,7 +186,7 @@ class GroupHistory:
     def _beginning(self, told: _Telling) -> None:
         before, after = told.before, told.after
         if before is None:
-            # A batch may hold several writes, and so all records of a group.
+            # A batch may contain several writes, and so all records of a group.
             made = next((each for each in told.unit if each.after is not None), None)
             if made is not None:
                 told.tell(words.CREATED, made.event.offset, detail={"record": made.event.record})

@@ -31,9 +31,9 @@ def given(target: Event) -> Given:
 
 
 def changed(before: Given, after: Given, names: Mapping[str, str]) -> dict[str, Any] | None:
-    """What is `gained` and `lost`, partitions by topic or tasks by kind and subtopology; None if nothing is, or if it
-    is unknown, because the bytes of protocols other than `consumer` are in the format of their clients. `names` are the
-    names of topics by their ids; a topic without one is under its id."""
+    """The partitions by topic, or the tasks by kind and subtopology, that were `gained` and `lost`. None if there are
+    none, or if they are unknown, because only clients know the format of protocols other than `consumer`. `names` are
+    the names of topics by id; a topic without a name is listed by its id."""
     if before == after:
         return None
     had, has = _opened(before, names), _opened(after, names)

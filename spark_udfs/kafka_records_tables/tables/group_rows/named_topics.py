@@ -69,8 +69,8 @@ def names_in_groups(groups: Iterable[Group]) -> dict[str, str]:
 
 
 def names_in_commits(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, str]:
-    """The names by ids in commits. Transactional commits have the id that means none, and so do those of brokers before
-    4.1."""
+    """The names by ids in commits. Transactional commits and commits of brokers before 4.1 have the id that means
+    none."""
     from kafka_records_tables.coordinator.offsets.commits import NO_TOPIC_ID
 
     columns = [found.member(types, "value", "topic_id"), found.member(types, "key", "topic")]

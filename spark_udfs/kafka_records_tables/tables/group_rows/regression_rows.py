@@ -1,4 +1,4 @@
-"""The rows of `regressions`, from the records of a log partition as they arrive."""
+"""Makes the rows of `regressions` from the records of a log partition as they arrive."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ _EVIDENCE: Final = {
 
 
 def kinds(falls: pa.RecordBatch, is_empty: FLAGS) -> pa.Array:
-    """The kind of each of some falls (`falls.FALLS`), given the state of its group before it: whether it had no
-    member."""
+    """The kind of each of some falls (`falls.FALLS`), given whether its group had no member before it."""
     cases = {
         TOPIC_RECREATED: pc.not_equal(falls.column("from_topic_id"), falls.column("topic_id")),
         AFTER_DELETION: pc.is_valid(falls.column("tombstone_log_offset")),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.group_rows.group_history import Moment
 
 RECORDS = (*COMMITS, *GROUP_RECORDS, *PARTS)
-"""The records that are used."""
+"""The records that this module uses."""
 
 
 class LogLot(NamedTuple):

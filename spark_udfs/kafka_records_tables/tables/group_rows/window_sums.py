@@ -1,4 +1,4 @@
-"""Sums by group, topic and window of time, to which vectors are added."""
+"""Keeps sums by group, topic and window of time, to which vectors are added."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SCHEMA: Final = pa.schema(
 )
 
 NO_TIME: Final = -1
-"""Means no time, as does any time before 1970."""
+"""The value that means no time. Times before 1970 mean the same."""
 
 MOST: Final = 2**62 - 1
 """Sums stop at this limit, so that adding two of them cannot overflow 64 bits: a record may have any timestamp."""

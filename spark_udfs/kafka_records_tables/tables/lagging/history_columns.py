@@ -1,4 +1,4 @@
-"""What the history of commits adds to lag, if it was read: rates, and times that nothing else shows."""
+"""Adds to lag what the history of commits shows, if it was read: rates, and times that nothing else shows."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def with_progress(rows: pa.Table, progress: pa.Table | None) -> pa.Table:
 
 
 def times_by_commits(rows: pa.Table, made: Mapping[str, Any]) -> dict[str, Any]:
-    """`unread_timestamp` and `known_by` again: if the time is unknown, the time by which another group had consumed the
-    first unread record (`log_times.Samples.next_at`)."""
+    """`unread_timestamp` and `known_by`, completed: if the time is unknown, it becomes the time by which another group
+    had consumed the first unread record (`log_times.Samples.next_at`)."""
     left, unread = rows["lag"].combine_chunks(), made["unread"]
     # If the batch headers of a log were read, they show whether records are left, regardless of other groups' commits.
     is_open = pc.and_(pc.fill_null(pc.greater(left, 0), False), pc.is_null(unread))

@@ -1,4 +1,4 @@
-"""The owner of a partition: the member that has it now, or none if the group has left the topic."""
+"""Adds the owner of a partition: the member that has it now, or none if the group has left the topic."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ _WORDS: Final = {RECORD: BY_RECORD, BATCH: BY_BATCH}
 
 
 def unread_columns(rows: pa.Table, context: Context) -> dict[str, Any]:
-    """`unread`, `held_back`, `unread_timestamp` and how it is known, for rows of lag; null if the source does not show
-    it."""
+    """`unread`, `held_back`, `unread_timestamp` and how that time is known, for rows of lag; null if the source does
+    not show them."""
     lag = _numbers(rows["lag"])
     is_known = rows["lag"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
     unread, held, stamps, precision = (np.full(rows.num_rows, UNKNOWN, np.int64) for _ in range(4))
@@ -63,8 +63,8 @@ def time_columns(rows: pa.Table, stamps: pa.Array, retentions: Mapping[str, int]
 def asked_of_logs(
     rows: pa.Table, offsets: INT64, ends: INT64, which: INT64, context: Context, *, with_tail: bool = False
 ) -> Iterator[tuple[Unread, INT64, INT64]]:
-    """The unread records from some offsets on up to the ends of their logs, for `which` of the rows: the answer about
-    each log, the rows that it is about and their places in the answer. Rows have `topic` and `partition`."""
+    """The unread records from some offsets on up to the ends of their logs, for `which` of the rows: for each log, the
+    answer, the rows that it is about, and their places in the answer. Rows have `topic` and `partition`."""
     if not len(which):
         return
     topics = rows["topic"].combine_chunks().dictionary_encode()

@@ -1,1 +1,1 @@
-"""The progress of groups: unread records, since when, and what follows from how offsets moved."""
+"""The progress of groups: unread records, since when they are unread, and what the moves of offsets show."""

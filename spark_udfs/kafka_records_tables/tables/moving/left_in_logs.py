@@ -1,4 +1,4 @@
-"""Unread records from committed offsets on, for the table progress: the same answers as in `lag`."""
+"""Finds unread records from committed offsets on for the table progress, with the same answers as in `lag`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftInLogs:
-    """The unread records from each of some commits on; NONE if unknown. The last three are samples of logs (`LogTail`),
-    each with the place of a commit to its log."""
+    """The unread records from each of some commits on; NONE if unknown. The last three fields are samples of logs
+    (`LogTail`), each with the place of a commit for its log."""
 
     unread: INT64
     held_back: INT64

@@ -1,4 +1,4 @@
-"""When records of logs were written, as far as files and commits show it, looked up for many offsets at once."""
+"""Looks up, for many offsets at once, when records of logs were written, as far as files and commits show it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Samples:
         order = order[stable_order(log[order])]
         self._log, self._offset, self._ms = log[order], offset[order], ms[order]
         self._by_offset = _Places(self._log, self._offset)
-        # A record was written no later than the records after it.
+        # So each record was written no later than the records after it.
         last = int(self._log.max(initial=0))
         self._by_then = -running_maximum(last - self._log[::-1], -self._ms[::-1])[::-1]
         self._by_time = _Places(self._log, running_maximum(self._log, self._ms))
@@ -55,7 +55,7 @@ class Samples:
         return np.where(is_there, self._offset[at] + 1, NONE)
 
     def last_before(self, log: INT64, ms: INT64) -> tuple[INT64, INT64]:
-        """As `end_at`, with the time by which that sample was there."""
+        """Like `end_at`, but with the time by which that sample was there."""
         end = self.end_at(log, ms)
         if not len(self._log):
             return end, end

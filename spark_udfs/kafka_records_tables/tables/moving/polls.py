@@ -36,7 +36,7 @@ _PLAIN: Final = ("group_id", "topic", "partition", "offset")
 
 
 def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
-    """The rows of `progress`; its rules say which."""
+    """The rows of `progress`, as its rules describe them."""
     commits = parts["commit_progress"]
     logs = Logs(commits, parts["log_ends"], context)
     report_hidden_topics(commits, logs, context)
@@ -44,7 +44,7 @@ def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[p
     end, window = logs.end, moment - started
     has_end = end != NONE
     readable = np.where(logs.stable != NONE, np.minimum(logs.stable, end), end)
-    # An offset that is new was committed between the polls.
+    # A new offset was committed between the polls.
     has_moved = offset != before
     is_rewound = (before != NONE) & (offset < before)
     is_beyond = (has_end & (offset > end)) | (offset < 0)

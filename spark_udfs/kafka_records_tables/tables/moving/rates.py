@@ -1,4 +1,4 @@
-"""How many offsets a second a group commits and its log receives, and when the group will have caught up."""
+"""Computes how many offsets per second a group commits and its log receives, and when the group will have caught up."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ _SECOND = 1000
 
 
 def commit_rate(rows: INT64, ms: INT64, after: INT64, offset: INT64, start: int, now: int, part: int) -> pa.Array:
-    """Offsets a second by which each of some commits has advanced since `start`. `rows`, `ms` and `after` are changes
-    of offsets: of which commit, when, and the new offset. Null if the offset at `start` is unknown, or was higher."""
+    """The offsets per second by which each of some commits has advanced since `start`. `rows`, `ms` and `after`
+    describe changes of offsets: the commit, the time, and the new offset. Null if the offset at `start` is unknown or
+    was higher."""
     base = np.full(len(offset), NONE, np.int64)
     base_ms = np.full(len(offset), NONE, np.int64)
     before = np.flatnonzero(ms <= start)  # in the order in which the commits took effect
@@ -24,7 +25,8 @@ def commit_rate(rows: INT64, ms: INT64, after: INT64, offset: INT64, start: int,
 
 
 def produce_rate(samples: Samples, log: INT64, end: INT64, exact_from: INT64, start: int, now: int) -> pa.Array:
-    """Offsets a second that each of some logs has received since `start`; null if its end at that time is unknown."""
+    """The offsets per second that each of some logs has received since `start`; null if its end at that time is
+    unknown."""
     then, when = samples.last_before(log, np.full(len(log), start, np.int64))
     is_unknown = (then == NONE) | (end == NONE) | (exact_from == NONE)
     # From `exact_from` on, every batch is known, so nothing was written between the last batch before the start and the
@@ -43,6 +45,6 @@ def caught_up_in_ms(left: INT64, committed: pa.Array, produced: pa.Array) -> pa.
 
 
 def rate(count: INT64, ms: INT64, is_unknown: INT64 | FLAGS) -> pa.Array:
-    """Offsets a second; null if a count is unknown or negative, or no time has passed."""
+    """A rate in offsets per second; null if a count is unknown or negative, or if no time has passed."""
     is_null = is_unknown | (ms <= 0) | (count < 0)
     return pa.array(count * _SECOND / np.where(is_null, 1, ms), pa.float64(), mask=is_null)

@@ -51,7 +51,7 @@ _PLACE: Final = ["topic", "partition"]
 
 
 def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
-    """The rows of `progress`; its rules say which."""
+    """The rows of `progress`, as its rules describe them."""
     options = context.question.options
     told = parts["commit_progress"]
     is_commit = pc.is_valid(told["group_id"])
@@ -143,7 +143,7 @@ def _codes(table: pa.Table) -> INT64:
 
 
 def left_by_groups(commits: pa.Table, assigned: pa.Table) -> FLAGS:
-    """Whether the group has left the topic, as in `lag`, and has members that consume other topics."""
+    """For each commit, whether the group has left the topic, as in `lag`, and has members that consume other topics."""
     has_left = pc.fill_null(assigned["has_left"], False)
     group = ["group_id", "log_partition"]
     left, others = assigned.filter(has_left), assigned.filter(pc.invert(has_left))

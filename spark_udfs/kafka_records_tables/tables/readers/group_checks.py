@@ -61,7 +61,7 @@ class Reader(CheckReader):
         self._conflicts: list[CheckRow] = []
         self._asked_release: str | None = context.question.options["loads_in"]
         self._hit: set[str] = set()
-        """The groups with records at which that release stops because of a bug."""
+        """The groups with records at which the given release stops because of a bug."""
         self._lots = Lots()
 
     def checked(self, batch: pa.RecordBatch) -> Iterator[CheckRow]:

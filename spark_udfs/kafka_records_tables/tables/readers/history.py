@@ -42,7 +42,7 @@ class Reader(TableReader):
             yield _batch(columns, self._context)
 
 
-_NOT_USED: Final = "not used: it is unknown whose it is"
+_NOT_USED: Final = "not used: its group and topic are unknown"
 
 
 def _batch(columns: dict[str, Any], context: Context) -> Any:

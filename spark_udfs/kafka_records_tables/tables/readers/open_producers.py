@@ -21,8 +21,8 @@ _NEVER: Final = 1 << 63
 
 
 class Reader(TableReader):
-    """Keeps the logs with open transactions: only after the last one it is known whether the topic of transactions
-    exists."""
+    """Keeps the logs with open transactions, because only after the last log is it known whether the topic of
+    transactions exists."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

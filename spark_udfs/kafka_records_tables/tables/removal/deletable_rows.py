@@ -1,4 +1,4 @@
-"""The rows of `deletable_offsets`: about each offset, each commit of an open transaction, and each group."""
+"""Makes the rows of `deletable_offsets`: one for each offset, each commit of an open transaction, and each group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of `expirations`: when each offset and group expires, and the tombstones of a clean-up."""
+"""Makes the rows of `expirations`: when each offset and group expires, and the tombstones of a clean-up."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _NO_TIMESTAMP: Final = -1
 
 
 class HeldOffsets(NamedTuple):
-    """Committed offsets; each array has an element for each."""
+    """Committed offsets. Each array has one element per offset."""
 
     group: pa.DictionaryArray
     topic: pa.Array
@@ -58,8 +58,7 @@ class HeldOffsets(NamedTuple):
     """The content of the commits, with the columns of `commits.commit_columns`; empty if no table needs it."""
 
     def is_in(self, topics: Sequence[frozenset[str]]) -> FLAGS:
-        """Which offsets belong to a topic among the `topics` of their group; `topics` are in the order of the names in
-        `group`.
+        """Which offsets are for one of the `topics` of their group; `topics` are in the order of the names in `group`.
 
         Each pair of a group and a topic is looked up once.
         """
@@ -86,13 +85,13 @@ class Held(NamedTuple):
     pending: frozenset[CommitKey]
     """The offsets that open transactions commit, whether or not there is an older offset."""
     seen_ms: Mapping[str, int]
-    """By group, the time of its own record, otherwise that of the last of its commits; missing if the source has no
+    """By group, the time of its own record or, without one, of its last commit; empty if the source has no
     timestamps."""
 
 
 class HeldCollector:
-    """Gathers the offsets and groups that a coordinator has after some raw rows, with READS; `names` are those of the
-    records of groups and commits.
+    """Gathers the offsets and groups that a coordinator has after some raw rows, with READS; `names` are the names of
+    the records of groups and commits.
 
     With `with_commits`, offsets have `told`. Tables that share a reading share the result. Reports records that cannot
     be used. An offset that a commit in an open transaction will overwrite remains until the marker. A tombstone also
@@ -160,7 +159,7 @@ def _offsets(last: Deciding, pending: frozenset[CommitKey]) -> HeldOffsets:
     group, topic, partition = (
         found.member(types, "key", name).filter(there) for name in ("group", "topic", "partition")
     )
-    # Records with old keys lack this field.
+    # records with old keys do not have this field
     expires = nulled(found.member(types[1:], "value", "expire_timestamp"), _NO_TIMESTAMP).filter(there)
     is_pending = np.zeros(len(group), np.bool_)
     if pending:

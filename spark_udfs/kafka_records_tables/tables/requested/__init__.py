@@ -1,1 +1,1 @@
-"""Tables from the answers of coordinators, for clusters whose coordinator topics may not be read."""
+"""Fills tables from the answers of coordinators, for clusters whose coordinator topics may not be read."""

@@ -1,6 +1,6 @@
-"""Groups as coordinators describe them, in the same form as groups that were replayed from records.
-
-So the rules about members, assignments and owners of partitions are the same for both. What an answer lacks is None.
+"""Converts coordinators' descriptions of groups to the same form as groups that were replayed from records, so that the
+rules about members, assignments and owners of partitions are the same for both. Values that an answer does not contain
+are None.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def names_told(asked: AskedGroup) -> dict[str, str]:
 
 
 def has_unresolved_regex(asked: AskedGroup) -> bool:
-    """Whether a member subscribes by a regular expression: then the coordinator does not report the topics."""
+    """Whether a member subscribes by a regular expression, so that the coordinator does not report the topics."""
     return any(member.get("subscribed_topic_regex") for member in asked.described.fields.get("members", ()))
 
 

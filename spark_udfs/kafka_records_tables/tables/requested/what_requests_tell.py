@@ -1,4 +1,5 @@
-"""Which tables requests can fill, which of their columns are null then, and why other tables cannot be filled."""
+"""Defines which tables requests can fill, which of their columns are then null, and why other tables cannot be
+filled."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ UNKNOWN: Final[Mapping[str, tuple[str, ...]]] = {
 """For each table that requests can fill, the columns that are then null in every row."""
 
 INPUTS: Final = ("assigned_partitions", "commit_progress", "transactions")
-"""Tables that only views use; of `transactions`, only those that have not ended are filled."""
+"""Tables that only views use. `transactions` is filled only with transactions that have not ended."""
 
 _LAST_ONLY: Final = "coordinators return the last committed offset of a partition, not earlier ones"
 _NO_HISTORY: Final = "coordinators return the current state, not its history"
@@ -93,5 +94,5 @@ _WHY_NOT: Final[Mapping[str, str]] = {
 
 
 def why_not(table: Table) -> str | None:
-    """Why requests cannot fill a table, in a sentence; None if they can."""
+    """A sentence that says why requests cannot fill a table; None if they can."""
     return None if table.name in UNKNOWN else _WHY_NOT.get(table.name, _NO_RECORDS)

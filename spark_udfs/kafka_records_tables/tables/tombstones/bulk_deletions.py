@@ -1,7 +1,7 @@
-"""Which writes removed offsets or whole groups: a clean-up, an administrator, or the deletion of a topic.
+"""Decides why a write removed offsets or whole groups: a clean-up, an administrator, or the deletion of a topic.
 
 The rules of a clean-up are those of `expirations`. A coordinator looks at all offsets of a group at once. So if an
-offset that is at least as due remains, no clean-up removed the others, regardless of the retention.
+offset remains that should have expired at least as early, no clean-up removed the others, regardless of the retention.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _NONE: Final[Staying] = ((), ())
 
 @dataclass(slots=True)
 class SweptGroup:
-    """What a write removes of one group, and the facts about it."""
+    """What a write removes from one group, and the facts about it."""
 
     group_id: str
     offsets: Sequence[Event]
@@ -78,26 +78,26 @@ class SweptGroup:
     never: Evidence | None = None
     """Why no clean-up removed this."""
     not_yet: Evidence | None = None
-    """Why no clean-up did if the given retention is right."""
+    """Why no clean-up removed this if the given retention is right."""
     longest_ms: int | None = None
     """The longest retention with which a clean-up removes this, if records show it."""
     is_late: bool = False
-    """Whether a clean-up would have removed it long before."""
+    """Whether a clean-up would have removed this long before."""
     is_due: bool = False
     """Whether a clean-up would remove this, if anything is known about it."""
     due: Evidence | None = None
-    """An offset that was due."""
+    """An offset that was due to expire."""
     refused: Evidence | None = None
     """Why a coordinator does not delete these offsets for an administrator."""
     may_be_refused: bool = False
     may_end_unseen: bool = False
     """Whether the group may have been deleted with these offsets without a tombstone of its own."""
     staying: Staying = _NONE
-    """Offsets of the group that are at least as due as one of these."""
+    """Remaining offsets of the group that should have expired at least as early as one of the removed ones."""
     staying_due: Staying = _NONE
     """Offsets of the group that are due if the given retention is right."""
     staying_in_topics: Sequence[Staying] = ()
-    """For each topic of the offsets, the offsets of any group."""
+    """For each topic of the removed offsets, the remaining offsets of any group."""
 
 
 class _Weight(NamedTuple):
@@ -143,9 +143,10 @@ class BulkDeletion:
         is_new_broker: bool,
         deletions: TopicDeletions,
     ) -> None:
-        """Set the facts before the write, including the `deletions` of topics. `is_log_whole`: nothing is missing in
-        the log, so that offsets without a record do not exist. `is_new_broker`: every deleted group has a tombstone.
-        Before Kafka 4.0 groups without a generation had none (`GroupMetadataManager.cleanupGroupMetadata`)."""
+        """Set the facts before the write, including the `deletions` of topics. `is_log_whole` means that nothing is
+        missing in the log, so that offsets without a record do not exist. `is_new_broker` means that every deleted
+        group has a tombstone. Before Kafka 4.0 groups without a generation had none
+        (`GroupMetadataManager.cleanupGroupMetadata`)."""
         self._deleted_by, self._deletions = live.deleted_by, live.deletions
         if deletions.times:
             self._note_topics(deletions)
@@ -183,8 +184,8 @@ class BulkDeletion:
     # -- the verdict ---------------------------------------------------------------------------------------------------
 
     def said(self, event: Event, *, is_over: bool) -> Verdict:
-        """The verdict on one of the tombstones: after the write, when it `is_over` and it is known what remains, or
-        before."""
+        """The verdict on one of the tombstones. `is_over` means that the write has ended, so that it is known what
+        remains."""
         whole = self._verdict(is_over)
         if not whole.possible:
             whole = self._of_groups([self.groups[event.group_id]], is_over=is_over)
@@ -195,7 +196,8 @@ class BulkDeletion:
         return Verdict(cause, possible, confidence, whole.evidence if is_shown else ())
 
     def longest_ms(self, *, is_over: bool) -> int | None:
-        """The longest retention that explains why these were removed at that time; None if any retention does."""
+        """The longest retention that explains why these offsets were removed at that time; None if any retention
+        does."""
         if not self._write.is_whole or self._verdict(is_over).possible != (_CLEAN_UP,):
             return None
         told = [group.longest_ms for group in self.groups.values() if group.longest_ms is not None]
@@ -237,8 +239,8 @@ class BulkDeletion:
                 in_topic = in_topic or self._shown("stays_in_topic", staying)
         group_ends = Evidence("group_ends", end) if ended else None
         several = Evidence("several_groups", None) if len(groups) - ended > 1 else None
-        # Proofs rule out a cause for any retention; signs make it unlikely. Until the write is over, objects that still
-        # exist may yet be deleted with these.
+        # Proofs rule out a cause for any retention; signs make it unlikely. Until the write has ended, objects that
+        # still exist may be deleted by it too.
         proofs = [never or (stays if is_over else None), None, group_ends or refused, group_ends]
         proofs[3] = proofs[3] or (in_topic if is_over else None)
         signs = [not_yet or stays_due or (None if is_over else stays), None, several, None if is_over else in_topic]
@@ -374,7 +376,7 @@ class _SweepEvidence:
                 swept.never = Evidence("open_transaction", waiting[0])
         if known is not None:
             self._note_members(known)
-        # One reason against a clean-up is enough.
+        # A single reason against a clean-up is enough.
         if self._now is not None and swept.never is None:
             self._note_times(known, self._now)
 

@@ -1,4 +1,4 @@
-"""What a metadata log shows about the topics of deleted offsets: whether they were deleted right before.
+"""Finds out from a metadata log whether the topics of deleted offsets were deleted right before.
 
 A coordinator deletes the offsets of a topic when it applies the records that delete the topic, in one write
 (`GroupCoordinatorService.onPartitionsDeleted`).
@@ -23,12 +23,12 @@ _CLOCKS_MS: Final = 5_000
 
 
 class OfTopics(NamedTuple):
-    """What rules out a cause, and what makes it unlikely."""
+    """Facts about topics that rule out a cause or make it unlikely."""
 
     deleted: Evidence | None = None
     """All topics were deleted right before: nothing else deleted the offsets."""
     near: Evidence | None = None
-    """They were deleted, before or a little after, by the clock of a controller."""
+    """All topics were deleted before or a little after the write, by the clock of a controller."""
     stays: Evidence | None = None
     """A topic was never deleted before."""
     stayed: Evidence | None = None

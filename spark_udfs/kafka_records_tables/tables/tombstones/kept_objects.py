@@ -1,7 +1,7 @@
-"""Objects of tables as bytes, for a table that continues later with what it had in memory.
+"""Converts objects of tables to bytes and back, for a table that continues later with what it had in memory.
 
-Pickles can name any function. The pickles that are read here may name only classes of tables, so that someone who can
-write a checkpoint cannot run code with it.
+Pickles can refer to any function. The pickles that are read here may refer only to classes of tables, so that a person
+who can write a checkpoint cannot run code with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PACKAGES: Final = ("kafka_records_tables.coordinator.", "kafka_records_tables.t
 
 
 class UnexpectedContent(ValueError):
-    """Bytes that are not such objects."""
+    """Bytes that do not contain such objects."""
 
 
 def to_bytes(kept: object, outside: Mapping[str, object]) -> bytes:
@@ -67,7 +67,7 @@ class _Unpickler(pickle.Unpickler):
         found = super().find_class(module, name) if module.startswith(_PACKAGES) else None
         if isinstance(found, type) and found.__module__ == module:
             return found
-        raise UnexpectedContent(f"what is kept of a table names {module}.{name}: give the query a new checkpoint")
+        raise UnexpectedContent(f"the kept state of a table refers to {module}.{name}: give the query a new checkpoint")
 
 
 def _stream(rows: pa.RecordBatch) -> bytes:

@@ -1,4 +1,4 @@
-"""Why a member was removed from its group: what a write shows, and what its time shows."""
+"""Finds out why a member was removed from its group, from what the write contains and from its time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LATE_MS: Final = 250
 
 
 class Verdict(NamedTuple):
-    """The causes of a tombstone: the words, in the order of CAUSES."""
+    """The possible causes of a tombstone, as words in the order of CAUSES."""
 
     cause: tuple[str, ...]
     possible: tuple[str, ...]

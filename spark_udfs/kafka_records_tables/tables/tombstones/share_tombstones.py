@@ -1,4 +1,4 @@
-"""Every tombstone of `__share_group_state`, with the state that it ended and what the log shows about its cause.
+"""Explains every tombstone of `__share_group_state`: the state that it ended, and what the log shows about its cause.
 
 Kafka 4.1 and later write them in two methods. `ShareCoordinatorShard.deleteState` writes one, about one share partition
 that has state. `ShareCoordinatorShard.maybeCleanupShareState` writes, in one write, one for each share partition of the
@@ -51,7 +51,7 @@ class ExplainedEnd(NamedTuple):
     before: State | None
     """The state that it ended; None if the log does not have it."""
     write_offset: int
-    """Where the tombstones begin that may belong to the same write."""
+    """The offset of the first tombstone that may belong to the same write."""
     cause: tuple[str, ...]
     possible: tuple[str, ...]
     confidence: str

@@ -122,8 +122,8 @@ class TombstoneExplainer:
         is_told_of_groups: bool = False,
     ) -> None:
         """`retention_ms` is `offsets.retention.minutes`, `session_ms` the session timeout of members whose records do
-        not have their own. Neither decides if the confidence is high. Reports the records that cannot be decoded. With
-        `is_told_of_groups`, the events of groups are not computed here, but passed to `tell`."""
+        not have their own. If the confidence is high, the cause does not depend on them. Reports the records that
+        cannot be decoded. With `is_told_of_groups`, the events of groups are not computed here but passed to `tell`."""
         self._schemas = schemas
         self._context = context
         self._retention_ms = retention_ms
@@ -144,7 +144,7 @@ class TombstoneExplainer:
         """The latest time of all records."""
         self._passed_ms = 0
         self._longest_ms = retention_ms
-        """The longest retention with which all offsets that certainly expired were due."""
+        """The longest retention with which all offsets that have certainly expired were due to expire."""
         self._cases: deque[_Case] = deque()
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Explained]:
@@ -158,8 +158,8 @@ class TombstoneExplainer:
             yield from self.taken()
 
     def tell(self, transitions: Iterable[Transition], up_to: int) -> None:
-        """Pass the events of groups that follow the earlier ones, from all records below the offset `up_to`; their
-        values have MORE. Rows from there on are not used yet."""
+        """Pass the next events of groups: those of all records below the offset `up_to`. Their values have MORE. Rows
+        from `up_to` on are not used yet."""
         self._groups.add(transitions)
         self._told_up_to = up_to
 
@@ -375,7 +375,7 @@ class _OffsetReplay:
         is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
         plain = outside_transactions(rows, context, tombstones_at_once=True)
         found = DecodedRecords(commits.rows, schemas, context.shared)
-        found.report(context, lambda row: "nothing is known of the offset that it commits", ~found.is_tombstone)
+        found.report(context, lambda row: "the offset that it commits is unknown", ~found.is_tombstone)
         made = live.rows(found, commits.types, commits)
         self._commits = made.chosen(~found.is_tombstone[np.searchsorted(found.offsets, made.log_offset)])
         at = np.searchsorted(offsets, self._commits.log_offset)

@@ -1,7 +1,6 @@
-"""The writes of a coordinator that contain tombstones, as they are in a log partition.
-
-A coordinator writes the records of one operation with one time and one after another. A batch may contain several
-writes (`group.coordinator.append.linger.ms`), and a large write takes several batches.
+"""Finds the writes of a coordinator that contain tombstones in a log partition. A coordinator writes the records of one
+operation one after another, with the same time. A batch may contain several writes
+(`group.coordinator.append.linger.ms`), and a large write takes several batches.
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ class Boundaries:
         """The offset after the last row that was returned."""
 
     def complete(self, batches: list[pa.RecordBatch], *, is_end: bool) -> tuple[pa.RecordBatch, INT64, FLAGS] | None:
-        """The rows of the writes that are complete: all up to the last batch in which one begins, or all at the end of
-        the log. In addition, where each write starts, and whether each is complete; None if there is none."""
+        """The rows of the complete writes, with the start of each write and whether it is complete. These are all rows
+        up to the last batch in which a write begins or, at the end of the log, all rows. None if there are none."""
         parts = [*self._held, *batches]
         self._held = []
         if not parts:

@@ -20,7 +20,7 @@ REPLACED_EMPTY_GROUP: Final = "replaced_empty_group"
 RECORD_UNUSED: Final = "record_unused"
 
 STATE_DELETED: Final = "state_deleted"
-"""A group coordinator requested it; only for share state, where TOPIC_DELETED is the other word."""
+"""A group coordinator requested the deletion. Used only for share state, whose only other cause is TOPIC_DELETED."""
 
 CAUSES: Final = {
     EXPIRED: "a clean-up took an offset that was due",
@@ -71,7 +71,7 @@ class Explained(NamedTuple):
     write_offset: int
     """The offset of the first record of the same write."""
     cause: tuple[str, ...]
-    """One of CAUSES, or several in their order: it is one of these."""
+    """One of CAUSES, or several in their order if the cause is one of these."""
     possible: tuple[str, ...]
     """Every cause that the log does not rule out."""
     confidence: str

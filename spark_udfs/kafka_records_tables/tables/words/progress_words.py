@@ -11,7 +11,7 @@ STALLED: Final = "stalled"
 STOPPED: Final = "stopped"
 REWOUND: Final = "rewound"
 STALLED_OR_STOPPED: Final = f"{STALLED} or {STOPPED}"
-"""For coordinators that do not report whether the same offset was committed again."""
+"""The state if coordinators do not report whether the same offset was committed again."""
 STATES: Final = (OK, IDLE, FALLING_BEHIND, STALLED, STOPPED, REWOUND)
 
 LEFT: Final = "left"

@@ -55,4 +55,4 @@ MEANINGS: Final = {
     OFFSETS_DELETED: "tombstones of offsets; detail has the topic and their number (`disappearances` says why)",
     DELETED: "the tombstone of the group",
 }
-"""The meaning of each, in the usual order of events."""
+"""The meaning of each event, in the usual order of events."""
