@@ -76,7 +76,7 @@ _ASKS = {
     Level.HIGH: "Look at it today.",
     Level.MODERATE: "Look at it this week.",
     Level.LOW: "Look at it when there is time.",
-    Level.NOTE: "Worth knowing; all is well.",
+    Level.NOTE: "Worth knowing, but nothing is wrong.",
 }
 
 _JSON = """

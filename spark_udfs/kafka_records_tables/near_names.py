@@ -1,4 +1,4 @@
-"""Suggests the names that were meant by misspelled ones. Imports only the standard library."""
+"""Suggests correct names for misspelled ones. Imports only the standard library."""
 
 from __future__ import annotations
 

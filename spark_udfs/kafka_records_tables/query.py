@@ -1,4 +1,4 @@
-"""A query on the rows of a table: which rows, which columns, in which order.
+"""A query on the rows of a table: which rows and columns it returns, in which order.
 
 User input (`offset>=100`, `-commit_timestamp`, `2h ago`) is parsed here and compared with the declaration of the table.
 Nothing here imports numpy or pyarrow, so that a command can report a mistake at once; `selection` applies the query to
@@ -45,7 +45,7 @@ class QueryError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition on a column. Rows for which it does not hold are left out.
+    """A condition on a column. Rows for which it does not hold are left out.
 
     As in SQL, no comparison with null holds, except `is null`. Strings are compared by their code points; `~` holds if
     the string contains `value`. A `timestamp` is compared with an aware datetime.

@@ -117,8 +117,8 @@ def read_table(
         A directory that keeps what was read, so that the next reading reads only what is new (docs/state.md). It is for
         one cluster or directory, and for one reading at a time. Not with `as_of` and `spark`.
     **options
-        The options of this table, by their names (docs/tables.md). Moments are aware datetimes or milliseconds since
-        1970, durations are timedeltas or milliseconds; both can be texts (`7d`, `PT24H`).
+        The options of this table by name (docs/tables.md). Moments are aware datetimes or milliseconds since 1970,
+        durations are timedeltas or milliseconds; both can be texts (`7d`, `PT24H`).
 
     Returns
     -------
@@ -132,7 +132,7 @@ def read_table(
     UnknownTable, UnknownColumn, UnknownOption
         For a name that does not exist.
     TypeError, ValueError
-        For other arguments that are not what they should be, before anything is read.
+        For other invalid arguments, before anything is read.
     LogSourceError
         For a source that does not exist or has no log of the topic; for a `state` that belongs to another cluster or is
         in use by another process.
@@ -265,17 +265,17 @@ def read_tables(
     Returns
     -------
     Results
-        A mapping from the names of the tables, in their order, to `Result`. `.missing` says by name why a table is
-        missing: the source lacks its topic. `.reading` has the findings about the logs, each once; `.findings` has
-        these and the findings of the tables; `.counts` has what was read, each log counted once.
+        A mapping from the names of the tables, in their order, to `Result`. `.missing` gives, by name, the reason why a
+        table is missing (the source lacks its topic). `.reading` has the findings about the logs, each once;
+        `.findings` has these and the findings of the tables; `.counts` has what was read, each log counted once.
 
     Raises
     ------
     UnknownTable, UnknownOption
         For a name that does not exist; for an option that none of the tables has.
     TypeError, ValueError
-        For other arguments that are not what they should be, before anything is read. So a table that is about logs as
-        they are now is refused with `as_of`, and `log_ends` with `group`.
+        For other invalid arguments, before anything is read. So a table that is about logs as they are now is refused
+        with `as_of`, and `log_ends` with `group`.
     LogSourceError
         For a source that does not exist or has no log for any of the tables.
     Exception

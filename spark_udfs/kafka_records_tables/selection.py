@@ -1,4 +1,4 @@
-"""A query applied to the rows of a table, as they arrive or sorted."""
+"""Applies a query to the rows of a table, as they arrive or sorted."""
 
 from __future__ import annotations
 
@@ -48,10 +48,11 @@ class Selection:
     query
         The rows, columns and order to return.
     most_held
-        The most bytes of rows to hold for sorting; if there are more, all rows are returned in no particular order.
-        None: all are sorted, regardless of memory. With a limit, memory is needed only for that many rows.
+        The maximum number of bytes of rows to keep for sorting; if there are more, all rows are returned in no
+        particular order. None means that all rows are sorted, regardless of memory. With a limit, memory is needed only
+        for that many rows.
     soon
-        So many rows are returned before all are sorted, for a reader who may need no more.
+        The number of rows that are returned before all rows are sorted, for a reader that may not need more.
     """
 
     def __init__(

@@ -109,10 +109,10 @@ def table(
     UnknownTable, UnknownColumn, UnknownOption, ValueError, TypeError
         At once, for invalid arguments.
     StreamGiven
-        At once, for a streaming DataFrame: `changes` takes those.
+        At once, for a streaming DataFrame: use `changes` for it.
     MissingColumn
-        At once (under Spark Connect a message of Spark's when the query runs), for rows that are not raw rows:
-        `as_raw_rows` makes some of them.
+        At once (under Spark Connect as a message of Spark when the query runs), for rows that are not raw rows;
+        `as_raw_rows` can convert some of them.
     WorkerPython
         At once, if local workers would run a Python without this package.
     DamageFound
@@ -123,7 +123,8 @@ def table(
 
     Notes
     -----
-    One task handles each partition of the topic. It needs memory for what the coordinator of that partition holds.
+    One task handles each partition of the topic. It needs memory for the state that the coordinator of that partition
+    keeps.
 
     Examples
     --------
@@ -229,9 +230,9 @@ def changes(
     Parameters
     ----------
     raw
-        A streaming DataFrame with rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, control rows among them: from
-        the start of the log, each log partition in order from one micro-batch to the next, as `readStream` with
-        `format("kafka-records")` gives them. Within a micro-batch rows come in any order.
+        A streaming DataFrame with rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, including control rows, from the
+        start of the log. Each log partition is in order from one micro-batch to the next, as `readStream` with
+        `format("kafka-records")` returns it. Within a micro-batch, rows are in any order.
     name
         The name of a table with one row per record (`offset_commits`), or of one in which the last record of a key
         decides (`current_offsets`, `groups`, `members`, …); or `regressions` or `disappearances`.
@@ -255,7 +256,7 @@ def changes(
         `delete` (the row is gone; its last values are given); `as_of_offset` is the offset after the last record of the
         log partition that the table had seen. The columns of the table follow. Applied in order, the changes of all
         micro-batches so far give exactly the rows of `table` over all raw rows so far. One exception: `disappearances`
-        is less sure of the last tombstones until it is known what follows them.
+        is less certain about the last tombstones until it is known what follows them.
 
     Raises
     ------
@@ -370,7 +371,7 @@ def read_table(
     Raises
     ------
     LogSourceError
-        At once, for paths that do not exist or have no log of the topic; in a worker, for files that it does not see.
+        At once, for paths that do not exist or have no log of the topic; in a worker, for files that it cannot access.
     """
     request = request_of(name, group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options)
     names = chosen_columns(request.table, columns)

@@ -1,4 +1,4 @@
-"""The options that only some tables have: their values, from texts and from Python's own types.
+"""The options that only some tables have. Their values come from texts or from Python's own types.
 
 Nothing here imports numpy or pyarrow, so that a command can report a mistake at once.
 """
@@ -75,7 +75,7 @@ def _unknown(table: Table, name: str) -> str:
     if others:
         return f"{lacks}; it is one of {others}"
     own = [option.name for option in table.options]
-    if name == "options":  # an argument of read_tables
+    if name == "options":  # it is an argument of read_tables
         if not own:
             return f"{lacks}, and no other of its own: leave it out"
         return (

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.broker_logs import BrokerPartition
 
 INTERVAL: Final = 1.0
-"""Seconds between two requests for the ends of the logs. Each is a few small requests for each topic."""
+"""The number of seconds between two requests for the ends of the logs. Each time, a few small requests per topic are
+sent."""
 
 Print = Callable[["BrokerPartition", int, int], int | None]
 """Prints the records of a log from the first offset up to the second one. Returns the first offset that no broker

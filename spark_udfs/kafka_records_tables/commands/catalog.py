@@ -1,4 +1,4 @@
-"""Which topics can be read, and where the schemas of their records are: in Kafka's package or in another one."""
+"""Knows which topics can be read, and where the schemas of their records are: in Kafka's package or in another one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Catalog:
 
     @property
     def is_kafka(self) -> bool:
-        """Whether these are the schemas of Kafka itself, so that brokers write such records."""
+        """Whether these are Kafka's own schemas, so that brokers write such records."""
         return self.package == KAFKA and self.folder is None
 
     @property
@@ -64,13 +64,13 @@ class Catalog:
 
     @property
     def text(self) -> str:
-        """The topics that can be read, in words for messages."""
+        """The topics that can be read, as text for messages."""
         if self.is_kafka:
             return f"the coordinators' topics {TOPICS_TEXT}"
         return f"the topics of {self.package} ({', '.join(self.folders)})"
 
     def folder_of(self, topic: str) -> str | None:
-        """The folder of specs whose records a topic holds; None for an unknown topic."""
+        """The folder of specs whose records a topic contains; None for an unknown topic."""
         if self.is_kafka:
             return _TOPICS.get(topic)
         if self.folder is not None:

@@ -1,4 +1,4 @@
-"""From a source to the log partitions of the coordinators' topics, and to their raw rows."""
+"""Finds the log partitions of the coordinators' topics in a source, and reads their raw rows."""
 
 from __future__ import annotations
 

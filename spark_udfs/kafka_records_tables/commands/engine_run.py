@@ -1,4 +1,4 @@
-"""What all runs that read tables share: the Spark session, and errors in words."""
+"""The common parts of all runs that read tables: the Spark session, and the messages for errors."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def session_of(asked: SparkSettings | None, progress: ByteProgress) -> Iterator[
 
 
 def other_way(error: Exception, tables: Iterable[Table], given: GivenSource) -> str:
-    """The option that answers from requests, if a topic of coordinators may not be read and these tables need no more
-    than requests return."""
+    """The hint to answer from requests instead, if a topic of coordinators may not be read and requests return enough
+    for these tables."""
     is_topic = isinstance(error, MissingRight) and error.resource_name in COORDINATOR_TOPICS
     if not is_topic or given.by_requests or any(map(why_not, tables)):
         return ""

@@ -25,7 +25,7 @@ def time_limit(text: str) -> TimeLimit:
 
 @dataclass(frozen=True)
 class SavedAs:
-    """How rows were saved, as far as options say it; see `kafka_records_engine.sources.saved_rows.SavedRows`."""
+    """How rows were saved, as far as options describe it; see `kafka_records_engine.sources.saved_rows.SavedRows`."""
 
     columns: Mapping[str, str | None] = field(default_factory=dict)
     encodings: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class GivenSource:
 
     def check_outside(self, directory: str) -> None:
         """Raise a CommandError if the output directory is inside a directory that is read: a broker does not start if
-        its data directory has a folder that it did not make."""
+        its data directory has a folder that it did not create."""
         written = os.path.realpath(directory)
         for path in self.paths:
             place = os.path.realpath(path)

@@ -28,7 +28,7 @@ _OF_NOW: Final = ("moment", "ahead", "checkpoints")
 
 
 class RunKeeper:
-    """Runs a task, and keeps what it prints if the same run would print the same until a log changes."""
+    """Runs a task, and keeps its output if the same run would print the same until a log changes."""
 
     def __init__(self, run: TableRun, arguments: Sequence[str]) -> None:
         self._run = run

@@ -58,7 +58,7 @@ def add_output_options(
 
 
 def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = ()) -> str:
-    """The format that the suffix of --output means; `table` without --output. Raises a UsageError for an unknown
+    """The format that the suffix of --output stands for; `table` without --output. Raises a UsageError for an unknown
     suffix."""
     if options.output is None:
         return "table"

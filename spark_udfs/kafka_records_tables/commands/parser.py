@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that accepts no abbreviations. Its errors are one line, followed by where to find help."""
+    """A parser that does not accept abbreviations. Its errors are one line, followed by a line that says how to get
+    help."""
 
     def __init__(self, **settings: object) -> None:
         settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -28,7 +29,8 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As in the base class, which takes a value such as `-offset` for an option unless `=` is before it."""
+        """Like the base class, but accepts values such as `-offset`, which the base class takes for an option unless
+        `=` precedes them."""
         given = list(sys.argv[1:] if args is None else args)
         ends = given.index("--") if "--" in given else len(given)
         for at in range(ends - 2, -1, -1):
@@ -44,7 +46,7 @@ class Parser(argparse.ArgumentParser):
         return len(text) > 1 and text[0] == "-" != text[1] and text not in self._option_string_actions
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Unlike the base class, fails if the text cannot be written."""
+        """Like the base class, but raises an error if the text cannot be written."""
         (sys.stdout if file is None else file).write(self.format_help())
 
     def _check_value(self, action: argparse.Action, value: object) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_groups(parser: argparse.ArgumentParser, about: str, about_topics: str = "only rows about topics") -> None:
-    """The options --group and --topic-filter. `about` and `about_topics` say in the help what they choose."""
+    """The options --group and --topic-filter. `about` and `about_topics` say in the help what the options select."""
     parser.add_argument("--group", action="append", default=[], metavar="NAME", help=f"{about}; may be repeated")
     parser.add_argument(
         "--topic-filter",
@@ -66,8 +66,8 @@ def add_state(parser: argparse.ArgumentParser) -> None:
 
 
 def check_state_options(options: argparse.Namespace, given: GivenSource, question: Question) -> None:
-    """Raise a UsageError for an option that needs records which --state does not keep, a CommandError for a directory
-    that is being read."""
+    """Raise a UsageError for an option that needs records which --state does not keep, and a CommandError if the
+    directory is also a source."""
     if options.state is None:
         return
     if options.engine == "spark":

@@ -1,4 +1,4 @@
-"""Which records `dump` shows, decided by their offsets and the bytes of their keys before anything is decoded."""
+"""Decides which records `dump` shows, by their offsets and the bytes of their keys, before anything is decoded."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def add_record_options(parser: argparse.ArgumentParser) -> None:
         "--offset",
         type=_offsets,
         metavar="RANGE",
-        help="records at this offset, or FROM..TO with both ends, FROM.. or ..TO",
+        help="records at this offset, or in a range FROM..TO (both ends included), FROM.. or ..TO",
     )
 
 

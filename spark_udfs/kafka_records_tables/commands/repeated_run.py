@@ -1,8 +1,7 @@
-"""What a run with `--state` printed, printed again by a run with the same arguments if no log has changed since.
-
-This is decided before the modules are loaded that read records and write tables: of a second run, loading them takes
-most of the time. So nothing here loads numpy or pyarrow. Whatever is unclear (a file that is missing or damaged, a
-broker that does not answer) is left to an ordinary run, which says what is wrong.
+"""Prints the output of a run with `--state` again for a run with the same arguments, if no log has changed since. This
+is decided before the modules that read records and write tables are loaded, because loading them takes most of the time
+of a second run. So nothing here loads numpy or pyarrow. If anything is unclear (a file is missing or damaged, a broker
+does not answer), an ordinary run follows, which says what is wrong.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _PATIENCE: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A complete run, and the requests to brokers that show whether it would give the same now."""
+    """A complete run, and the requests to brokers that show whether it would give the same output now."""
 
     bootstrap: list[list[Any]]
     """Hosts and ports."""
@@ -44,7 +43,7 @@ class KeptRun:
     questions: dict[str, Any]
     records: str
     everything: str
-    """See `seen_logs.SeenLogs`, also for the two before."""
+    """See `seen_logs.SeenLogs`, also for the two attributes above."""
     made_ms: int
     until_ms: int
     """Milliseconds since 1970."""
@@ -53,11 +52,11 @@ class KeptRun:
     overwrite: bool
     format: str
     lines: list[str]
-    """What was said on standard error."""
+    """The lines that were printed on standard error."""
 
     def fits_now(self) -> bool:
         """Whether it may be printed now, as far as this is known without brokers: it is not too old, no clock was put
-        back, and the output can be written as then."""
+        back, and the output can be written as before."""
         if not self.made_ms <= time() * 1000 < self.until_ms:
             return False
         if self.output is None:

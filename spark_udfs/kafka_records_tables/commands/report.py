@@ -1,4 +1,4 @@
-"""`kafka-records report`: problems in the topics of the coordinators, since when, and what to do."""
+"""`kafka-records report`: problems in the topics of the coordinators, when they began, and what to do."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand to the subparsers `commands`."""
     parser = commands.add_parser(
         "report",
-        help="report problems: since when, how sure that is, and what to do",
+        help="report problems: when they began, how certain they are, and what to do",
         description=_DESCRIPTION,
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
     )

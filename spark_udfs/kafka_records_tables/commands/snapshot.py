@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand to the subparsers `commands`."""
     parser = commands.add_parser(
         "snapshot",
-        help="keep raw records before the log loses them",
+        help="store raw records before the log deletes them",
         description=_DESCRIPTION,
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
     )

@@ -37,7 +37,7 @@ class SnapshotRun:
         source = self._given.source(self._topics[0] if len(self._topics) == 1 else None)
         try:
             topics = self._topics or self._coordinators(source)
-            if not topics:  # a new cluster: an hourly job should not fail until the first client connects
+            if not topics:  # on a new cluster, an hourly job should not fail until the first client connects
                 self._found.say_all()
                 return self._found.status
             with ByteProgress("snapshot") as progress, over_a_bar(progress.is_drawn):

@@ -104,7 +104,7 @@ def add_brokers(
 
 
 def timeout_argument(text: str) -> object:
-    """A deadline: the duration is counted from now."""
+    """A deadline: the given duration is counted from now."""
     try:
         return time_limit(text)
     except ValueError as error:
@@ -139,7 +139,7 @@ def _saved_as(options: argparse.Namespace) -> SavedAs:
 
 
 def given_source(options: argparse.Namespace) -> GivenSource:
-    """What is read. Raises UsageError unless it is either files or brokers."""
+    """The source that the options name. Raises UsageError unless it is either files or brokers."""
     saved = _saved_as(options)
     if options.bootstrap is None:
         if options.command_config is not None:

@@ -161,7 +161,7 @@ def _named_tables(database: duckdb.DuckDBPyConnection, query: str) -> Iterator[s
 
 def _plain(relation: duckdb.DuckDBPyRelation | None) -> pa.Table:
     """The rows, in types that every format can write: whole numbers that fit are int64, intervals are text."""
-    assert relation is not None  # a SELECT has rows
+    assert relation is not None  # a SELECT always has rows
     if any(str(kind) == "INTERVAL" for kind in relation.types):
         names = ['"' + name.replace('"', '""') + '"' for name in relation.columns]
         relation = relation.project(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
 
 MOST: Final = 1000
-"""How many records that cannot be decoded, for reasons of one kind, get a line of their own."""
+"""The number of records that cannot be decoded for one kind of reason and are reported on separate lines."""
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ _NEWER_THAN_GIVEN: Final = (
 
 @dataclass(slots=True)
 class RecordTotals:
-    """What happened to the records in decoding."""
+    """The results of decoding records."""
 
     counts: Counts = field(default_factory=Counts)
     undecided: int = 0
@@ -145,7 +145,7 @@ class RecordTotals:
             say(describe())
 
     def say_all(self) -> None:
-        """Report the counts, without lines about what did not occur."""
+        """Report the counts; counts of zero are left out."""
         say(self.read())
         self.say_decoding()
 
@@ -154,14 +154,14 @@ class RecordTotals:
         return read_words(self.counts, self.has_files)
 
     def leniency(self, bytes_left: int, leniencies: Iterable[str]) -> None:
-        """Count what was accepted in one record."""
+        """Count the irregularities that were accepted in one record."""
         if bytes_left:
             self.counts.with_bytes_left += 1
             self.counts.bytes_left += bytes_left
         self.counts.leniencies.update(leniencies)
 
     def say_decoding(self) -> None:
-        """Report what was not decoded, or only because Kafka reads it that way."""
+        """Report what was not decoded, and what was decoded only because Kafka accepts it."""
         counts = self.counts
         for reason, count in self._told.items():
             if count > MOST:

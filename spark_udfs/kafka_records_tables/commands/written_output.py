@@ -1,4 +1,4 @@
-"""Where a result is written and in which format, and a file that appears only when it is complete."""
+"""Writes a result to a place in a format; a file appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Output:
     overwrite: bool = False
     """Whether an existing file may be replaced."""
     csv_safe: bool = False
-    """Whether `csv` is free of texts that a spreadsheet takes for a formula."""
+    """Whether texts that a spreadsheet would take for a formula are made harmless in `csv`."""
 
 
 def check_output(output: Output, sources: Iterable[str]) -> None:

@@ -1,1 +1,1 @@
-"""How commands print on a terminal, and how they end."""
+"""Prints on a terminal for commands, and ends them."""

@@ -12,9 +12,10 @@ DAMAGE: Final = 1
 """The command has finished, but rows are missing or may be missing: damage, a timeout, a missing right, a record that
 cannot be decoded. It takes precedence over FOUND, because an incomplete answer is more important to know."""
 FAILED: Final = 2
-"""There is no answer: wrong usage, nothing to read, something is missing on this machine, or a failure."""
+"""There is no answer: the usage is wrong, there is nothing to read, something is missing on this machine, or a failure
+occurred."""
 FOUND: Final = 3
-"""The answer is complete, and has something that `--fail-on` watches for."""
+"""The answer is complete, and contains something that `--fail-on` looks for."""
 
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of writing to a full or broken device. Python's error does not name the file, so the code that writes must."""

@@ -53,7 +53,7 @@ def say(line: str, *, is_of_now: bool = False) -> None:
 
 
 def complain(text: str) -> None:
-    """Print why the command ends without a result."""
+    """Print the reason why the command ends without a result."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -62,7 +62,7 @@ def complain(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Connect a broken stream with the null device, so that writing its buffered rest at exit does not fail again."""
+    """Connect a broken stream to the null device, so that flushing its buffer at exit does not fail again."""
     try:
         descriptor = stream.fileno()
     except OSError:

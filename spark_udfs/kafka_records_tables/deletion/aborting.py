@@ -1,8 +1,7 @@
-"""Aborts a hanging transaction. Its coordinator will not end it, and Kafka's own tool aborts without asking the
-coordinator first.
-
-A transaction with an owner is left alone. A transactional id in state Ongoing, PrepareCommit or PrepareAbort owns every
-open transaction with its producer id: its producer or its coordinator will end that transaction (KIP-664).
+"""Aborts a hanging transaction. Such a transaction has no coordinator that would end it, and Kafka's own tool aborts
+without asking coordinators first. A transaction with an owner is never aborted. A transactional id in state Ongoing,
+PrepareCommit or PrepareAbort owns every open transaction with its producer id: which its producer or its coordinator
+will end (KIP-664).
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class OpenTransaction:
 
 
 class NoSuchTransaction(LogSourceError):
-    """The partition has no open transaction that fits the request, or several."""
+    """The partition has no open transaction that fits the request, or more than one."""
 
 
 def open_transactions_of(source: LiveBrokers, topic: str, partition: int) -> list[OpenTransaction]:
@@ -108,7 +107,7 @@ def abort_transaction(
     producer_id: int | None = None,
     execute: bool = False,
 ) -> OpenTransaction:
-    """Abort a transaction that hangs in a partition, named by the offset at which it begins, by its producer, or both.
+    """Abort a transaction that hangs in a partition, given the offset at which it begins, its producer id, or both.
 
     Without `execute` nothing is changed. With it, a transaction without a `refusal` is aborted by WriteTxnMarkers, and
     looked up again: `is_aborted` says whether it has ended, and `error` has the answer of the leader if it has not.
@@ -208,7 +207,7 @@ def _entries(
             rows = read_table("transactions", source)
             if not rows.is_complete:
                 raise LogSourceError(
-                    source.name, f"{TRANSACTIONS} was not read completely: it is unknown who owns them"
+                    source.name, f"{TRANSACTIONS} was not read completely, so their owners are unknown"
                 )
             told += rows.table.filter(pc.is_in(rows.table["producer_id"], pa.array([*unknown], pa.int64()))).to_pylist()
         except AbsentTopic:
@@ -219,7 +218,7 @@ def _entries(
 
 
 def refusal_of(entry: Mapping[str, Any]) -> str | None:
-    """Why a transaction may not be aborted, given what its transactional id's coordinator says; None if it has no
+    """Why a transaction may not be aborted, according to the coordinator of its transactional id; None if it has no
     owner."""
     if entry.get("state") not in LIVE_STATES:
         return None

@@ -1,4 +1,4 @@
-"""How plans about groups are executed. The results so far are printed even if a run ends early."""
+"""Executes plans about groups. If a run ends early, the results so far are still printed."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -
 
 
 def carry_out(doing: str, what: str, done: Iterable[GroupPlan], total: int, broken_off: str) -> None:
-    """Take `total` plans from `done`, which yields each plan after it was executed. A progress bar says `doing`; the
-    plans are printed at the end. If a plan raises an error, the earlier ones are printed, and then the line
+    """Take `total` plans from `done`, which yields each plan after executing it. A progress bar shows `doing`; the
+    plans are printed at the end. If a plan raises an error, the earlier plans are printed, and then the line
     `broken_off`."""
     finished: list[GroupPlan] = []
     try:

@@ -73,8 +73,8 @@ class DeletedFile:
     def before(
         self, plans: Iterable[GroupPlan], topics: Mapping[str, DescribedTopic], *, is_restoring: bool = False
     ) -> None:
-        """Write everything that these plans delete or overwrite. Raises CommandError if it cannot be written; then no
-        plan may be executed."""
+        """Write everything that these plans delete or overwrite. Raises CommandError if it cannot be written, in which
+        case no plan may be executed."""
         lines: list[dict[str, Any]] = []
         for plan in plans:
             if plan.is_whole:

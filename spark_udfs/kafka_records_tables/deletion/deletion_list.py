@@ -51,7 +51,7 @@ class Wanted:
     is_whole: bool = False
     """Whether the group is deleted with everything that belongs to it."""
     is_pending: bool = False
-    """Whether, by the list, an open transaction commits an offset of the group."""
+    """Whether an open transaction commits an offset of the group, according to the list."""
     has_list: bool = False
     """Whether the list has the committed offsets of the coordinator."""
 
@@ -62,7 +62,7 @@ class DeletionList:
 
     wanted: dict[str, Wanted] = field(default_factory=dict)
     passed_over: int = 0
-    """The number of rows that are not deletable, as the list itself says."""
+    """The number of rows that are not deletable according to the list."""
     groups: int = 0
     """The number of rows about whole groups that were ignored, because no groups should be deleted."""
     left_out: Counter[str] = field(default_factory=Counter)

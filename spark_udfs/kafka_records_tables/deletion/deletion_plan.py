@@ -1,4 +1,4 @@
-"""The plan of a deletion: each partition with its committed offset, and whether that is deleted."""
+"""The plan of a deletion: each partition with its committed offset, and whether that offset is deleted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MEANINGS: Final = {
     "SHARE_GROUP": "a share group has no committed offsets, and what it has cannot be brought back: "
     "kafka-share-groups.sh deletes it",
 }
-"""A few words about each error name."""
+"""A short explanation of each error name."""
 
 
 def error_text(name: str, more: str = "") -> str:
@@ -71,9 +71,9 @@ class Item:
     """The time of the commit, if a list has it; a coordinator does not report it."""
     is_done: bool = False
     note: str = ""
-    """The status of an item that was done before this run."""
+    """The status of an item that an earlier run has executed."""
     unless: str = ""
-    """A reason against it that only the coordinator can confirm; empty if there is none."""
+    """A possible reason against executing the item, which only the coordinator can confirm; empty if there is none."""
 
     @property
     def is_planned(self) -> bool:

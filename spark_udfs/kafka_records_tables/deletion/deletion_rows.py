@@ -41,9 +41,9 @@ class ListedRow(NamedTuple):
     is_group: bool
     group_id: str
     place: TopicPartition
-    """It has no meaning for a group, and for an offset that is not deletable."""
+    """The topic and partition; meaningless for a group, and for an offset that is not deletable."""
     offset: int | None
-    """Also None if nothing is committed."""
+    """The committed offset; also None if nothing is committed."""
     leader_epoch: int | None
     metadata: str | None
     commit_timestamp_ms: int | None

@@ -1,4 +1,4 @@
-"""Deletes offsets and groups: makes a plan, and with `execute` carries it out, with one last check for each group."""
+"""Deletes offsets and groups: makes a plan and, with `execute`, carries it out after a last check of each group."""
 
 from __future__ import annotations
 

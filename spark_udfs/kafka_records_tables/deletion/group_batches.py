@@ -21,7 +21,7 @@ _NOTHING: Final = FetchedOffsets({}, {})
 
 
 def requests_to(bootstrap: str, config: str | None, limit: TimeLimit | None = None) -> GroupRequests:
-    """Requests to these brokers. Notes on standard error say what it waits for. Raises UsageError for an invalid
+    """Requests to these brokers. While it waits, notes on standard error say what for. Raises UsageError for an invalid
     address, CommandError for a configuration that cannot be used."""
     try:
         tell_waiting()

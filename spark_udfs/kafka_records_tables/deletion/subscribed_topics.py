@@ -12,9 +12,11 @@ class SubscribedTopics(NamedTuple):
     """The subscription of a group, as far as its coordinator reports it."""
 
     topics: frozenset[str] | None = frozenset()
-    """None if the coordinator cannot read the subscriptions of the group: then it treats every topic as subscribed."""
+    """The topics; None if the coordinator cannot read the subscriptions of the group, and so treats every topic as
+    subscribed."""
     or_if: str = ""
-    """Why the group may subscribe to other topics too, which only the coordinator knows; empty if it cannot."""
+    """Why the group may also subscribe to other topics, which only the coordinator knows; empty if there are no
+    others."""
 
     def has(self, topic: str) -> bool:
         """Whether the group certainly subscribes to this topic."""

@@ -1,4 +1,4 @@
-"""Notes about groups that were requested by name and that no row is about."""
+"""Notes about groups that were requested by name but have no rows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def absence_of(group: str) -> str:
 
 
 class AbsentGroups:
-    """The requested groups that no row has been about so far. `groups` are the requested names, None for all."""
+    """The requested groups that have had no row so far. `groups` are the requested names, None for all."""
 
     def __init__(self, groups: Sequence[str] | None) -> None:
         self._left = dict.fromkeys(groups or ())
         self._can_tell = False
 
     def watched(self, table: Table, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of a table as they arrive; the groups that they are about are not absent."""
+        """Pass on the rows of a table as they arrive, and mark their groups as present."""
         names_groups = table.group in table.names
         self._can_tell |= names_groups
         for batch in rows:

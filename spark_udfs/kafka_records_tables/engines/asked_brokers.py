@@ -1,4 +1,4 @@
-"""The moments at which brokers were asked for the parts of an answer, as text and as a finding."""
+"""Reports the moments at which brokers were asked for the parts of an answer, as text and as a finding."""
 
 from __future__ import annotations
 

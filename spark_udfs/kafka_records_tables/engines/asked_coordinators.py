@@ -1,4 +1,4 @@
-"""A source that asks coordinators, in place of the logs that engines read."""
+"""A source that asks coordinators; engines read it in place of logs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AskedCoordinators:
-    """Has rows of tables instead of raw rows. All tables of an answer share one object, so that each coordinator is
-    asked once."""
+    """A source whose rows are rows of tables and not raw rows. All tables of an answer share one object, so that each
+    coordinator is asked once."""
 
     topic: str
     """The name of the source, for messages that otherwise name a log partition."""
@@ -79,7 +79,7 @@ def check_coordinators(request: TableRequest, source: object) -> None:
 
 
 def refuse_coordinators(logs: Iterable[LogPartition]) -> None:
-    """Raise LogSourceError if other machines would have to ask coordinators."""
+    """Raise LogSourceError for a source that asks coordinators, which only this machine may do."""
     for log in logs:
         if isinstance(log, AskedCoordinators):
             raise LogSourceError(log.topic, "requests are sent by this process: leave out Spark")

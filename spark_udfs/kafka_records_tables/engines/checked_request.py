@@ -1,4 +1,4 @@
-"""Turns the arguments of a caller into a request. Every argument is checked, and messages name each mistake."""
+"""Turns the arguments of a caller into a request. Every argument is checked, and messages say what is wrong."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def question_of(
     package: str = "kafka_records",
     options: Mapping[str, Any] | None = None,
 ) -> Question:
-    """The request to some tables: only here the arguments of `read_table` and of similar functions become a request.
-    `options` are those that only some tables have; each of several tables gets the options that it has.
+    """The request to some tables. This is the only place where the arguments of `read_table` and similar functions
+    become a request. `options` are those that only some tables have; each of several tables gets the options that it
+    has.
 
     Raises UnknownTable, UnknownOption, ValueError and TypeError.
     """
@@ -150,7 +151,7 @@ def _checked_module(table: Table) -> str:
 def _check_package(package: str, table: Table) -> None:
     try:
         found = find_spec(arguments.text("package", package)) if package else None
-    except ModuleNotFoundError:  # the parent package of that name does not exist
+    except ModuleNotFoundError:  # the parent package in that name does not exist
         found = None
     if found is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Messages between this process and its workers: the length as an int64, then that many bytes."""
+"""Messages between this process and its workers: a length as an int64, then that many bytes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""A table over a log that arrives piece by piece: how each piece changes the rows.
+"""Computes a table over a log that arrives piece by piece: how each piece changes the rows.
 
-Only the function of a table has its rules. It is called twice, with the rows that were kept and with these plus the new
-ones, and the difference is what changed. Only groups that a piece is about are computed. If a row depends on too many
-records around its own, the module of the table keeps a state of its own instead of raw rows
-(`TableReader.form_of_kept`).
+Only the function of a table has its rules. It is called twice, with the kept rows and with the kept and new rows
+together, and the difference is what changed. Only the groups in a piece are computed. If a row depends on too many
+other records, the module of the table keeps its own state instead of raw rows (`TableReader.form_of_kept`).
 """
 
 from __future__ import annotations
@@ -97,8 +96,8 @@ _BY_PERMISSION: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """How far a log partition was read, and the raw rows that are kept from before; or one row with the state that the
-    module of the table keeps (`TableReader.form_of_kept`)."""
+    """How far a log partition was read, and the raw rows that are kept from earlier; or a single row with the state
+    that the module of the table keeps (`TableReader.form_of_kept`)."""
 
     read_to: int
     rows: pa.RecordBatch
@@ -115,8 +114,8 @@ class NewRows:
     rows: pa.Table
     """Raw rows in any order, duplicates allowed; the columns are those of the kept rows."""
     seen: pa.Table | None = None
-    """The offsets of all rows of the piece, including those that the table does not use (`seen_offsets.SEEN`). None:
-    unknown, and no record counts as lost."""
+    """The offsets of all rows of the piece, including those that the table does not use (`seen_offsets.SEEN`). None if
+    they are unknown; no record then counts as lost."""
     now_ms: int = 0
     """When the piece arrived."""
 
@@ -127,7 +126,7 @@ class IncrementalTable:
 
     request: TableRequest
     kind: type[Findings] = Findings
-    """The collector of findings about new records."""
+    """The class that collects findings about new records."""
     is_lenient: bool = False
     """Whether to leave out rows below the offset up to which the log was read, and to continue if records are lost.
     Otherwise both are errors."""

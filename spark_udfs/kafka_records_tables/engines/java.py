@@ -14,7 +14,7 @@ JAVA_NEEDED: Final = 17
 
 
 class JavaMissing(KafkaRecordsError, RuntimeError):
-    """There is no Java on which Spark could start; `detail` is a sentence that says what to do."""
+    """No Java was found on which Spark could start; `detail` is a sentence that says what to do."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -25,9 +25,8 @@ class JavaMissing(KafkaRecordsError, RuntimeError):
 
 
 def check_java() -> None:
-    """Raise JavaMissing if there is no Java, or one too old for Spark.
-
-    It looks where the launcher does: in JAVA_HOME if that is set, otherwise on PATH.
+    """Raise JavaMissing if there is no Java, or only one that is too old for Spark. Java is searched where the launcher
+    searches it: in JAVA_HOME if that is set, otherwise on PATH.
     """
     needs = f"Spark needs Java {JAVA_NEEDED} or later"
     home = os.environ.get("JAVA_HOME")

@@ -1,4 +1,5 @@
-"""Views: joined rows of some tables. The inputs are read like any table, by either engine."""
+"""Computes views, whose rows are joined from rows of other tables. The inputs are read like any table, by either
+engine."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ ReadInput = Callable[["TableRequest", Sequence["LogPartition"], "OnProgress | No
 
 def input_requests(request: TableRequest) -> dict[str, TableRequest]:
     """The request of a view to each of its inputs, by their names: with the groups, if only rows about them matter, and
-    with the options of the view that the input has too. Each input has a topic of its own. An earlier moment can only
-    be requested of records, not of other facts about logs."""
+    with the options of the view that the input has too. Each input has its own topic. An earlier moment can be
+    requested only for records, not for other facts about logs."""
     view, question = request.table, request.question
     found = {}
     not_asked = view.not_asked(question.options)
@@ -68,7 +69,7 @@ class LogsThere:
     """What to read for a table, or for each of the tables at the bottom of a view."""
 
     logs: dict[str, Sequence[LogPartition]] = field(default_factory=dict)
-    """By table name; empty for a table whose topic is missing and which the view can do without."""
+    """The logs by table name; empty for a table whose topic is missing but which the view does not require."""
     lacking: list[Finding] = field(default_factory=list)
     """Why some tables have nothing to read: a right is missing, or no coordinator has created the topic yet."""
 
@@ -76,8 +77,8 @@ class LogsThere:
 def logs_there(request: TableRequest, logs_of: Callable[[Table], Sequence[LogPartition]]) -> LogsThere:
     """What to read for a table or a view; `logs_of` returns it for one table, or raises LogSourceError.
 
-    A topic that no coordinator has created yet has no logs, which is a note. Raises LogSourceError if a topic is
-    missing that the view cannot do without, or if the topics of all tables are missing.
+    A topic that no coordinator has created yet has no logs, which is a note. Raises LogSourceError if a topic that the
+    view requires is missing, or if the topics of all tables are missing.
     """
     there = LogsThere()
     missing: list[LogSourceError] = []
@@ -210,7 +211,7 @@ def joined(
             from kafka_records_tables.tables.requested.requested_rows import with_unknown
 
             rows = with_unknown(view, rows)
-        if request.question.groups is None or view.group is None:  # else its inputs are already filtered by group
+        if request.question.groups is None or view.group is None:  # otherwise its inputs are already filtered by group
             yield rows
         else:
             groups = pa.array(request.question.groups, pa.string())

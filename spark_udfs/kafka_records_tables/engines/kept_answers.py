@@ -1,8 +1,8 @@
-"""Answers of tables, stored next to the records of a state directory and reused as long as nothing changes.
+"""Stores answers of tables next to the records of a state directory, and reuses them as long as nothing changes.
 
 An answer is stored under a digest of everything that it depends on: the version of this package, the request, what is
-known of topics, the stored rows of each log partition, where logs start and end. If any of these has changed, the
-answer is not found.
+known about topics, the stored rows of each log partition, and where logs start and end. If any of these has changed,
+the answer is not found.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class KeptAnswer:
     findings: tuple[Finding, ...]
     """Findings about records."""
     joined: tuple[Finding, ...]
-    """Findings of the view."""
+    """The findings of the view."""
     counts: Counts
-    """Findings about records, without times."""
+    """The counts of what was read, without times."""
 
 
 def wants_history(requests: Iterable[TableRequest]) -> bool:
@@ -83,7 +83,7 @@ class KeptAnswers:
         self._folder = self._keeper.answers
 
     def begin(self) -> None:
-        """Note that an answer is being made: from now on, requests to the source belong to it."""
+        """Record that an answer is being computed, so that requests to the source from now on belong to it."""
         self._keeper.asked_meanwhile()
 
     def key(

@@ -1,11 +1,10 @@
-"""Tables by processes on this machine: no JVM, no Spark.
+"""Computes tables with processes on this machine, without a JVM and Spark.
 
 A log partition is read by one process from its first record to its last. Small sources are read in this process,
-because starting another one takes as long as reading about ten megabytes.
-
-The processes are started as programs of their own (`worker`) and not by `multiprocessing`: processes that it spawns run
-the script of the caller again unless that has a `__main__` guard, a daemonic process may have no children, and a fork
-of a process with running threads (Arrow has some) may hang.
+because starting another one takes as long as reading about ten megabytes. The processes are started as separate
+programs (`worker`) and not by `multiprocessing`: its spawned processes run the script of the caller again unless that
+has a `__main__` guard, its daemonic processes may have no children, and a fork of a process with running threads (Arrow
+has some) may hang.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def _directory() -> str:
     try:
         return os.getcwd()
     except OSError:
-        return ""  # the current directory was deleted, so nothing relative can be imported
+        return ""  # the current directory was deleted, so modules in it cannot be imported
 
 
 _IMPORTED_IN: Final = _directory()
@@ -67,7 +66,7 @@ class WorkerEnded(KafkaRecordsError, RuntimeError):
 
     @property
     def what_happened(self) -> str:
-        """The text without its advice. A command gives advice in terms of its own options."""
+        """The text without advice, because commands give advice in terms of their own options."""
         how = f"was ended by signal {-self.status}" if self.status < 0 else f"ended with status {self.status}"
         return (
             f"the process that was reading {self.log} {how}. Signal 9 mostly means that the machine ran out of memory"
@@ -88,12 +87,12 @@ def run(
     tasks
         What to read, and for which tables.
     reports
-        Get the findings and counts.
+        Receive the findings and counts.
     processes
         How many other processes read; with 1, this process reads. By default one process per core, if there is enough
         to read.
     on_progress
-        Called with the number of bytes that were read so far, and with that of all bytes.
+        Called with the number of bytes read so far and the total number.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Parts of a log partition, for several tasks: ranges of offsets that together cover it.
+"""Divides a log partition into ranges of offsets for several tasks.
 
 A task does not see the markers after its range, which end transactions that are open at its end. So it reads on after
-its end, only for markers of these producers, and no further than the last of them.
+its end until it has found the markers of these producers, and uses nothing else there.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class LogRange:
     """The rows of a log partition from the offset `start` up to but not including `end`; None means the start or the
     end of the log.
 
-    After them are the markers of transactions that are open at `end`, and no other rows. If `looks_behind` is False,
-    there are no markers: for the reader, the log ends at `end`.
+    They are followed by the markers of transactions that are open at `end`, and by no other rows. If `looks_behind` is
+    False, there are no markers: for the reader, the log ends at `end`.
     """
 
     log: LogPartition
@@ -53,7 +53,7 @@ class LogRange:
 
     @property
     def in_memory(self) -> bool:
-        """As for the complete log partition."""
+        """The same as for the complete log partition."""
         return self.log.in_memory
 
     @property
@@ -63,7 +63,7 @@ class LogRange:
 
     @property
     def tells_transactions(self) -> bool:
-        """As for the complete log partition."""
+        """The same as for the complete log partition."""
         return tell_transactions([self.log])
 
     def batches(

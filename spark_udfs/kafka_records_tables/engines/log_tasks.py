@@ -1,4 +1,4 @@
-"""The work of an engine on one log partition: read it once for some tables, and report what was found."""
+"""The work of an engine on one log partition: to read it once for some tables, and to report what was found."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class RunReports:
         self._logs[report.topic, report.partition].append(report)
 
     def of(self, numbers: Collection[int]) -> RunReport:
-        """The findings of the tables of these requests. What several of them found in the same log partition, or read
-        from it, is included once."""
+        """The findings and counts for the tables of these requests. What several tables found in the same log
+        partition, or read from it, is included once."""
         return _once_per_log(
             [(found, counts) for each in reports for number, found, counts in each.of_tables if number in numbers]
             for reports in self._logs.values()

@@ -1,4 +1,4 @@
-"""What engines read for a table: the log partitions of its topic, or one object that represents all logs of a
+"""Finds what engines read for a table: the log partitions of its topic, or one object that represents all logs of a
 source."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ROWS: Final = 4096
 def logs_to_read(
     table: Table, given: Any, topic: str | None = None, starts: LogStarts | None = None, *, is_input: bool = False
 ) -> Sequence[LogPartition]:
-    """The log partitions of the source `given` that a table is computed from.
+    """The log partitions of the source `given` from which a table is computed.
 
     `topic` is the topic of files or rows that do not name one; a table that covers all topics is then limited to it.
     `starts` are log starts that were read earlier. `is_input` is true if only a view needs the table. Raises
@@ -58,13 +58,13 @@ def logs_of_table(table: Table, source: Source) -> Sequence[LogPartition]:
 
 
 def logs_key(table: Table, source: Source) -> str:
-    """What tables that are made from the same log partitions share."""
+    """A key that is equal for tables that are computed from the same log partitions."""
     return table.name if table.topic == METADATA and has(source, TellsCluster) else table.topic
 
 
 def starts_before(tables: Iterable[Table], source: Source, topic: str | None = None) -> LogStarts | None:
-    """Where all logs start, or those of a topic, requested before anything else; None if no table needs it, or if the
-    source has no log starts that could move."""
+    """The starts of all logs, or of those of a topic, requested before anything else. None if no table needs them, or
+    if the log starts of the source cannot move."""
     needed = any(read.helper == "ends" for table in tables for read in tables_read(table))
     return log_starts(source, None if topic is None else (topic,)) if needed else None
 
@@ -74,8 +74,9 @@ def asked_of_logs(
     given: Any,
     report: Callable[[Finding], object] | None = None,
 ) -> tuple[TableRequest, Sequence[LogPartition]]:
-    """The request, with what the source `given` knows of topics if the table uses that, and the log partitions to read.
-    `report` gets a finding if brokers no longer answer requests about topics. Raises the errors of `logs_to_read`."""
+    """The request, with what the source `given` knows about topics if the table uses it, and the log partitions to
+    read. `report` gets a finding if brokers no longer answer requests about topics. Raises the errors of
+    `logs_to_read`."""
     table, topic = request.table, request.question.topic
     source = source_of(given, topic or table.topic) if table.topic else given
     check_coordinators(request, source)
@@ -88,25 +89,26 @@ def asked_of_logs(
 def with_known_topics(
     request: TableRequest, source: Source, report: Callable[[Finding], object] | None = None
 ) -> TableRequest:
-    """The request, with what the source knows of topics if a table that is read uses that."""
+    """The request, with what the source knows about topics if a table that is read for it uses that."""
     if not uses_topics(request):
         return request
     return with_topics(request, topics_known_to(source, report))
 
 
 def with_topics(request: TableRequest, known: KnownTopics) -> TableRequest:
-    """The request, with what is known of topics."""
+    """The request, with what is known about topics."""
     return replace(request, topics=known)
 
 
 def uses_topics(request: TableRequest) -> bool:
-    """Whether a table that is read for the request uses what a source knows of topics."""
+    """Whether a table that is read for the request uses what a source knows about topics."""
     return any(each.reader.uses_topics for each in tables_read(request.table))
 
 
 def topics_known_to(source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
-    """What the source knows of topics. It is optional, because problems of a source are reported when its records are
-    read. `report` gets the finding about brokers that no longer answer, or a metadata log that is damaged."""
+    """What the source knows about topics; empty if there is a problem, because problems of a source are reported when
+    its records are read. `report` gets the finding about brokers that no longer answer, or a metadata log that is
+    damaged."""
     try:
         known = known_topics(source)
         if known.asked_ms is None:  # no broker has reported it
@@ -128,7 +130,7 @@ class AllLogs:
 
     source: Source
     topics: tuple[str, ...] | None
-    """If None, the log partitions that exist when ends are requested."""
+    """The topics; None means those that exist when ends are requested."""
     starts: LogStarts | None = None
     """Where they started before records were read."""
     is_input: bool = False

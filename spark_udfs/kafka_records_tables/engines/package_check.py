@@ -1,4 +1,4 @@
-"""Whether the records of another generated package are those that a table is written for.
+"""Checks that the records of another generated package are those for which a table is written.
 
 Tables read fields by their Python names, with the Arrow types that `kafka_records` gives them. A package of newer specs
 has more fields, versions and records, and tables can be read with it. A package in which a field has another name or
@@ -15,7 +15,7 @@ from kafka_records_runtime.schema import FieldSchema, MessageSchema, RecordSchem
 from kafka_records_tables.tables import Table, tables_read
 
 KAFKA: Final = "kafka_records"
-"""The package of Kafka's own records, which tables are written for."""
+"""The package of Kafka's own records, for which tables are written."""
 
 _OURS: Final = "kafka_records_tables."
 

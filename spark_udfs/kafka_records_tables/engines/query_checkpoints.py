@@ -1,4 +1,4 @@
-"""Checkpoints of Spark queries that a view uses: they are read before the ends of logs."""
+"""Reads the checkpoints of Spark queries that a view uses, before the ends of logs are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw rows with the outcomes of transactions, of a log that is read once.
+"""Adds the outcomes of transactions to raw rows of a log that is read once.
 
 A source returns rows of transactions as `pending`. A DataFrame of raw rows must say `committed` or `aborted`, so these
 rows are held back until their marker comes and are returned after it; all others are returned at once.
@@ -36,8 +36,8 @@ _AT: Final = RAW_SCHEMA.get_field_index("transaction")
 
 
 class RawFindings(Findings):
-    """Findings about raw rows of a `topic`, which have no list of findings: a problem that a retry may avoid ends the
-    reading, and everything that is left out is a line in the log of the task."""
+    """Findings about raw rows of a `topic`, which have no list of findings: a problem that a retry may solve ends the
+    reading, and everything that is left out is logged by the task."""
 
     def __init__(self, topic: str, is_failfast: bool, fails_on_data_loss: bool) -> None:
         super().__init__()

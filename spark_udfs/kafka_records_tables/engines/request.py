@@ -24,7 +24,7 @@ class TableRequest:
 
     question: Question
     topics: KnownTopics = field(default_factory=KnownTopics)
-    """Empty if the table does not use it."""
+    """What is known about topics; empty if the table does not use it."""
 
     @property
     def table(self) -> Table:
@@ -63,4 +63,4 @@ class TableRequest:
 
 
 OnProgress = Callable[[int, int], None]
-"""Called with the number of bytes that were read so far, and with that of all bytes."""
+"""Called with the number of bytes read so far and the total number."""

@@ -1,4 +1,5 @@
-"""Which offsets of a log partition are in a piece of it: a cleaner has removed those that are missing in between.
+"""Tracks which offsets of a log partition were in its pieces, because a cleaner has removed those that are missing in
+between.
 
 This does not hold for a source that does not report transactions, such as Spark's own Kafka source: it leaves out
 control records, and aborted records under `read_committed`, so its gaps show nothing about a cleaner.

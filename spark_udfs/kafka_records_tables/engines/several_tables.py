@@ -1,4 +1,4 @@
-"""Several tables over one source: what they share is read once."""
+"""Computes several tables over one source, and reads once what they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One log partition, read once for several tables. Each table gets the same input as if it were read alone."""
+"""Reads one log partition once for several tables. Each table gets the same input as if it were computed alone."""
 
 from __future__ import annotations
 

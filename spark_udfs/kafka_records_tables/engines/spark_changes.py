@@ -1,4 +1,4 @@
-"""Structured Streaming: how each micro-batch of raw rows changes the rows of a table.
+"""Computes, in Structured Streaming, how each micro-batch of raw rows changes the rows of a table.
 
 `applyInPandasWithState`, which PySpark has since 3.5, continues with the state of one log partition. pandas would turn
 nullable integers into floats. So rows, and the state, pass through it as Arrow streams, one packet of rows per binary
@@ -69,7 +69,7 @@ _BEFORE_ALL: Final = -1
 
 
 class NoStream(KafkaRecordsError, TypeError):
-    """The DataFrame is not a streaming one, although changes of the `table` are requested."""
+    """Changes of the `table` were requested, but the DataFrame is not a streaming one."""
 
     def __init__(self, table: str) -> None:
         super().__init__(table)
@@ -83,7 +83,7 @@ class NoStream(KafkaRecordsError, TypeError):
 
 
 class OtherQuestion(KafkaRecordsError, ValueError):
-    """The state in a checkpoint belongs to another request than the present one, `asked`."""
+    """The state in a checkpoint belongs to a request other than the present one, `asked`."""
 
     def __init__(self, kept: str, asked: str) -> None:
         super().__init__(kept, asked)

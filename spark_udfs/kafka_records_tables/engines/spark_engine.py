@@ -1,4 +1,5 @@
-"""Tables by Spark, one task per log partition: the function that the local engine runs too, with the same answers."""
+"""Computes tables with Spark, in one task per log partition. It runs the same function as the local engine, with the
+same answers."""
 
 from __future__ import annotations
 
@@ -131,7 +132,7 @@ def _watched(spark: SparkSession, sizes: Sequence[int], on_progress: OnProgress 
         on_progress(total, total)
     finally:
         done.set()
-        context._jsc.clearJobGroup()  # PySpark has no public method for it
+        context._jsc.clearJobGroup()  # PySpark has no public method for this
 
 
 def _tasks_done(context: Any, group: str) -> int:

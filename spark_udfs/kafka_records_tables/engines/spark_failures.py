@@ -30,7 +30,7 @@ class SparkFailed(KafkaRecordsError, RuntimeError):
 
 
 def memory_ran_out(error: BaseException) -> bool:
-    """Whether the exception looks as if a JVM or a worker ended in the middle of its work."""
+    """Whether the exception looks as if a JVM or a worker had ended in the middle of its work."""
     text = str(error)
     if isinstance(error, ConnectionError | EOFError | MemoryError) or type(error).__name__ == "Py4JNetworkError":
         return True
@@ -38,7 +38,7 @@ def memory_ran_out(error: BaseException) -> bool:
 
 
 def detail_of(error: BaseException) -> str:
-    """Why Spark failed: memory ran out if the exception looks like that, otherwise the first line of its text."""
+    """Why Spark failed: that memory ran out, if the exception looks like it, or else the first line of its text."""
     text = str(error)
     if any(each in text for each in _WORKER_IS_GONE):
         return (

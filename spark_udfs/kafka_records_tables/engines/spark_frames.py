@@ -1,4 +1,4 @@
-"""A table over a source as a DataFrame: one task per log partition; the inputs of a view are read together."""
+"""Reads a table over a source as a DataFrame, in one task per log partition; the inputs of a view are read together."""
 
 from __future__ import annotations
 

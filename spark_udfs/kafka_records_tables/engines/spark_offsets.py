@@ -26,7 +26,7 @@ EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 FROM_START: Final = -2
 FROM_END: Final = -1
-"""The numbers that Spark writes into its JSON for these two."""
+"""The numbers that Spark writes into its JSON for the end and the start of a log."""
 
 _ID: Final = "id"
 
@@ -46,7 +46,7 @@ class BadOption(KafkaRecordsError, ValueError):
 
 
 class DataLost(KafkaRecordsError, RuntimeError):
-    """Records that were to be read no longer exist; `what` says which."""
+    """Records that should have been read no longer exist; `what` says which."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -145,8 +145,8 @@ def check_reach(name: str, topic: str, partition: int, offset: int, log_end: int
 
 
 def limited(start: Mapping[int, int], end: Mapping[int, int], most: int) -> dict[int, int]:
-    """How far one trigger reads if it takes about `most` offsets in all: in proportion to the waiting offsets of each
-    partition, at least one of each, as in Spark's own Kafka source."""
+    """How far one trigger reads if it reads about `most` offsets in total: for each partition in proportion to its
+    waiting offsets, at least one, as in Spark's own Kafka source."""
     waiting = {partition: max(end[partition] - start.get(partition, 0), 0) for partition in end}
     total = sum(waiting.values())
     if total <= most:

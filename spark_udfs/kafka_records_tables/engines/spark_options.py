@@ -1,4 +1,5 @@
-"""The options of `format("kafka-records")` and their meaning. Messages name each mistake, and contain no secret."""
+"""The options of `format("kafka-records")` and their meaning. Messages say what is wrong with an option, and contain no
+secret."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ class Brokers:
     command_config: str | None
     properties: Mapping[str, str] = field(repr=False)
     timeout: timedelta | None = None
-    """How long to wait for brokers, counted from the moment at which the source is opened to find what there is to
+    """How long to wait for brokers, counted from the moment at which the source is opened to find out what can be
     read."""
 
     def config(self) -> ClientConfig:

@@ -1,5 +1,4 @@
-"""A DataFrame of raw rows, prepared for a table: rows that are not needed are left out, the others are sorted in log
-order.
+"""Prepares a DataFrame of raw rows for a table: leaves out rows that are not needed, and sorts the others in log order.
 
 A topic may have billions of rows, and each one that moves into Python or between machines has a cost. Types and groups
 are selected in the JVM. If a later record of a key makes earlier ones superfluous (`TableReader.last_of_key`), a first

@@ -1,4 +1,4 @@
-"""A local Spark session that prints nothing."""
+"""Starts a local Spark session that prints nothing."""
 
 from __future__ import annotations
 

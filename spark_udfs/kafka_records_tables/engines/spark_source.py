@@ -3,7 +3,7 @@ brokers also as a stream.
 
 There is one input partition per log partition, or several on request. Nothing is pushed down: in PySpark 4.2 and 4.3 a
 filter that one query pushed to such a source is also applied in the next query, and columns are not pruned at all. So
-there are options instead.
+options take their place.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ failure. So a range must return the same rows every time, and nothing may be rem
 Nothing after the end of a range is read: if the marker of a transaction is after it, the outcome follows from that
 marker, in a later range.
 
-Before PySpark 4.2 such a source does not learn where a range starts when it chooses where the range ends, so it cannot
-limit the range.
+Before PySpark 4.2, such a source chooses the end of a range without knowing its start, so it cannot limit the range.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class DamageFound(KafkaRecordsError, ValueError):
 
 
 class FailFast(Findings):
-    """Findings, the first damage of which ends the reading."""
+    """Findings, of which the first damage ends the reading."""
 
     def add(self, finding: Finding) -> None:
         """Report a finding. Raises DamageFound."""

@@ -1,4 +1,4 @@
-"""The order in which tasks begin: the biggest first, and consecutive ones on different brokers."""
+"""Orders tasks: the largest first, and consecutive tasks on different brokers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 def spread(logs: Sequence[LogPartition]) -> list[LogPartition]:
-    """The logs, biggest first; logs with the same leader are far from each other, because Spark starts tasks in this
-    order, as many at a time as there are cores."""
+    """The logs, the largest first. Logs with the same leader are far apart, because Spark starts tasks in this order,
+    as many at a time as there are cores."""
     return spread_by(logs, lambda log: log)
 
 

@@ -1,4 +1,4 @@
-"""Readings that continue where the last one ended, from a state directory (`sources.kept_logs`)."""
+"""Lets a reading continue where the last one ended, with a state directory (`sources.kept_logs`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ State = str | PathLike[str]
 
 
 def check_state(question: Question, *, by_spark: bool) -> None:
-    """Raise ValueError for a request whose records are not kept."""
+    """Raise ValueError for a request whose records a state directory does not keep."""
     if by_spark:
         raise ValueError("state needs the local engine: leave out state or Spark")
     if question.as_of_ms is not None:

@@ -23,7 +23,7 @@ _MOST_OFTEN: Final = 0.1
 
 
 def main() -> None:
-    """Answer until standard input ends."""
+    """Process tasks until standard input ends."""
     # pyarrow looks for pandas when it creates its first array. A user's own table may import pandas later.
     leave_pandas_out()
     pa.array([0])

@@ -1,1 +1,1 @@
-"""The report: problems in the tables, since when, how certain they are, and what to do."""
+"""The report: problems in the tables, when they began, how certain they are, and what to do."""

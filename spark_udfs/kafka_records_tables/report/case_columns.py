@@ -1,4 +1,4 @@
-"""Operations on the columns of cases: rules apply them to all rows of a table at once."""
+"""Operations on columns of cases, which rules apply to all rows of a table at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def kept(rows: pa.Table, *conditions: Any) -> pa.Table:
 
 
 def equal(rows: pa.Table, column: str, *words: Any) -> Any:
-    """In which rows a column is one of some values."""
+    """The rows in which a column has one of some values."""
     return pc.is_in(rows[column], pa.array(words, rows.schema.field(column).type))
 
 

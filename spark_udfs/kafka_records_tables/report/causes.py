@@ -1,4 +1,4 @@
-"""The causes of a finding: the evidence for and against each hypothesis of its rule, and which causes remain."""
+"""Determines the causes of a finding: weighs each hypothesis of its rule, and keeps the causes that remain."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ Weighed = tuple["Hypothesis", "Verdict"]
 
 
 def with_causes(context: RuleContext, rule: ReportRule, case: dict[str, Any], finding: ReportFinding) -> ReportFinding:
-    """A finding with its remaining causes, of those that its rule knows.
-
-    A cause that records show (`Verdict.is_certain`) rules out the others. Without one, each cause that is not refuted
-    remains: with high confidence if it is the only one, has evidence, and no information that would decide is missing;
-    with medium confidence if more supports it than contradicts it; with low confidence otherwise.
+    """A finding with those causes of its rule that remain. A cause that records show (`Verdict.is_certain`) rules out
+    the others. If there is none, each cause that is not refuted remains: with high confidence if it is the only one,
+    has evidence, and no information that would decide is missing; with medium confidence if more evidence supports it
+    than contradicts it; and with low confidence otherwise.
     """
     weighed = [(each, verdict) for each in rule.causes if (verdict := each.weigh(context, case)) is not None]
     if not weighed:

@@ -1,4 +1,4 @@
-"""Command lines that a report names, quoted for a shell regardless of the names in them. Imports no library."""
+"""Command lines that a report shows, with all names in them quoted for a shell. Imports no library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from kafka_records_runtime.text.printable import printable
 
 BROKERS: Final = '"$BOOTSTRAP"'
-"""The address of a broker in a report of files, which do not name one."""
+"""The placeholder for the address of a broker in a report about files, which do not contain one."""
 
 
 def quoted(text: str) -> str:

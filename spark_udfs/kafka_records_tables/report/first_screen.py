@@ -1,4 +1,4 @@
-"""The first screen of an incident: what happened to whom; since when and how bad; what to do first.
+"""The first screen of an incident: what happened and to whom; when it began and how bad it is; what to do first.
 
 The text and the page of a report show these lines, and fold everything else.
 """
@@ -29,7 +29,7 @@ class IncidentLines:
 
     what: str
     how_bad: str
-    """Since when, whether it continues, how much was affected, and who is involved."""
+    """When it began, whether it continues, how much was affected, and who is involved."""
     first_step: NextStep | None
 
 
@@ -75,7 +75,7 @@ def scale_words(scale: Mapping[str, int]) -> str:
     """How much was affected: `870 records lost, 2 groups`; zeros are left out."""
     told = []
     for name, number in scale.items():
-        # "28 groups stopped" says that there are 28 groups.
+        # "28 groups stopped" already says that there are 28 groups.
         if any(other.startswith(f"{name}_") and count == number for other, count in scale.items()):
             continue
         words = name.replace("_", " ")
@@ -94,7 +94,7 @@ def actor_words(who: Iterable[Actor]) -> str:
         dict.fromkeys(
             f"{shown(name)} {each.did}"
             for each in who
-            # The group is already named with the event.
+            # The event already names the group.
             if (name := each.client_id or each.member_id) is not None
         )
     )

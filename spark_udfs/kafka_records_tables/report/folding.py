@@ -1,4 +1,4 @@
-"""Findings that follow from others: which case of one rule is an effect of a case of another rule."""
+"""Folds findings that follow from others: decides which case of one rule is an effect of a case of another rule."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ class FoldedCases:
     """The cases of all rules, with effects separated."""
 
     cases: Mapping[str, pa.Table]
-    """By kind, the cases that are findings of their own, with `effects`: numbers of the rows of `effects`."""
+    """By kind, the cases that are separate findings, with a column `effects`: the numbers of rows in
+    `FoldedCases.effects`."""
     effects: Sequence[FoldedCase]
     all_cases: Mapping[str, pa.Table]
     """By kind, including the effects."""
 
 
 def folded(rules: Sequence[ReportRule], cases: Mapping[str, pa.Table]) -> FoldedCases:
-    """The cases of rules by kind, each effect with the first case that explains it. A case that is itself an effect
-    passes on its own effects."""
+    """The cases of rules by kind, each effect with the first case that explains it. If that case is itself an effect,
+    its effects move on to the case that explains it."""
     parents: dict[tuple[str, int], tuple[str, int]] = {}
     for rule in rules:
         own = cases[rule.kind]

@@ -1,4 +1,4 @@
-"""Numbers at a glance: counts and sums of rows, each with the rows that it was taken from."""
+"""Numbers at a glance: counts and sums of rows, each with the rows from which it was taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that weigh incidents when they find them: a function returns all incidents of a kind, each with its
+"""Rules that weigh the causes of incidents as they find them: a function returns all incidents of a kind, each with its
 verdicts."""
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Incident:
     rank: float = 0
     """Its rank: the largest is the worst of its level."""
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
-    """By the names of hypotheses; a missing one does not apply."""
+    """The verdicts by the names of hypotheses; a hypothesis without a verdict does not apply."""
     command: str | None = None
-    """The command that answers the question between its causes."""
+    """The command that answers the question which of its causes is right."""
 
 
 Find = Callable[["RuleContext"], "list[Incident]"]

@@ -1,4 +1,4 @@
-"""Levels of findings. Every start of the command loads them, so nothing else is here."""
+"""The levels of findings. Every start of the command loads this module, so it contains nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Level(IntEnum):
     """How much a finding should worry an operator."""
 
     NOTE = 0
-    """Worth knowing; all is well."""
+    """Worth knowing, but nothing is wrong."""
     LOW = 1
     """Look at it when there is time."""
     MODERATE = 2

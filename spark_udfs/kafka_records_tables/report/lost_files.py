@@ -1,4 +1,4 @@
-"""Offsets that are missing because their file is missing, as opposed to those that a cleaner removed; and logs whose
+"""Finds offsets that are missing because their file is missing and not because a cleaner removed them, and logs whose
 end is missing."""
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ class LostFile(NamedTuple):
     behind: int
     """The offset with which the next file begins."""
     whole_before: int
-    """The number of records and markers before them without a gap: no cleaner has been there, or later in the log."""
+    """The number of records and markers without a gap before the missing offsets, so that no cleaner has come this
+    far."""
     before_ms: int | None
     """When the last record before them was written."""
     behind_ms: int | None
     """When the first record after them was written."""
     is_emptied: bool = False
-    """Whether their file exists but is empty."""
+    """Whether the file of these offsets exists but is empty."""
 
 
 def missing_ends(source: Any) -> list[MissingEnd]:
@@ -45,7 +46,7 @@ def missing_ends(source: Any) -> list[MissingEnd]:
         return []
     try:
         return list(source.missing_ends((OFFSETS, SHARE_STATE, TRANSACTIONS)))
-    except LogSourceError:  # it went away meanwhile
+    except LogSourceError:  # it disappeared in the meantime
         return []
 
 
@@ -54,8 +55,9 @@ def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
 
     A cleaner begins at the start of a log, and leaves gaps there. So if a log is complete from the offset in the name
     of its first file up to offsets that are in no file, a cleaner has hardly removed these (`LogCleanerManager`: it
-    continues where it ended). If `cleaner-offset-checkpoint` shows that it has been there, the two cases look the same.
-    Only logs with offsets that are in no file, according to an earlier reading, are read again.
+    continues where it ended). If `cleaner-offset-checkpoint` shows that a cleaner has come this far, the two cases
+    cannot be distinguished. Only logs with offsets that are in no file, according to an earlier reading, are read
+    again.
     """
     places = dict.fromkeys(
         (each.topic, each.partition)
@@ -66,7 +68,7 @@ def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
     for topic in dict.fromkeys(topic for topic, _ in places):
         try:
             logs = [log for log in source.partitions(topic) if (topic, log.partition) in places]
-        except LogSourceError:  # it went away meanwhile
+        except LogSourceError:  # it disappeared in the meantime
             continue
         files = log_details(source, [topic], FILES.names, Context())
         for log in logs:

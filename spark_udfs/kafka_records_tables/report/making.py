@@ -1,4 +1,4 @@
-"""`read_report`: the tables of a source, and the problems in them."""
+"""`read_report` reads the tables of a source, and finds the problems in them."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def read_report(
     diff: Report | Path | str | None = None,
     state: State | None = None,
 ) -> Report:
-    """The problems in the topics of the coordinators: findings, the worst first, with the tables that they are made
-    from.
+    """The problems in the topics of the coordinators: findings, the worst first, with the tables from which they are
+    made.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def read_report(
         Return only findings, rows and open transactions of this group, or these groups.
     topic_filter
         Patterns with `*`, `?` and `[…]`: return only findings that name a topic whose name one of them matches, or a
-        group with a row about one. They are still judged and counted by all rows. Findings about the logs of
+        group with a row about one. Findings are still judged and counted with all rows. Findings about the logs of
         coordinators remain. Tables keep the rows about such topics.
     as_of
         The moment that the report is about (as in `read_table`). The ends that logs had earlier are unknown, so there

@@ -1,4 +1,4 @@
-"""How a notebook shows a report: the findings by level, the numbers, and what could not be read."""
+"""Shows a report in a notebook: the findings by level, the numbers, and what could not be read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Number, Report, ReportFinding
 
 MOST_OF_A_LEVEL: Final = 20
-"""How many findings of one level a notebook shows."""
+"""The maximum number of findings of one level that a notebook shows."""
 _MOST_NAMES: Final = 5
 """The most groups, topics or transactional ids of one finding that are named."""
 

@@ -1,4 +1,4 @@
-"""Turns the cases of rules into findings: the worst first, and many of the same kind combined."""
+"""Turns the cases of rules into findings, with the worst first. Many findings of the same kind are combined."""
 
 from __future__ import annotations
 

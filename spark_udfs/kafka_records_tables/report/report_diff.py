@@ -1,4 +1,4 @@
-"""The changes since an earlier report, which is a report of this process or a JSON document."""
+"""Finds the changes since an earlier report, which is a report of this process or a JSON document."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SETTINGS: Final = ("retention_ms", "assume", "partitions", "package", "version"
 
 
 class DiffError(ValueError):
-    """A report that cannot be compared with; a sentence says why."""
+    """The given report cannot be used for a comparison; a sentence says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierReport:
-    """The parts of an earlier report that a later one is compared with."""
+    """The parts of an earlier report with which a later one is compared."""
 
     request: ReportRequest
     findings: tuple[ReportFinding, ...]
@@ -77,7 +77,7 @@ def earlier_report(given: Report | Path | str) -> EarlierReport:
 def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
     """The findings that are new, gone, worse or better. Two findings are the same if they are of the same kind and
     about the same rows, regardless of their number and times. Which of many findings are combined may change from one
-    second to the next: a finding that is combined in one of the reports is the same as one about its group or topic in
+    second to the next. So a finding that is combined in one report is the same as a finding about its group or topic in
     the other, and a summary is new only if it names a group or topic that no finding of its kind named before."""
     earlier.check_selection(report.request.groups, report.request.topic_filter)
     before = {_identity(finding): finding for finding in earlier.findings}
@@ -149,7 +149,7 @@ def _identity(finding: ReportFinding) -> tuple[object, ...]:
     if not finding.rows:
         return finding.kind, tuple(each.topic for each in finding.evidence[:1])
     where = tuple(each for each in finding.rows[0].where if "timestamp" not in each.partition("=")[0])
-    # A summary is one finding per level.
+    # There is one summary per level.
     of_level = finding.level if _is_summary(finding) else None
     return finding.kind, finding.rows[0].table, where, of_level
 

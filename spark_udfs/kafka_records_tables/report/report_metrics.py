@@ -1,4 +1,4 @@
-"""A report as metrics for alerts: how many findings there are, never a name of a group or a topic."""
+"""Writes a report as metrics for alerts: the numbers of findings, without any name of a group or a topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a report. The page, the JSON document and the command's output are made only from these values."""
+"""The parts of a report. The page, the JSON document and the output of the command are built only from these values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USUAL_PACKAGE: Final = "kafka_records"
 """The generated package that a report uses by default."""
 
 Confidence = Literal["high", "medium", "low"]
-"""How sure the report is, as in the tables: low if the reason may be something that no record shows."""
+"""How certain the report is, as in the tables; low if the reason may be something that no record shows."""
 
 Consequence = Literal["data_lost", "work_stopped", "work_repeated", "waste", "none"]
 """What an incident does to the users of the cluster, the worst first."""
@@ -28,7 +28,7 @@ Consequence = Literal["data_lost", "work_stopped", "work_repeated", "waste", "no
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A record that shows something: where it is, and what it shows, in one line."""
+    """A record that shows something: its place, and a line that says what it shows."""
 
     shows: str
     topic: str | None = None
@@ -82,10 +82,10 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Something that was missing for the report, and the causes that could not be distinguished without it."""
+    """Information that the report lacked, and the causes that could not be distinguished without it."""
 
     what: str
-    """For example `__cluster_metadata is not in the source`."""
+    """The missing information, for example `__cluster_metadata is not in the source`."""
     causes: tuple[str, ...]
 
 
@@ -126,9 +126,9 @@ class ReportFinding:
     title: str
     """One line without the names of groups, for example `offsets of a group that is alive expire soon`."""
     problem: str
-    """What happened, to whom: a sentence or two, with numbers, for somebody who does not know the tables."""
+    """What happened and to whom, in a sentence or two with numbers, for readers who do not know the tables."""
     impact: str = ""
-    """What it means for the users of the topics: a sentence."""
+    """What it means for the users of the topics, in a sentence."""
     consequence: Consequence = "none"
     group_ids: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
@@ -151,24 +151,24 @@ class ReportFinding:
     causes: tuple[Cause, ...] = ()
     """The remaining causes, the likeliest first."""
     refuted_by: Mapping[str, Evidence] = field(default_factory=dict)
-    """The fact that rules a cause out, by the name of the cause."""
+    """By the name of a cause, the fact that rules it out."""
     decision: Decision | None = None
     """The question that decides between the first two causes."""
     lacked: tuple[Lack, ...] = ()
     confidence: Confidence = "high"
-    """The confidence in the cause: that of the first of `causes`, or of the finding itself if it has none."""
+    """The confidence in the cause: that of the first of `causes` or, if there is none, of the finding itself."""
     symptom_confidence: Confidence = "high"
     """The confidence in the problem."""
     why_not_sure: str | None = None
     """What the log does not show; null if both confidences are high."""
     evidence: tuple[Evidence, ...] = ()
     evidence_count: int = 0
-    """How many pieces of evidence there are; `evidence` has the first ones."""
+    """The number of pieces of evidence, of which `evidence` contains the first ones."""
     effects: tuple[Effect, ...] = ()
     """Other findings that follow from this one; they are not listed separately."""
     rows: tuple[Rows, ...] = ()
     next: tuple[NextStep, ...] = ()
-    """What to do, the first step first."""
+    """The steps to take, in their order."""
     measured: Mapping[str, Any] = field(default_factory=dict)
     """The figures that were compared with thresholds, by name with their unit, for example `{"expires_in_ms":
     3600000}`."""
@@ -185,7 +185,7 @@ class ReportFinding:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number at a glance, for example `groups: 65`; `rows` says which rows it counts or sums."""
+    """A number at a glance, for example `groups: 65`; `rows` are the rows that it counts or sums."""
 
     name: str
     label: str
@@ -216,8 +216,8 @@ class ReportRequest:
     no command can read it."""
     made_timestamp_ms: int
     at_timestamp_ms: int
-    """The moment that the report is about: `as_of`, or else the time when it was made (for brokers) or the time of the
-    last record (for stored logs)."""
+    """The moment that the report is about: `as_of` or, by default, the time when the report was made (for brokers) or
+    the time of the last record (for stored logs)."""
     as_of: bool
     retention_ms: int
     groups: tuple[str, ...] | None
@@ -226,7 +226,7 @@ class ReportRequest:
     """The version of kafka-records."""
     engine: Literal["local", "spark"]
     assume: Literal["committed"] | None = None
-    """How records were counted if the source does not say which are transactional; null if it was not given."""
+    """How to count records if the source does not show which are transactional; null if this was not given."""
     package: str = USUAL_PACKAGE
     """The generated package with the schemas of the records."""
     partitions: Mapping[str, int] | None = None
@@ -267,11 +267,11 @@ class ReportDiff:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A whole report. Every number on a page is in a row of `tables`, or counts or sums their rows."""
+    """A whole report. Every number on a page is in a row of `tables`, or is a count or sum of such rows."""
 
     request: ReportRequest
     findings: tuple[ReportFinding, ...]
-    """The worst first; within one level, the soonest and the largest."""
+    """The findings, the worst first; within a level, the soonest and the largest come first."""
     numbers: tuple[Number, ...]
     tables: Mapping[str, pa.Table]
     """Rows by the name of their table, sorted as `table` prints them. If the source does not have the topic of a table,
@@ -279,7 +279,7 @@ class Report:
     missing: Mapping[str, str]
     """Why a table is missing, by its name."""
     reading: Sequence[ReadingFinding]
-    """What was found while reading, each once."""
+    """The findings that were made while reading, each once."""
     counts: Counts
     """What was read, counted once and not per table."""
     diff: ReportDiff | None = None

@@ -1,4 +1,4 @@
-"""A report as text for people: the incidents that need attention, in three lines each; all details on request."""
+"""Prints a report as text: the incidents that need attention, in three lines each, and all details on request."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def write_report_text(report: Report, out: TextIO, width: int | None = None, *, 
     """Print the incidents that need attention, the worst first, on lines of `width` cells. Non-printable characters are
     escaped.
 
-    With details all findings are printed, notes too, each with its causes, its effects, the records that show it and
-    all steps.
+    With details, all findings including notes are printed, each with its causes, its effects, the records that show it,
+    and all steps.
     """
     is_styled = out.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
     wide = min(max(width or _WIDEST, _NARROWEST), _WIDEST)
@@ -224,7 +224,7 @@ def _places(finding: ReportFinding) -> str:
 
 
 def since_words(finding: ReportFinding) -> str:
-    """Since when it happens, and how exact that is; empty if neither is known."""
+    """When it began, and how exact this time is; empty if neither is known."""
     at, note = finding.since_timestamp_ms, finding.since_note
     if at is None:
         return "" if note is None else f"since when: {note}"

@@ -26,9 +26,9 @@ class Threshold:
     kind: Literal["duration", "count", "share"]
     default: str | int | float
     about: str
-    """One line: what it decides."""
+    """What it decides, in one line."""
     reason: str
-    """One sentence: the reason for the default."""
+    """The reason for the default, in one sentence."""
     at_most: str | None = None
     """The threshold of the same kind that this one must not exceed, because it is the narrower of the two."""
 
@@ -42,7 +42,7 @@ class Verdict:
     evidence_for: tuple[Evidence, ...] = ()
     evidence_against: tuple[Evidence, ...] = ()
     refuted_by: Evidence | None = None
-    """A fact that rules it out: then it is not a cause."""
+    """A fact that rules the cause out; None if there is no such fact."""
     is_certain: bool = False
     """Whether records show the cause itself, so that all others are ruled out."""
     lacked: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Folds:
-    """Findings of another kind that follow from those of a rule: they are shown as its effects.
+    """Findings of another kind that follow from findings of a rule, and are shown as effects of those.
 
     A case of `kind` is an effect if it names what a case of the rule names: `same` are `group_id` and `topic` (columns
     of cases with these names, or lists of them: `group_id_list`). With `if_later`, it must not begin earlier (columns
@@ -96,8 +96,8 @@ class ReportRule:
 
     `cases` returns a `pyarrow.Table` with a row for each possible finding: `level` (int8, `Level`), `rank` (the largest
     is the worst of its level) and the columns from which `tell` makes a finding. So the work on millions of rows is
-    done in columns, and a finding is made only if somebody reads it. `causes` are weighed for that finding only, and
-    the remaining one is put into it.
+    done in columns, and a finding is built only if it is shown. `causes` are weighed only for such a finding, which
+    contains the remaining ones.
     """
 
     kind: str
@@ -116,8 +116,8 @@ class ReportRule:
     questions: tuple[Question, ...] = ()
     folds: tuple[Folds, ...] = ()
     effect_title: str | None = None
-    """The symptom without its cause: the title of a finding of this rule that is the effect of another one, if the
-    rule's own title states something that the other one may refute."""
+    """The symptom without its cause. It is the title of a finding of this rule that is shown as an effect of another
+    finding, if the rule's own title states something that the other finding may refute."""
 
     def named(self, threshold: Threshold) -> str:
         """The full name of a threshold, for example `offsets_expiring.within`."""

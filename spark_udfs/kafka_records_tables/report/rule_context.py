@@ -1,4 +1,5 @@
-"""The input of a rule: the rows of the tables, the moment, the thresholds, and how to name what it found."""
+"""The input of a rule: the rows of the tables, the moment, the thresholds, and functions that word what a rule
+found."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 
 MOST_EVIDENCE: Final = 10
-"""How many records a finding names; `evidence_count` counts all."""
+"""The maximum number of records that a finding names; `evidence_count` counts all."""
 
 
 @dataclass
@@ -56,11 +57,12 @@ class RuleContext:
     lost: Sequence[LostFile] = ()
     """Files of logs that are missing, as far as records show it."""
     ends: Sequence[MissingEnd] = ()
-    """Logs whose end is missing, as other files of the broker show."""
+    """Logs whose end is missing, according to other files of the broker."""
     bootstrap: str | None = None
     config: str | None = None
     second_look: SecondLook | None = None
-    """Reads another table of the source for some groups or a topic; None if the report is made from tables only."""
+    """Reads another table of the source for some groups or a topic; None if the report is made only from given
+    tables."""
     _made: dict[Callable[[RuleContext], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _looks: dict[Any, _Look] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -85,8 +87,7 @@ class RuleContext:
         return TABLES[name].schema.empty_table() if there is None else there
 
     def once(self, make: Callable[[RuleContext], Made]) -> Made:
-        """The result of a function of this context. The function is called only once, regardless of how often this is
-        called."""
+        """The result of a function of this context. The function is called only the first time."""
         if make not in self._made:
             self._made[make] = make(self)
         return cast("Made", self._made[make])
@@ -94,9 +95,10 @@ class RuleContext:
     def look(
         self, table: str | Table, groups: Sequence[str] | None = None, *, topic: str | None = None, **options: Any
     ) -> pa.Table:
-        """The rows of a table that no report reads for every group, only for suspected ones: the source is read once
-        more, for the groups that no rule has looked at yet. `topic` is for tables of every topic; `options` are further
-        ones of the table. Empty if the report is made only from tables, or the source does not have the topic."""
+        """The rows of a table that reports read only for suspected groups and not for all of them. The source is read
+        again for the groups that no rule has looked at yet. `topic` is for tables about all topics; `options` are
+        further options of the table. Empty if the report is made only from given tables, or if the source does not have
+        the topic."""
         declaration = TABLES[table] if isinstance(table, str) else table
         key = declaration.name, topic, tuple(options.items())
         known = self._looks.setdefault(key, _Look(frozenset(), declaration.schema.empty_table()))
@@ -155,11 +157,11 @@ class RuleContext:
         return NextStep(what, records_command(command, self.bootstrap, self.config, *words))
 
     def describe_group(self, group: str, what: str = "Ask the brokers who is in the group now") -> NextStep:
-        """The step to ask brokers about a group as it is at this moment."""
+        """The step to ask brokers about the present state of a group."""
         return self.ask_kafka(what, "kafka-consumer-groups", "--describe", *option("--group", group))
 
     def describe_members(self, group: str) -> NextStep:
-        """The step to ask brokers about the members of a group and what each has, at this moment."""
+        """The step to ask brokers about the present members of a group and what each of them has."""
         words = ("--describe", "--members", "--verbose", *option("--group", group))
         return self.ask_kafka("Ask the brokers for the members now", "kafka-consumer-groups", *words)
 

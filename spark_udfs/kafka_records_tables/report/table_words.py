@@ -1,4 +1,4 @@
-"""The arguments with which a `table` command prints rows as a report has them."""
+"""The arguments with which a `table` command prints the rows that a report has."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def table_words(request: ReportRequest, name: str) -> list[str]:
     """The words of the command that prints a table as this report has read it, without conditions: the source, the
-    moment, how records of unknown transactions count, the package and, for tables with these options, the retention and
-    numbers of partitions."""
+    moment, how to count records of unknown transactions, the package and, for tables that have these options, the
+    retention and the numbers of partitions."""
     words = ["kafka-records", "table", name, *request.source_arguments]
     if request.as_of:
         words += ["--as-of", str(request.at_timestamp_ms)]

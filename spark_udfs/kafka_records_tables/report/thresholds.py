@@ -46,7 +46,7 @@ _GENERAL: Final = (
 
 
 class ThresholdsError(ValueError):
-    """Thresholds that cannot be used; a sentence says why."""
+    """The given thresholds cannot be used; a sentence says why."""
 
 
 def known_thresholds() -> dict[str, Threshold]:

@@ -25,9 +25,10 @@ _OF_A_LOG: Final = "log_topic"
 def about_topics(context: RuleContext, cases: pa.Table) -> pa.Table:
     """The cases about the requested topics.
 
-    A case that names topics is kept if one of them matches, and a case that names only a group if a row of the group is
-    about such a topic. A case that names neither, such as a damaged log of a coordinator, is kept, because everything
-    about any topic depends on it. Rules see all rows, so that their counts for a group or a transaction are complete.
+    A case that names topics is kept if one of them matches. A case that names only a group is kept if a row of the
+    group is about such a topic. A case that names neither, such as a damaged log of a coordinator, is kept, because
+    findings about all topics depend on it. Rules see all rows, so that their counts for a group or a transaction are
+    complete.
     """
     patterns = context.request.topic_filter
     if not patterns or _OF_A_LOG in cases.column_names:

@@ -1,1 +1,1 @@
-"""Answers of tables as values, and the modules that print them."""
+"""The answers of tables as values, and modules that print them."""

@@ -1,4 +1,4 @@
-"""A table in Arrow's own formats: the stream for pipes, the file for random access."""
+"""Writes a table in Arrow's own formats: the stream for pipes, the file for random access."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ def joined(parts: Iterable[pa.LargeStringArray | str]) -> pa.LargeStringArray:
 def replaced(
     column: pa.LargeStringArray, where: pa.BooleanArray, make: Callable[[str], str], source: pa.Array | None = None
 ) -> pa.LargeStringArray:
-    """`column`, with `make` applied to the texts of `source` (by default `column` itself) in the rows that `where`
-    selects."""
+    """`column`; in the rows that `where` selects, the result of `make` for the texts of `source` (by default `column`
+    itself)."""
     where = where.fill_null(False)
     if not pc.any(where).as_py():
         return column
@@ -124,7 +124,7 @@ def _moments(column: pa.Array) -> pa.LargeStringArray:
     per_second = _PER_SECOND[unit]
     numbers = column.cast(pa.int64())
     lowest, highest = _FIRST_SECOND * per_second, _LAST_SECOND * per_second + per_second - 1
-    if unit != "ns":  # nanoseconds reach only to the year 2262
+    if unit != "ns":  # nanoseconds can express times only up to the year 2262
         inside = pc.and_(pc.greater_equal(numbers, lowest), pc.less_equal(numbers, highest))
         numbers = pc.if_else(inside, numbers, pa.scalar(None, pa.int64()))
     if unit == "s":

@@ -1,4 +1,4 @@
-"""The cells of a table for people: printable text, measured, cut, folded or padded for a terminal.
+"""Formats the cells of a printed table: printable text, measured, cut, folded or padded for a terminal.
 
 Nearly all text is ASCII, where a character is one cell wide and Arrow does the work; other text is handled character by
 character.
@@ -58,7 +58,7 @@ def _quoted(text: str) -> str:
 
 
 def can_be_cut(kind: pa.DataType) -> bool:
-    """Whether the beginning of the text is useful by itself, which it is not for numbers and times."""
+    """Whether the beginning of the text is useful by itself; it is not for numbers and times."""
     return not (holds_numbers(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind))
 
 

@@ -1,4 +1,4 @@
-"""A table as CSV (RFC 4180), in which null and the empty text differ."""
+"""Writes a table as CSV (RFC 4180), in which null and the empty text differ."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: TextIO,
     """Write the header and then the rows as they arrive.
 
     Null is an empty field, the empty text is two quotes. Times are ISO 8601 in UTC, bytes base64, lists, structs and
-    maps JSON. On a terminal, non-printable characters are escaped. With `is_safe` an apostrophe precedes each = + - or
-    @ that would begin a formula in a spreadsheet, in all columns but those of numbers, times and booleans.
+    maps JSON. On a terminal, non-printable characters are escaped. With `is_safe`, an apostrophe precedes each = + - or
+    @ that would begin a formula in a spreadsheet, except in columns of numbers, times and booleans.
     """
     rows = iter(batches)
     # A source that fails does so before its first row. Read that row first: a file with only a header would look like a

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
 
 MOST: Final = 50
-"""How many findings of one kind are printed on lines of their own."""
+"""The maximum number of findings of one kind that are printed on separate lines."""
 
 _WITH_DIGITS: Final = re.compile(r"""(?<!\w)(?:'[^']*'|"[^"]*")(?!\w)|(?P<value>[\w.:+-]*\d[\w.:+-]*)""")
 """The parts in which merged notes may differ: numbers and moments. A name in quotes is not such a part, regardless of
@@ -29,12 +29,10 @@ _MOST_RUNS: Final = 8
 
 
 def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST) -> Iterator[str]:
-    """One line per finding, in their order, notes with `note: ` in front; the text of a line is not escaped. The same
-    damage in several log partitions of a topic is one line. So are notes that differ only in numbers and times, in any
-    log partitions: the line lists log partitions and what differs.
-
-    Of each kind, findings of one severity and reason, only the first `most` are printed; a line at the end counts the
-    others, followed by `way_to_all`.
+    """One line per finding, in their order. Notes begin with `note: `; the text of a line is not escaped. The same
+    damage in several log partitions of a topic is one line. So are notes in any log partitions that differ only in
+    numbers and times: the line lists the log partitions and what differs. Of findings with the same severity and
+    reason, only the first `most` are printed; a line at the end counts the others, followed by `way_to_all`.
     """
     seen: Counter[tuple[str, str]] = Counter()
     for same in _same_words(findings):

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
 
 MOST_ROWS: Final = 20
-"""How many rows of a table a notebook shows."""
+"""The maximum number of rows of a table that a notebook shows."""
 LONGEST_CELL: Final = 80
-"""The most characters of a text in a cell."""
+"""The maximum number of characters in a cell."""
 LONGEST_LINE: Final = 600
-"""The most characters of a line about a finding."""
+"""The maximum number of characters in a line about a finding."""
 MOST_FINDINGS: Final = 10
-"""How many findings of one kind are shown on lines of their own."""
+"""The maximum number of findings of one kind that are shown on separate lines."""
 
 _TEXT: Final = "text-align:left;white-space:nowrap"
 _NUMBER: Final = "text-align:right;white-space:nowrap"
@@ -72,7 +72,7 @@ def _cells(column: pa.ChunkedArray, field: pa.Field, cut: list[str]) -> list[str
     """The cells of one column; its name is added to `cut` if a text is too long."""
     values = column.combine_chunks()
     if pa.types.is_string(field.type):
-        # A string may have a million characters, and the part that is cut off need not be made printable.
+        # A string may have a million characters, and the part that is cut off does not have to be made printable.
         values = pc.utf8_slice_codeunits(values, 0, LONGEST_CELL + 1)
     found = []
     texts: Sequence[str] = cell_texts(values).to_pylist()

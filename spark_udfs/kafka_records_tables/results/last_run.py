@@ -11,5 +11,5 @@ _SAMPLE: Final = re.compile(rb"(?m)^(%s\{[^\n]*\}) [^\n]*$" % LAST_RUN.encode())
 
 def written_at(metrics: bytes, seconds: float) -> bytes:
     """The same metrics with another time, in seconds since 1970. A line break in a label is escaped, so no label can
-    pass for the line."""
+    look like that line."""
     return _SAMPLE.sub(rb"\1 %r" % seconds, metrics)

@@ -1,6 +1,5 @@
-"""Committed offsets in the formats of other programs: Kafka's tool that resets offsets, and Spark's own source.
-
-Both take rows of `current_offsets` with the columns `NEEDED`.
+"""Writes committed offsets in the formats of other programs: Kafka's tool that resets offsets, and Spark's own source.
+The functions take rows of `current_offsets` with the columns `NEEDED`.
 """
 
 from __future__ import annotations

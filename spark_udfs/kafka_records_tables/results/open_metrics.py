@@ -1,9 +1,8 @@
-"""Rows of some tables as metrics in the OpenMetrics text format.
-
-All of them are gauges, so that the text is valid in the older format of Prometheus too, which node_exporter's textfile
-collector reads. `kafka_consumergroup_…` are the names that dashboards use, with the labels that they expect: `lag` and
-`current_offset` as in kafka_exporter (`consumergroup`), `group_…` as in kafka-lag-exporter and klag-exporter (`group`).
-Metrics that no other exporter has begin with `kafka_records_`.
+"""Writes rows of some tables as metrics in the OpenMetrics text format. All metrics are gauges, so that the text is
+also valid in the older Prometheus format, which node_exporter's textfile collector reads. `kafka_consumergroup_…` are
+the names that dashboards use, with the labels that they expect: `lag` and `current_offset` as in kafka_exporter
+(`consumergroup`), `group_…` as in kafka-lag-exporter and klag-exporter (`group`). Metrics that no other exporter has
+begin with `kafka_records_`.
 """
 
 from __future__ import annotations
@@ -228,8 +227,8 @@ class TableMetrics:
         return sum(len(each.values) for each in self._samples) + len(self._samples) > self._most
 
     def write(self, out: TextIO, *, is_complete: bool, now: float) -> None:
-        """Write all series, and three about this run: when it was, whether anything is missing, and how many rows have
-        no series."""
+        """Write all series, and three about this run: its time, whether anything is missing, and how many rows have no
+        series."""
         about_run = (
             (LAST_RUN, "When this was written", now),
             ("kafka_records_complete", "1: nothing is missing; 0: rows are missing, or may be", int(is_complete)),

@@ -118,7 +118,7 @@ class Stream:
 
     @property
     def counts(self) -> Counts:
-        """How much was read. If the stream was closed early, only from the logs that were read completely."""
+        """How much was read; if the stream was closed early, only in the logs that were read completely."""
         return self._report.counts
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""How a notebook shows the answer of a table."""
+"""Shows the answer of a table in a notebook."""
 
 from __future__ import annotations
 

@@ -74,7 +74,8 @@ class OffsetSpans:
         is_undecided = effect.outcome == UNKNOWN
         if not decoded.is_plain:
             decoded.found.report(
-                self._context, lambda row: _LOST if decoded.has_key[row] else "not used: its group and topic are unknown"
+                self._context,
+                lambda row: _LOST if decoded.has_key[row] else "not used: its group and topic are unknown",
             )
         if is_undecided:
             usable = decoded.has_key & ~decoded.has_error

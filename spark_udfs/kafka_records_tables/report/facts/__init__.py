@@ -1,1 +1,1 @@
-"""Facts that rules look up about groups they suspect: members, single commits, ends of logs over time."""
+"""Facts that rules look up about suspected groups: members, single commits, ends of logs over time."""

@@ -1,4 +1,5 @@
-"""Where a group began if it had no offset to continue from, and whether all records of a group are available."""
+"""Finds out where a group began if it had no offset to continue from, and whether all records of a group are
+available."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where a group began in a log partition by auto.offset.reset, given its first commit."""
+    """Where a group began in a log partition because of auto.offset.reset, given its first commit."""
 
     again: int
     """Records that it read a second time if it began at the start."""
     skipped: int
     """Records that it never read if it began at the end."""
     is_unsure: bool = False
-    """Whether it may have begun at either end and records do not show at which; otherwise one of the counts is 0."""
+    """Whether it may have begun at either end, and records do not show which one; otherwise one of the counts is 0."""
     end: int | None = None
     """Where the log ended when its first member joined; None if files do not show it."""
     is_start_known: bool = True
@@ -31,17 +32,17 @@ class Beginning:
 
 
 def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int | None) -> Beginning:
-    """Where a group that had read up to `own`, and whose first commit is `first`, began again.
-
-    `joined_ms` is when its first member joined: it fetched nothing earlier. A consumer that begins at the end is never
-    below the end that the log had then. One that begins at the start may have read everything before its first commit.
+    """Where a group that had read up to `own`, and whose first commit is `first`, began again. `joined_ms` is the time
+    at which its first member joined; nothing was fetched before. A consumer that begins at the end is never below the
+    end that the log had at that time. A consumer that begins at the start may have read everything before its first
+    commit.
     """
     start, end = ends.start(place), ends.end_at(place, joined_ms)
     again = max(own - (min(own, first) if start is None else start), 0)
     if first < own or (end is not None and own < first < end):
         return Beginning(again, 0, False, end, start is not None)
     if end is not None and first == own < end:
-        # The old offset was restored.
+        # the old offset was restored
         return Beginning(0, 0, False, end)
     skipped = max((first if end is None else end) - own, 0)
     is_unsure = bool(again or skipped or (start is None and own))
@@ -49,7 +50,7 @@ def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int 
 
 
 def either_words(who: str, whose: str, found: list[Beginning]) -> str:
-    """A sentence: whether it began at the end or at the start, and the effect."""
+    """A sentence that says whether it began at the end or at the start, and what the effect was."""
     skipped, again = sum(each.skipped for each in found), repeated_words(found)
     of_end = "nothing was lost" if not skipped else f"{skipped_words(found)} were never read"
     of_start = "nothing was lost" if again is None else f"{again} were read again before {whose} first commit"
@@ -60,7 +61,8 @@ def either_words(who: str, whose: str, found: list[Beginning]) -> str:
 
 
 def skipped_words(found: list[Beginning]) -> str:
-    """A sentence: how many records were never read; an upper bound if files do not show where the log ended."""
+    """A sentence with the number of records that were never read; an upper bound if files do not show where the log
+    ended."""
     from kafka_records_tables.report.rule_context import counted
 
     most = "" if all(each.end is not None for each in found if each.skipped) else "at most "
@@ -68,7 +70,7 @@ def skipped_words(found: list[Beginning]) -> str:
 
 
 def repeated_words(found: list[Beginning]) -> str | None:
-    """A sentence: how many records were read again; None if there are none."""
+    """A sentence with the number of records that were read again; None if there are none."""
     from kafka_records_tables.report.rule_context import counted
 
     again, is_least = sum(each.again for each in found), not all(each.is_start_known for each in found)

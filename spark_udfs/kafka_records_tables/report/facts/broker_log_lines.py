@@ -1,4 +1,4 @@
-"""What a broker has logged about the loading of coordinators, if its log is near the data directory."""
+"""Reads what a broker has logged about the loading of coordinators, if its log is near the data directory."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Load:
     topic: str
     partition: int
     moment: str
-    """As the line has it, in the time zone of the broker; empty if it has none."""
+    """The time in the line, in the time zone of the broker; empty if there is none."""
     file: str
     ms: int = 0
     waited_ms: int = 0
-    """The part of it in which the load waited for others."""
+    """The part of the duration in which the load waited for others."""
     records: int | None = None
     bytes: int | None = None
     failed: str | None = None
@@ -66,7 +66,7 @@ def _all_loads(context: RuleContext) -> list[Load]:
     files: dict[Path, None] = {}
     for argument in context.request.source_arguments:
         directory = Path(argument)
-        # A local data directory has the file with the id of its broker.
+        # a local data directory contains a file with the id of its broker
         if (directory / "meta.properties").is_file():
             for near in _NEAR:
                 files.update(dict.fromkeys(sorted((directory / near).resolve().glob("*.log*"))))

@@ -1,4 +1,4 @@
-"""Settings of topics and groups from the metadata log, so that rules need not assume them."""
+"""Gets settings of topics and groups from the metadata log, so that rules do not have to assume them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def cluster_settings(context: RuleContext) -> ClusterFacts:
 
 
 def delivery_limits(context: RuleContext, groups: Sequence[str], otherwise: int) -> Any:
-    """For each share group, how often its records are delivered at most (`share.delivery.count.limit`), as a numpy
-    array; `otherwise` if nothing shows it."""
+    """For each share group, the maximum number of deliveries of a record (`share.delivery.count.limit`), as a numpy
+    array; `otherwise` if it is unknown."""
     import numpy as np
 
     facts = cluster_settings(context) if groups else None

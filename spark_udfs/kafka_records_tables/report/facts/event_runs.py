@@ -1,4 +1,4 @@
-"""Recurring events: the last run of them without a long pause."""
+"""Finds the last run of recurring events without a long pause."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 
 def last_run(times: Sequence[int], pause_ms: int) -> int:
-    """Where the last run begins: after the last pause that is longer than the given one. `times` are in order."""
+    """The index at which the last run begins: after the last pause that is longer than the given one. `times` are
+    ascending."""
     at = len(times) - 1
     while at > 0 and times[at] - times[at - 1] <= pause_ms:
         at -= 1
@@ -14,6 +15,6 @@ def last_run(times: Sequence[int], pause_ms: int) -> int:
 
 
 def goes_on(times: Sequence[int], now_ms: int) -> bool:
-    """Whether another event must still be expected, given the intervals between the previous ones."""
+    """Whether another event is still to be expected, given the intervals between the previous events."""
     usual = (times[-1] - times[0]) / max(len(times) - 1, 1)
     return now_ms - times[-1] <= max(3 * usual, 60_000)

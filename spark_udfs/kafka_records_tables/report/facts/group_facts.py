@@ -1,4 +1,4 @@
-"""Members of groups over time, single commits, and where logs ended at which time."""
+"""Members of groups over time, single commits, and the ends of logs at given times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 MOST_GROUPS: Final = 200
-"""How many groups of a kind are examined more closely, the worst first."""
+"""The number of groups that a rule examines more closely; the worst groups come first."""
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -41,9 +41,9 @@ class MemberLife:
     instance_id: str | None = None
     left_ms: int | None = None
     left_at: int | None = None
-    """Offset of the first record without it; None while it is there."""
+    """Offset of the first record without it; None if it is still a member."""
     places: set[Place] = field(default_factory=set)
-    """Everything that was ever assigned to it."""
+    """All partitions that were ever assigned to it."""
 
     @property
     def topics(self) -> set[str]:
@@ -116,8 +116,8 @@ _EVENTS: Final = ("member_joined", "member_replaced", "member_left", "assignment
 
 
 def commit_spans(context: RuleContext, groups: Sequence[str]) -> dict[Offset, list[Span]]:
-    """The commits of some groups by group, topic and partition, in the order of the log: those of one log partition
-    after another, and those of an earlier one first. None if no log is available."""
+    """The commits of some groups by group, topic and partition, in the order of the log, one log partition after
+    another. None if no log is available."""
     found: dict[Offset, list[Span]] = {}
     for row in context.look("history", groups).to_pylist() if groups else ():
         span = Span(
@@ -137,7 +137,7 @@ def commit_spans(context: RuleContext, groups: Sequence[str]) -> dict[Offset, li
 
 
 class LogEnds:
-    """Where logs start and end, and where they ended at a given time, as far as rows of `log_samples` or `log_times`
+    """Where logs start and end, and where they ended at earlier times, as far as rows of `log_samples` or `log_times`
     show it."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -158,8 +158,8 @@ class LogEnds:
         return next((row["topic_id"] for (name, _), row in self._rows.items() if name == topic), None)
 
     def end_at(self, place: Place, at_ms: int | None) -> int | None:
-        """Where a log ended at a given time: after the last batch that was there, or between two samples, as if records
-        came evenly between them; None if it is unknown."""
+        """Where a log ended at a given time: after the last batch that existed, or interpolated between two samples;
+        None if it is unknown."""
         row = self._rows.get(place)
         if row is None or at_ms is None or row["samples"] is None:
             return None
@@ -176,14 +176,15 @@ class LogEnds:
         return row["log_start_offset"] if is_whole else None
 
     def ends_batch(self, place: Place, offset: int) -> bool:
-        """Whether a batch of records is known to end with an offset: then there is a record, and no marker or gap."""
+        """Whether a batch of records is known to end with an offset, so that there is a record at the offset and not a
+        marker or a gap."""
         row = self._rows.get(place)
         samples = () if row is None or row["exact_from"] is None else row["samples"] or ()
         first = 0 if row is None else row["exact_from"] or 0
         return any(each["offset"] == offset for each in samples if each["offset"] >= first)
 
     def written_ms(self, place: Place, offset: int) -> int | None:
-        """When the batch of the first record at or after an offset was there; None if it is unknown."""
+        """The time by which the batch of the first record at or after an offset existed; None if it is unknown."""
         row = self._rows.get(place)
         if row is None or row["samples"] is None or row["exact_from"] is None or row["exact_from"] > offset:
             return None
@@ -209,7 +210,7 @@ def asked_ends(context: RuleContext, groups: Sequence[str]) -> dict[str, LogEnds
 
 
 def stopped_quickly(life: MemberLife) -> int | None:
-    """How long a member was there, in milliseconds; None for one that is still there or has no times."""
+    """How long a member belonged to its group, in milliseconds; None if it still does, or if its times are unknown."""
     if life.left_at is None or life.left_ms is None or life.joined_ms is None:
         return None
     return life.left_ms - life.joined_ms

@@ -1,4 +1,4 @@
-"""Where all logs end, and when some of their records were there: a table that only the report uses."""
+"""The ends of all logs, and the times by which some of their records existed: a table that only the report uses."""
 
 from __future__ import annotations
 

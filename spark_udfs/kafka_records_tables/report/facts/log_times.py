@@ -1,7 +1,7 @@
 """When records at offsets that groups committed were written, for running brokers: a table that only the report uses.
 
-It shows what files show anyway (`log_samples`): where a log ended at a given time. Each offset takes a Fetch request,
-which asks about one offset of many partitions.
+It shows where a log ended at a given time, which `log_samples` shows for files. A Fetch request asks about one offset
+in each of many partitions.
 """
 
 from __future__ import annotations
@@ -79,14 +79,14 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatc
         one = found.setdefault((row["group_id"], row["topic"], row["partition"]), {**row, "samples": []})
         if number in times:
             samples = one["samples"]
-            # A record was there no later than the records after it.
+            # Each record existed no later than the records after it.
             at = max(times[number], samples[-1]["timestamp_ms"] if samples else 0)
             samples.append({"offset": row["offset"], "timestamp_ms": at})
     yield from pa.Table.from_pylist([*found.values()], TABLE.schema).to_batches()
 
 
 def chosen_offsets(committed: Sequence[int], start: int, end: int) -> list[int]:
-    """Some of the committed offsets that a log has, which are ascending, and some after them up to its end."""
+    """Some of the committed offsets in a log, ascending, and some offsets after them up to its end."""
     there = [each for each in committed if start <= each < end]
     if not there:
         return []

@@ -1,4 +1,5 @@
-"""What is usual for a group by its own history, so that a threshold is needed only if the log has too little of it."""
+"""Determines what is usual for a group from its own history, so that a threshold is needed only if the log shows too
+little history."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 LEAST: Final = 10
-"""Fewer intervals do not show what is usual."""
+"""The minimum number of intervals that show what is usual."""
 _LEAST_COUNTS: Final = 20
 """Among fewer numbers, 95 % of them are all of them."""
 _PERCENTILE: Final = 95
@@ -26,7 +27,7 @@ class UsualGap:
 
 
 def usual_gap(times_ms: Iterable[int | None]) -> UsualGap | None:
-    """The intervals between moments; None if there are fewer than LEAST."""
+    """The usual intervals between some moments; None if there are fewer than LEAST."""
     known = sorted(each for each in times_ms if each is not None)
     gaps = sorted(later - earlier for earlier, later in pairwise(known))
     if len(gaps) < LEAST:
@@ -35,8 +36,8 @@ def usual_gap(times_ms: Iterable[int | None]) -> UsualGap | None:
 
 
 def as_often_as_ever(times_ms: Iterable[int]) -> UsualGap | None:
-    """What was usual in the first half of some events, if those of the second half came at most twice as often; None
-    if they came more often, or if the halves are too small."""
+    """What was usual in the first half of some events, if the events of the second half were at most twice as frequent;
+    None if they were more frequent, or if the halves are too small."""
     known = sorted(times_ms)
     half = len(known) // 2
     before, later = usual_gap(known[: half + 1]), usual_gap(known[half:])
@@ -44,6 +45,7 @@ def as_often_as_ever(times_ms: Iterable[int]) -> UsualGap | None:
 
 
 def usual_most(counts: Iterable[int]) -> int | None:
-    """What 95 % of some numbers are at most; None if there are fewer than twenty, since one of them could decide."""
+    """The number that 95 % of some numbers do not exceed; None if there are fewer than twenty, because a single one of
+    them could then decide."""
     known = sorted(counts)
     return known[-(-len(known) * _PERCENTILE // 100) - 1] if len(known) >= _LEAST_COUNTS else None

@@ -1,4 +1,5 @@
-"""Which rows of large tables a page leaves out, so that the file can be sent and opens quickly."""
+"""Decides which rows of large tables a page leaves out, so that the file is small enough to be sent and opens
+quickly."""
 
 from __future__ import annotations
 
@@ -42,8 +43,7 @@ def command_words(request: ReportRequest, name: str) -> list[str]:
 class CutTables:
     """The tables of a report as they are in a page, in at most `most_bytes` of it.
 
-    Large tables lose rows at their end, small ones are complete. Rows about groups that findings name are kept before
-    others.
+    Large tables lose rows at their end; small ones stay complete. Rows about groups that findings name are kept first.
     """
 
     def __init__(self, report: Report, most_bytes: int = MOST_BYTES) -> None:

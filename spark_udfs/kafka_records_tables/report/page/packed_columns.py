@@ -1,8 +1,9 @@
-"""Columns of Arrow as bytes that a browser unpacks quickly and that deflate makes small.
+"""Packs Arrow columns into bytes that deflate compresses well and a browser unpacks quickly.
 
 Texts are numbers in a sorted dictionary, which all columns of one name share, so that a group has one number in every
-table and numbers sort as texts do. Numbers are differences or distances from the minimum, whichever is shorter, and
-their bytes are plane by plane: first the lowest byte of all rows, then the next. `assets/unpacking.js` reads this.
+table and numbers sort as texts do. Numbers are stored as differences or as distances from the minimum, whichever is
+shorter, and their bytes are grouped: first the lowest byte of all rows, then the next. `assets/unpacking.js` reads
+this.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Dictionaries:
             self._values[name] = values.take(pc.sort_indices(values))
 
     def codes(self, name: str, column: pa.ChunkedArray) -> pa.Int32Array:
-        """The place of each value of a column in the dictionary of its name; null for null."""
+        """The index of each value of a column in the dictionary of the column's name; null for null."""
         return pc.index_in(_texts(column), value_set=self._values[name])
 
     def packed(self) -> dict[str, bytes]:

@@ -1,8 +1,8 @@
-"""The page: one HTML file with its scripts, styles and data inside, which makes no requests.
+"""Writes the page: a single HTML file that contains its scripts, styles and data and makes no requests.
 
 No text of a record is in the HTML: all data is base64 of deflated bytes, which scripts unpack and show as text nodes. A
-content security policy allows only the scripts of this package, by their digests: no request, no `eval`, no script or
-style from the data.
+content security policy allows only the scripts of this package, by their digests, and forbids requests, `eval`, and
+scripts or styles from the data.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def write_page(report: Report, path: Path | str) -> None:
     Parameters
     ----------
     report
-        What to show. Rows of large tables are left out so that the file stays under 15 MB; the page says how many, and
-        which command prints them.
+        The report to show. Rows of large tables are left out so that the file stays under 15 MB; the page says how
+        many, and which command prints them.
     path
         The file. An existing file is replaced.
     """

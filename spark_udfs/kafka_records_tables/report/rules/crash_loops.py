@@ -35,9 +35,10 @@ class StuckPartition:
     unread_ms: int | None
     span: Span
     attempts: list[MemberLife]
-    """Members that have had it since, and left."""
+    """The members that have had it since then, and left."""
     usual: int | None = None
-    """How many did so before its offset moved, in 95 % of the earlier cases at most; None if the log has too few."""
+    """The number of members that had it and left before its offset moved, which 95 % of the earlier cases do not
+    exceed; None if the log has too few cases."""
 
     @property
     def place(self) -> str:
@@ -112,24 +113,23 @@ def _stuck(
     attempts = [each for each in left if (each.left_ms or 0) >= since]
     if len(attempts) < context.limit(f"{KIND}.attempts"):
         return None
-    # Members that leave while there is nothing to read do not count now, so they did not count before.
+    # Members that leave while there is nothing to read do not count now, so they must not count in the past.
     ends = None if row["unread_timestamp_ms"] is None else log_ends(context)
     usual = usual_attempts(spans[:-1], left, None if ends is None else partial(ends.written_ms, place))
     if len(attempts) < 2 * (usual or 0):
         return None
-    # A job that comes and goes reads what is there; a member that had the partition while nothing moved has tried and
-    # failed.
+    # A job that starts and stops reads what is there. A member that had the partition while its offset did not move has
+    # tried and failed.
     return StuckPartition(*place, last.offset, row["lag"], row["unread_timestamp_ms"], last, attempts, usual)
 
 
 def usual_attempts(
     spans: list[Span], left: list[MemberLife], written_ms: Callable[[int], int | None] | None
 ) -> int | None:
-    """How many members usually had a partition and left before its offset moved, by its own history: at most so many in
-    95 % of the times that it was committed; None if the log has too few.
-
-    They count from when there was a record to read; `written_ms` tells when the one at an offset was there, and times
-    that it does not know are left out. Without `written_ms` they count from the commit.
+    """How many members usually had a partition and left before its offset moved, according to its history: the number
+    that 95 % of its commits do not exceed; None if the log has too few commits. Members count from the time at which
+    there was a record to read. `written_ms` returns that time for an offset; offsets without a known time are left out.
+    Without `written_ms`, members count from the commit.
     """
     from kafka_records_tables.report.facts.usual_values import usual_most
 

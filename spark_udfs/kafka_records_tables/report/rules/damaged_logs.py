@@ -45,7 +45,7 @@ def _damage_cases(context: RuleContext) -> pa.Table:
     for at, finding in by_loss:
         place: tuple[Any, ...] = (finding.topic, finding.partition, finding.offset)
         if finding.offset is None:
-            # Some readers do not know with which offset a batch starts that cannot be read.
+            # Some readers do not know the first offset of a batch that cannot be read.
             place = (*place, finding.file, finding.position)
             place = place if finding.position is not None else (*place, finding.base_offset)
         # Several tables report the same record, each with its own consequence.

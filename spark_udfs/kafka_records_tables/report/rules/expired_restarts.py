@@ -1,4 +1,4 @@
-"""Groups whose offsets expired while they were away, and that started again from elsewhere."""
+"""Groups whose offsets expired while the groups were away, and that restarted from another offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Offsets that a tool wrote for a group and that belong to another log: they are beyond its end."""
+"""Offsets that a tool wrote for a group although they belong to another log: they are beyond the end of the group's
+log."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ class ForeignOffset:
     after: Span | None
     """The next commit of the group."""
     began: Beginning | None
-    """Where its consumers began after it; None if they have not."""
+    """Where its consumers began after that; None if they have not begun."""
 
     @property
     def skipped(self) -> int:
@@ -116,7 +117,7 @@ def _foreign(
         ]
         began = beginning(ends, place, own, after.offset, min(filter(None, since), default=None))
         if began.is_unsure and began.end is None:
-            # Without a member, or the end of the log when it joined, it is unknown what was skipped.
+            # Without a member, or without the end of the log at the time it joined, it is unknown what was skipped.
             began = None
     return ForeignOffset(group, *place, span, ends.end_at(place, span.from_ms), end_now, ever, had, after, began)
 

@@ -1,4 +1,5 @@
-"""How long groups were in use, when they last committed, and their present state: facts for several rules."""
+"""Facts about groups for several rules: how long they were in use, when they last committed, and their present
+state."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ def last_commits(context: RuleContext) -> pa.Table:
 
 
 def settled(context: RuleContext, rows: pa.Table) -> RowMask:
-    """In which rows the group has had no event for `report.group_settles_within`: no member joined or left, and nothing
-    was assigned. A finding about any other group may be untrue a moment later. A group without such records counts
-    as settled."""
+    """The rows whose group has had no event for `report.group_settles_within`: no member joined or left, and nothing
+    was assigned. A finding about any other group may be wrong a moment later. A group without such records counts as
+    settled."""
     from kafka_records_tables.report.case_columns import looked_up, numbers, with_columns
 
     last = looked_up(rows["group_id"], context.once(_last_events), "group_id", "at_timestamp_ms_max")
@@ -60,14 +61,15 @@ def spans(context: RuleContext) -> tuple[pa.Table, pa.Table]:
 
 
 def stands_now(context: RuleContext, group: str, topics: Sequence[str]) -> str:
-    """A sentence: how many members a group has at the moment of the report, and its lag on topics if it is known."""
+    """A sentence with the number of members that a group has at the moment of the report, and its lag on topics if it
+    is known."""
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rule_context import counted
 
     groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
     members = (groups["member_count"][0].as_py() or 0) if groups.num_rows else 0
     assigns_itself = groups["group_kind"].to_pylist() == ["simple"]
-    # Clients that assign themselves partitions are not members of a group.
+    # Clients that assign partitions to themselves are not members of a group.
     who = "" if assigns_itself else counted(members, "member") if members else "no members"
     has = " and ".join(filter(None, (who, to_consume(context, group, topics))))
     return f"Now it has {has}." if has else ""
@@ -119,7 +121,7 @@ def with_life(context: RuleContext, rows: pa.Table, alive_within_ms: int) -> pa.
 
 
 def life_words(context: RuleContext, group: str, members: int, last_ms: int | None) -> str:
-    """Whether a group has consumers, in words that follow its name: `has 2 members, and last committed at …`."""
+    """Whether a group has consumers, as words that follow its name: `has 2 members, and last committed at …`."""
     from kafka_records_tables.report.rule_context import counted, moment
 
     committed = "" if last_ms is None else f", and last committed at {moment(last_ms)}"

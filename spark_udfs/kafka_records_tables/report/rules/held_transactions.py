@@ -139,7 +139,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     of_producer = condition_of("producer_id", oldest["producer_id"])
     by_rule = {"late": ("hanging_rule=timeout",), "left": ("hanging_rule=no_entry",), "open": ()}[word]
     rows = Rows("open_transactions", (of_producer,) if is_one else by_rule)
-    # The rows that show the cause come first, because a later report identifies the finding by them.
+    # The rows that show the cause come first, because a later report recognizes the finding by them.
     own = Rows("transactions", (f"log_partition={place}",)) if word == "late" and place is not None else rows
     waits = (Rows("pending_offsets", of_group(groups[0])),) if groups else ()
     told = (own, rows, *waits) if word == "late" or not waits else (*waits, rows)

@@ -1,4 +1,4 @@
-"""A transaction that was left open, while an instance of the same application uses another transactional id."""
+"""Transactions that were left open while an instance of the same application uses another transactional id."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
 
     since = row["start_timestamp_ms"] or row["last_update_timestamp_ms"]
     silent = context.at_ms - row["last_update_timestamp_ms"]
-    # Another id that is equally silent proves nothing: if each transaction takes a minute, all of them are silent.
+    # Another id that is silent for as long proves nothing, because transactions that take a minute are silent for that
+    # time.
     quiet_ms = context.limit(f"{KIND}.after")
     later = [
         each

@@ -1,4 +1,4 @@
-"""Groups that are created for each run of a program and never used again."""
+"""Groups that are created for each run of a program, and never used again."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _incident(context: RuleContext, family: str, groups: list[dict[str, Any]]) -
         return None
     times = [each["at_timestamp_ms"] for each in first]
     lasts = max(times[-1] - times[0], 1)
-    # Groups that were created all at once belong to a deployment.
+    # Groups that were all created at once belong to a deployment.
     early = sum(at <= times[0] + lasts / 2 for at in times)
     if lasts < context.limit(f"{KIND}.spread") or not len(times) / 10 <= early <= 9 * len(times) / 10:
         return None

@@ -1,4 +1,4 @@
-"""Groups in two partitions of `__consumer_offsets`: its number of partitions was changed."""
+"""Groups in two partitions of `__consumer_offsets`, because its number of partitions was changed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MovedGroup:
     unclear: int = 0
     """Partitions whose first offset after the move is not below the last one before it."""
     unread: int = 0
-    """Records of those partitions that were skipped, or read again, with any auto.offset.reset."""
+    """Records of those partitions that were skipped or read again, regardless of auto.offset.reset."""
     evidence: list[Evidence] = field(default_factory=list)
 
 
@@ -80,7 +80,8 @@ def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int |
         for count in range(highest + 1, 2 * highest + 64)
         if all(partition_for(group, count) in each for group, each in twice.items())
     ]
-    # If a group is in two partitions, one is the new one. A few such groups allow only one number of partitions.
+    # If a group is in two partitions, one of them is the new one. A few such groups are enough to determine the number
+    # of partitions.
     return counts[0] if twice and len(counts) == 1 else None
 
 

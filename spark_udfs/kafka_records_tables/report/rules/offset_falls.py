@@ -91,7 +91,7 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext
         is_old = last < context.at_ms - context.limit(f"{kind}.of_the_past")
         choices = [(is_old, Level.NOTE)]
         if kind == "offsets_reset":
-            # A group that assigns itself partitions seeks back as often as an administrator resets it.
+            # If a group assigns partitions to itself, seeking back is as likely as a reset by an administrator.
             choices.append((true_where(equal(found, "group_kind_first", "simple")), Level.NOTE))
         levels = level_by(*choices, (is_new, lately), default=earlier)
         return ranked(found, levels, numbers(found, "distance_sum"))

@@ -31,7 +31,7 @@ def _runs(context: RuleContext) -> pa.Table:
     rows = rows.sort_by([("group_id", "ascending"), ("log_partition", "ascending"), ("log_offset", "ascending")])
     if not rows.num_rows:
         return rows
-    # The first member to join and the last one to leave keep no other member waiting.
+    # The first member to join and the last one to leave do not make other members wait.
     members = numbers(rows, "member_count")
     codes = pc.rank(rows["group_id"], tiebreaker="min").to_numpy()
     is_new = np.append(True, codes[1:] != codes[:-1])
@@ -156,7 +156,7 @@ def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]
     for group, changes in events.items():
         gap = as_often_as_ever(at for at, _ in changes)
         sizes = {size for _, size in changes[len(changes) // 2 :]}
-        # Members that drop out one at a time and come again change the size by one.
+        # Members that drop out one at a time and return change the size by one.
         if gap is not None and max(sizes) - min(sizes) > 1:
             found[group] = (
                 f" That is usual for this group: half of the first {len(changes) // 2} of its rebalances in the log"

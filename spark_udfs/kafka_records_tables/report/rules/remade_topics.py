@@ -1,5 +1,5 @@
-"""Topics that were deleted and recreated under their names: which groups have continued with the new one, and which
-have not."""
+"""Topics that were deleted and recreated under the same name, with the groups that have continued with the new topic
+and those that have not."""
 
 from __future__ import annotations
 

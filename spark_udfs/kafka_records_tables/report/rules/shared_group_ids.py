@@ -21,7 +21,7 @@ KIND: Final = "two_applications"
 
 @dataclass(slots=True)
 class Application:
-    """Members that are assigned topics that no other members of the group are assigned."""
+    """Members whose assigned topics no other members of the group are assigned."""
 
     topics: set[str]
     lives: list[MemberLife]

@@ -1,4 +1,4 @@
-"""Processes that share one group.instance.id: each that joins fences the other."""
+"""Processes that share one group.instance.id, so that each one that joins fences the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that read less than is written: they commit, and their backlog grows."""
+"""Groups that read less than is written: they commit, but their backlog grows."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ class Growth:
     read: int
     written: int
     before: tuple[float, float] | None
-    """Records a second that were read and written before; None if that time was too short."""
+    """Records per second that were read and written before that; None if that time was too short."""
     last: Span
     from_ms: int
     """Where its history begins, as far as it is known."""
     usual_lag: int
     """The median of its backlog from then until it last kept up."""
     episodes: int
-    """How often it had a backlog of this size before, and read it."""
+    """How often it had a backlog of this size before and caught up."""
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Records a second that have been read and written since."""
+        """Records per second that have been read and written since."""
         seconds = max(self.until_ms - self.since_ms, 1) / 1000
         return self.read / seconds, self.written / seconds
 
@@ -158,7 +158,7 @@ def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogE
     start = max((at for at in range(kept_up + 1) if lags[at] <= 2 * usual + 1), default=kept_up)
     if known[-1][0] - known[start][0] < context.limit(f"{KIND}.lasts") or len(known) - start < 6:
         return None
-    # In each third of that time, it read something, but less than was written.
+    # in each third of that time, it read something, but less than was written
     corners = [start + (len(known) - 1 - start) * third // 3 for third in range(4)]
     for one, other in pairwise(corners):
         grows = 10 * (lags[other] - lags[one]) >= last
@@ -178,7 +178,7 @@ def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogE
 
 
 def earlier_backlogs(lags: list[int], size: int) -> int:
-    """How often a backlog grew to a size or more and was read up to a tenth of that."""
+    """How often a backlog grew to at least this size and was then read down to a tenth of it."""
     count, is_large = 0, False
     for lag in lags:
         if is_large and lag <= size / _SMALL:

@@ -1,4 +1,4 @@
-"""Topics with records that no group reads."""
+"""Topics that have records but no group that reads them."""
 
 from __future__ import annotations
 
