@@ -26,13 +26,13 @@ TABLE: Final = Table(
     columns=(
         Column("topic", "string", "topic"),
         Column("partition", "int32", "partition of the topic"),
-        Column("topic_id", "string", "id of the topic; null if the source does not tell"),
+        Column("topic_id", "string", "id of the topic; null if the source does not report it"),
         Column("log_start_offset", "int64", "offset at which the log starts"),
         Column("log_end_offset", "int64", "offset after the last record"),
         Column(
             "samples",
             "list<struct<offset: int64, timestamp_ms: int64>>",
-            "the last record of batches, with the latest time up to it; null if no file tells",
+            "the last record of batches, with the latest time up to it; null if no file shows it",
         ),
         Column("exact_from", "int64", "from this offset on `samples` has every batch"),
     ),

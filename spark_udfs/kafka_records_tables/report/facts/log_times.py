@@ -33,7 +33,7 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic"),
         Column("partition", "int32", "partition of the topic"),
-        Column("topic_id", "string", "id of the topic; null if the source does not tell"),
+        Column("topic_id", "string", "id of the topic; null if the source does not report it"),
         Column("log_start_offset", "int64", "offset at which the log starts"),
         Column("log_end_offset", "int64", "offset after the last record"),
         Column("samples", "list<struct<offset: int64, timestamp_ms: int64>>", "offsets, and times of their records"),

@@ -33,7 +33,7 @@ _EVENTS: Final = (
     ("member_joined", "members join"),
     ("member_left", "members leave"),
     ("rebalance_completed", "rebalances end"),
-    ("emptied", "the group gets empty"),
+    ("emptied", "the group becomes empty"),
 )
 """The events of the table timeline that have a lane, with the name of the lane."""
 

@@ -299,7 +299,7 @@ _WHAT: Final = {
     "share_state_broken": (
         "No member of the group can consume these partitions: the leader that reads the state is refused."
     ),
-    "share_state_left": "A group with this name may be refused a state of its own.",
+    "share_state_left": "A group with this name may be refused its own state.",
 }
 _NOT_LOADED: Final = {
     OFFSETS: (
@@ -376,7 +376,7 @@ RULES = (
         "state of share partitions is left over, or under way",
         f"Share state that no group names, or that is being created or deleted.{_UNDER_WAY}",
         {
-            Level.LOW: "nobody names it",
+            Level.LOW: "no group names it",
             Level.NOTE: "it is being created or deleted",
         },
     ),

@@ -267,7 +267,7 @@ def _tell_right(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             f"there are not reported. For instance: {found[0].what}."
         ),
         topics=topics,
-        since_note="brokers do not report since when",
+        since_note="brokers do not report when it began",
         evidence=tuple(Evidence(each.what, each.topic) for each in found[:MOST_EVIDENCE]),
         evidence_count=len(found),
         next=(

@@ -161,7 +161,7 @@ def _incident(
         rows=(Rows("progress", of_group(group)), Rows("lag", of_group(group))),
         next=(
             NextStep(f"Take a thread dump of {listed(owners)} (jstack) and look into its log, then restart it"),
-            context.see("List which partitions do not move, and since when", Rows("progress", of_group(group))),
+            context.see("List which partitions do not move, and when they stopped", Rows("progress", of_group(group))),
             context.describe_members(group),
         ),
         measured={"wait_ms": wait, "limit_ms": limit} | ({} if usual is None else {"usual_ms": usual}),

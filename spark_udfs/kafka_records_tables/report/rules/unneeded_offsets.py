@@ -144,7 +144,7 @@ def _tell_group(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         rows=(rows,),
         next=(
             context.see(
-                "Find out since when it has had no members", Rows("timeline", of_group(group, "event=emptied"))
+                "Find out when its last member left", Rows("timeline", of_group(group, "event=emptied"))
             ),
             context.ask_kafka(
                 "If no consumer will use it again, delete it with its state",

@@ -161,7 +161,7 @@ def _incident(context: RuleContext, settings: ClusterFacts, topic: _Topic) -> In
         topics=(topic.name,),
         since_timestamp_ms=since,
         since_note=(
-            "no source shows since when it exists"
+            "no source shows when it was created"
             if since is None
             else "when it was created" if topic.created_ms == since else "or earlier: its oldest record in the files"
         ),
@@ -208,7 +208,7 @@ whose readers left lately is not a finding. Left out are compacted topics, which
 group, and topics younger than `age`. There is no such finding if the ends of other topics are unknown, if a log of
 `{OFFSETS}` is missing or incomplete or all are empty, or if the report is about some groups (`--group`).""",
     tables=(*_READERS, "members", "log_ends"),
-    levels={Level.NOTE: "always: no record tells whether something reads it without a group"},
+    levels={Level.NOTE: "always: no record shows whether something reads it without a group"},
     find=_find,
     listing=Rows("log_ends"),
     causes=(

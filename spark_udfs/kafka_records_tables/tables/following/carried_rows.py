@@ -1,7 +1,7 @@
 """Chooses the raw rows of a log to keep so that a table can continue with the rows that follow.
 
-A table is a function of a log from its start. The chosen rows are enough whatever follows: the table over the carried
-and the new rows equals the table over the whole log.
+A table is a function of a log from its start. The chosen rows are enough for any rows that follow: the table over the
+carried and the new rows equals the table over the whole log.
 """
 
 from __future__ import annotations
