@@ -46,5 +46,5 @@ def legend(kinds: set[str], letters: set[str]) -> list[str]:
     shown = [_KINDS[kind] for kind in _KINDS if kind in kinds]
     width = max((len(name) for name, _ in shown), default=0)
     said = ", ".join(f"{letter} {meaning}" for letter, meaning in _LETTERS.items() if letter in letters)
-    head = "What one call of `struct` reads or writes; tables by length grow with each new length. Letters:"
+    head = "What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:"
     return [head, f"{said}.", *(f"  {name:{width}}  {what}" for name, what in shown)]

@@ -135,8 +135,7 @@ class _DescribedTopic(NamedTuple):
 
 @dataclass(slots=True)
 class Cluster:
-    """A cluster, of which some broker addresses are known. Methods raise ConnectionLost and Refused, as connections do.
-    """
+    """A cluster, of which some broker addresses are known. Methods raise ConnectionLost and Refused, as connections do."""
 
     bootstrap: Sequence[Address]
     config: ClientConfig
@@ -233,7 +232,7 @@ class Cluster:
         return [each.fields for each in self._metadata(None) if not each.fields["error_code"] and each.fields["name"]]
 
     def described(self, names: Collection[str] | None) -> list[Topic]:
-        """Those of the topics `names` (None: all topics) that exist and that this client may describe. Sends one
+        """The topics among `names` (None: all topics) that exist and that this client may describe. Sends one
         request. A topic may have a `fault`."""
         topics = self._metadata(names) if names is None or names else []
         passing = {0, *PASSING} - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -317,7 +316,7 @@ class Cluster:
         return shown_address(host, port, self.config)
 
     def hidden(self, names: Collection[str]) -> list[str]:
-        """Those of the topics `names` that this client may not describe. Brokers do not reveal which of them exist."""
+        """The topics among `names` that this client may not describe. Brokers do not reveal which of them exist."""
         topics = self._metadata(names) if names else []
         for each in topics:
             if each.fault is not None:

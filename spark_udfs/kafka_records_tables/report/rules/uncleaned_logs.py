@@ -125,7 +125,7 @@ def _verdicts(context: RuleContext, log: _Log, sizes: list[dict[str, Any]], stuc
         evidence_for=(here,) if not is_off else (here, _nothing_cleaned(log)),
         refuted_by=others,
         is_certain=is_off,
-        steps=(NextStep("Check that log.cleaner.enable is not false, in the properties of the broker, and restart it"),),
+        steps=(NextStep("Check that log.cleaner.enable is not false in the properties of the broker, and restart it"),),
     )
     slow = Verdict(
         "The cleaner is busy with a larger log and has not reached this one yet.",
