@@ -50,7 +50,7 @@ _MARKERS: Final = {"int8": (b"\xff", b"\x01"), UVARINT: (b"\x00", b"\x01")}
 
 
 def message_writer(schema: MessageSchema, version: int) -> Writer:
-    """The writer of a whole message. The version must be one that the message has."""
+    """The writer of a whole message. The message must have the version."""
     return plan(schema, ("write", version), lambda: _Builder(schema).struct(message_layout(schema, version)))
 
 

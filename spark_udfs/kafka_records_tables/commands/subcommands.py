@@ -113,7 +113,7 @@ def _parser() -> Parser:
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is requested."""
+    """Look up the version only when it is requested."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib.metadata import PackageNotFoundError, version

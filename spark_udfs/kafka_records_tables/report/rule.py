@@ -1,4 +1,5 @@
-"""The declaration of a rule of the report: enough for docs/report.md, the file of thresholds and the command."""
+"""The declaration of a rule of the report, which is enough for docs/report.md, the file of thresholds and the
+command."""
 
 from __future__ import annotations
 

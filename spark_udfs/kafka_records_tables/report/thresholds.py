@@ -1,4 +1,4 @@
-"""The thresholds of the report: their defaults, files of others (TOML), and the file that documents them."""
+"""The thresholds of the report: their defaults, files with other values (TOML), and the file that documents them."""
 
 from __future__ import annotations
 

@@ -20,5 +20,5 @@ class Column:
     words: tuple[str, ...] = ()
     """The values that it can have, if they are known; a value may also be several of them joined by ` or `."""
     stopping: tuple[str, ...] = ()
-    """The subset of `words` that mean that a coordinator does not load the record. They count as damage, as such a
-    finding does."""
+    """The words that mean that a coordinator does not load the record. They count as damage, as findings about
+    such records do."""

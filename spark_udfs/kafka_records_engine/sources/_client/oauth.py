@@ -58,7 +58,7 @@ class ClientCredentials:
             "Authorization": f"Basic {b64encode(f'{name}:{secret}'.encode()).decode()}",
             "Content-Type": "application/x-www-form-urlencoded",
         }
-        # Without this kind of login, a program need not load the HTTP client.
+        # imported late, so that programs without this kind of login do not load the HTTP client
         from kafka_records_engine.sources._client.token_requests import NoToken, posted
 
         try:

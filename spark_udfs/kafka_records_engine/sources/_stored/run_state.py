@@ -32,7 +32,7 @@ class Added:
     lost: int = 0
     """Number of offsets that were lost from the log between two runs, or had no record when they were read."""
     looked: int = 0
-    """Partitions whose whole log was checked for further losses."""
+    """Partitions whose whole log was searched for more lost rows."""
 
     def add(self, other: Added) -> None:
         """Add the numbers of another partition."""
@@ -87,7 +87,7 @@ class RunState:
         return self._topic_ids.get(log.topic)
 
     def quiet_until_ms(self, stored: StoredLog) -> int | None:
-        """When an earlier run last learned that a log ends where the stored rows end."""
+        """The latest time at which an earlier run learned that a log ends where the stored rows end."""
         told = self.before.get(f"{stored.topic}-{stored.partition}")
         return None if told is None or told["end"] != stored.end else told["ended_at_ms"]
 

@@ -76,8 +76,8 @@ class Span:
 
 
 def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[MemberLife]]:
-    """The members of some groups, each group's in the order in which they joined; those who joined before the log
-    begins are there from their first event on."""
+    """The members of some groups, in the order in which they joined. Members that joined before the log begins count
+    from their first event on."""
     rows = context.table("timeline")
     rows = kept(rows, equal(rows, "group_id", *groups), equal(rows, "event", *_EVENTS), pc.is_valid(rows["member_id"]))
     names = ("group_id", "log_partition", "log_offset", "sequence")
@@ -201,8 +201,8 @@ def _log_ends(context: RuleContext) -> LogEnds:
 
 
 def asked_ends(context: RuleContext, groups: Sequence[str]) -> dict[str, LogEnds]:
-    """Where the logs that some groups consume ended over time, by group: running brokers are asked when the records at
-    their committed offsets were written."""
+    """By group, the ends over time of the logs that some groups consume. Running brokers are asked when the records at
+    committed offsets were written."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in context.look(TIMES, groups, times=True).to_pylist():
         found.setdefault(row["group_id"], []).append(row)

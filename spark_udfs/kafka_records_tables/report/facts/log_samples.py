@@ -45,7 +45,7 @@ TABLE: Final = Table(
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
-    """A row for each log that files show."""
+    """A row for each log that is found in files."""
     ends = parts["log_ends"].combine_chunks()
     if not ends.num_rows:
         return
