@@ -127,8 +127,8 @@ def inputs_of(view: Table) -> list[Table]:
 
 
 def tables_read(table: Table) -> list[Table]:
-    """The tables that are read for `table`: the table itself or, for a view, the tables behind it, since inputs may be
-    views too."""
+    """The tables that are read for `table`: the table itself or, for a view, the tables below its inputs, which
+    may be views too."""
     return [read for each in inputs_of(table) for read in tables_read(each)] if table.inputs else [table]
 
 

@@ -135,7 +135,7 @@ class _DescribedTopic(NamedTuple):
 
 @dataclass(slots=True)
 class Cluster:
-    """A cluster, of which some broker addresses are known. Methods raise ConnectionLost and Refused, as connections do."""
+    """A cluster, with the addresses of some brokers. Methods raise ConnectionLost and Refused, as connections do."""
 
     bootstrap: Sequence[Address]
     config: ClientConfig
