@@ -53,8 +53,7 @@ def load(
 
 @dataclass(frozen=True)
 class LoadedSpecs:
-    """A model, and the specs it was made from by name, including retired ones, with the places of all their parts.
-    """
+    """A model, and the specs it was made from by name, including retired ones, with the places of all their parts."""
 
     model: Model
     files: Mapping[str, SpecFile]

@@ -158,8 +158,10 @@ MESSAGE_RETIRED: Final = Rule(
     "A message has no versions left (`validVersions` none), so no class is made.",
 )
 MESSAGE_RENAMED: Final = Rule(
-    "message-renamed", Rank.NAMES, _WIRE, "A message of the same type and number has another name; bytes contain no "
-    "names."
+    "message-renamed",
+    Rank.NAMES,
+    _WIRE,
+    "A message of the same type and number has another name; bytes contain no " "names.",
 )
 FIELD_RENAMED: Final = Rule(
     "field-renamed",
@@ -167,9 +169,7 @@ FIELD_RENAMED: Final = Rule(
     _WIRE,
     "A field at the same place, or with the same tag, has another name. If it means something else, bytes break.",
 )
-STRUCT_RENAMED: Final = Rule(
-    "struct-renamed", Rank.NAMES, _UNIFIER, "A struct has another name, but the same bytes."
-)
+STRUCT_RENAMED: Final = Rule("struct-renamed", Rank.NAMES, _UNIFIER, "A struct has another name, but the same bytes.")
 DEFAULT_CHANGED: Final = Rule(
     "default-changed",
     Rank.NAMES,

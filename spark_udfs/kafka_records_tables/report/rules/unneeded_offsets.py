@@ -143,9 +143,7 @@ def _tell_group(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=1,
         rows=(rows,),
         next=(
-            context.see(
-                "Find out when its last member left", Rows("timeline", of_group(group, "event=emptied"))
-            ),
+            context.see("Find out when its last member left", Rows("timeline", of_group(group, "event=emptied"))),
             context.ask_kafka(
                 "If no consumer will use it again, delete it with its state",
                 "kafka-share-groups",
