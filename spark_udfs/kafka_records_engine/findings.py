@@ -76,7 +76,7 @@ ABSENT_GROUP: Final = "AbsentGroup"
 """The `reason` of a note that a group requested by name has no rows."""
 
 OTHER_PARTITIONS: Final = "OtherPartitions"
-"""The `reason` of a note that a topic has more partitions than the given number."""
+"""The `reason` of a note that a topic has more partitions than the given number, or groups in several partitions."""
 
 NOT_WRITTEN: Final = "NotWritten"
 """The `reason` of damage to an output file whose format cannot hold one of the rows."""

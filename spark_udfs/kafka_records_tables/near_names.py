@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from kafka_records_runtime.text.close_names import close_names
 
@@ -23,6 +23,18 @@ def near(name: str, names: Iterable[str]) -> str:
     """A hint for a `name` that is not among `names`: similar names, or all of them if none is similar."""
     known = list(names)
     return did_you_mean(name, known, 1).removeprefix("; ") or f"there are {', '.join(known)}"
+
+
+def check_columns(table: str, asked: Iterable[str], names: Sequence[str]) -> None:
+    """Raise an UnknownColumn that lists every asked name which a table with these columns does not have."""
+    wrong = [name for name in dict.fromkeys(asked) if name not in names]
+    if len(wrong) == 1:
+        raise UnknownColumn(f"{table} has no column {wrong[0]!r}; {near(wrong[0], names)}")
+    if wrong:
+        hints = {name: did_you_mean(name, names, 1).removeprefix("; ") for name in wrong}
+        listed = ", ".join(f"{name!r} ({hint})" if hint else repr(name) for name, hint in hints.items())
+        every = "" if all(hints.values()) else f"; there are {', '.join(names)}"
+        raise UnknownColumn(f"{table} has no columns {listed}{every}")
 
 
 def has_words(text: str, words: Collection[str]) -> bool:

@@ -11,10 +11,10 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
-from kafka_records_tables.near_names import UnknownColumn, near
+from kafka_records_tables.near_names import check_columns
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Column, Table
@@ -108,7 +108,10 @@ def query_of(
     QueryError
         For any other query that the table cannot answer.
     """
-    chosen = table.names if columns is None else tuple(column_called(table, name).name for name in columns)
+    where = tuple(where)
+    compared = [match[1] for text in where if (match := _CONDITION.fullmatch(text)) is not None]
+    check_columns(table.name, (*(columns or ()), *compared, *(each.removeprefix("-") for each in sort)), table.names)
+    chosen = table.names if columns is None else tuple(columns)
     if not chosen:
         raise QueryError("no columns: name at least one")
     twice = next((name for name in chosen if chosen.count(name) > 1), None)
@@ -125,10 +128,8 @@ def query_of(
 
 def column_called(table: Table, name: str) -> Column:
     """The column of a table with this name. Raises UnknownColumn."""
-    for column in table.columns:
-        if column.name == name:
-            return column
-    raise UnknownColumn(f"{table.name} has no column {name!r}; {near(name, table.names)}")
+    check_columns(table.name, (name,), table.names)
+    return next(column for column in table.columns if column.name == name)
 
 
 def topic_columns(table: Table) -> tuple[str, ...]:
@@ -279,7 +280,7 @@ def milliseconds(text: str, now_ms: int | None = None) -> int:
         moment = _moment(text)
     except ValueError:
         raise QueryError(f"{text!r} is not a moment: write {_MOMENTS}") from None
-    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 _MOMENTS: Final = (

@@ -20,6 +20,7 @@ from kafka_records_tables.engines.asked_moment import moment_notes
 from kafka_records_tables.engines.checked_request import chosen_columns, question_of, requests_of, table_called
 from kafka_records_tables.engines.log_tasks import LogTask, RunReports
 from kafka_records_tables.engines.logs_to_read import asked_of_logs
+from kafka_records_tables.engines.repeated_groups import RepeatedGroups
 from kafka_records_tables.engines.request import OnProgress
 from kafka_records_tables.engines.several_tables import SeveralTables
 from kafka_records_tables.engines.with_state import State, check_state, source_with_state
@@ -225,8 +226,9 @@ def stream_answer(question: Question, source: Any, engine: Engine) -> Stream:
             report.add([*moment_notes(asked, report.counts)], Counts())
 
     def start(report: RunReport) -> Iterator[pa.RecordBatch]:
-        yield from absent.watched(declaration, rows_of(report))
-        report.add(absent.notes(declaration.topic or None), Counts())
+        repeated = RepeatedGroups(declaration)
+        yield from absent.watched(declaration, repeated.watched(rows_of(report)))
+        report.add([*repeated.notes(), *absent.notes(declaration.topic or None)], Counts())
 
     return Stream(declaration, declaration.schema, start)
 
@@ -309,7 +311,10 @@ def read_answers(question: Question, source: Any, engine: Engine) -> Results:
     for table in declarations:
         if table.name in several.there:
             rows, report = several.answer(table.name)
-            answers[table.name] = table, _sorted(table, list(absent.watched(table, iter(rows)))), report
+            repeated = RepeatedGroups(table)
+            batches = list(absent.watched(table, repeated.watched(iter(rows))))
+            report.add(repeated.notes(), Counts())
+            answers[table.name] = table, _sorted(table, batches), report
     reading = several.reading
     for report in (reading, *(report for _, _, report in answers.values())):
         report.add(absent.notes(), Counts())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -234,7 +234,7 @@ def _moment(name: str, value: Any) -> int:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise QueryError(f"{value.isoformat()} has no time zone: write datetime(…, tzinfo=UTC)")
-        return int(value.timestamp() * 1000)
+        return (value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     return _whole(name, value, "a datetime with a time zone, milliseconds since 1970 or a string")
 
 

@@ -97,10 +97,10 @@ def test_a_topic_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_file_outside_of_its_folder_needs_the_topic(tmp_path: Path) -> None:
     path = write_segment(tmp_path, FIRST, folder="backup")
-    message = (
-        f"{path.parent}: the name of this folder is not <topic>-<partition>; say which topic it holds (--topic NAME)"
-    )
-    assert run("dump", str(path)) == (2, "", f"kafka-records: {message}\n")
+    message = f"{path}: this file is not in a folder named <topic>-<partition>"
+    asks = f"kafka-records: {message}; say which topic it holds (--topic NAME)\n"
+    assert run("dump", str(path)) == (2, "", asks)
+    assert run("report", str(path)) == (2, "", f"kafka-records: {message}: put it into such a folder\n")
     ran = run("dump", str(path), "--topic", "__consumer_offsets")
     assert (ran.status, offsets(ran)) == (0, [0, 1])
     assert json.loads(ran.lines[0])["topic"] == "__consumer_offsets"

@@ -10,10 +10,10 @@ import pytest
 
 from kafka_records_tables.report.facts.beginnings import Beginning, beginning, either_words
 from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Place, Span
+from kafka_records_tables.report.facts.moved_groups import MovedGroup, add_commits
 from kafka_records_tables.report.making import read_report
 from kafka_records_tables.report.rules import RULES
 from kafka_records_tables.report.rules.expired_restarts import _restart
-from kafka_records_tables.report.rules.moved_groups import MovedGroup, _consequences
 from tests.report.made_up_cluster import HOUR, MINUTE, MadeCluster
 from tests.report.rule_cases import END_MS, GROUP
 from tests.report.test_rules import context_of
@@ -77,8 +77,39 @@ def test_the_log_counts_from_when_the_first_member_joined() -> None:
 
 def test_without_the_start_of_a_log_what_was_read_again_is_a_bound() -> None:
     moved = MovedGroup(GROUP, 1, (0,))
-    _consequences(moved, {(GROUP, *PLACE): [_span(60), _span(40, 1), _span(90, 1)]}, _ends(None, {}), None)
+    add_commits(moved, {(GROUP, *PLACE): [_span(60), _span(40, 1), _span(90, 1)]}, _ends(None, {}), [])
     assert (moved.read_again, moved.is_least) == (20, True)
+
+
+def test_a_member_that_began_at_the_start_did_so_in_all_its_partitions() -> None:
+    """auto.offset.reset is a setting of a consumer; what another member did stays open."""
+    places = [("orders", 0), ("orders", 1), ("orders", 2)]
+    ends = _ends(0, {1: 70})
+    lives = [MemberLife(GROUP, "one", 1, 1, 1, places={*places[:2]}), MemberLife(GROUP, "two", 1, 1, 1)]
+    lives[1].places = {places[2]}
+    moved = MovedGroup(GROUP, 1, (0,))
+    again, at_end = [_span(60), _span(40, 1), _span(90, 1)], [_span(60), _span(70, 1)]
+    add_commits(moved, {(GROUP, *places[0]): again} | {(GROUP, *each): at_end for each in places[1:]}, ends, lives)
+    assert (moved.read_again, moved.unsure) == (120, [Beginning(60, 10, True, 70)])
+
+
+@pytest.mark.parametrize(
+    ("last_old", "last_new", "is_there", "stopped", "idle"),
+    [
+        (99, None, False, True, False),
+        (99, 150, False, True, False),
+        (99, 195, False, False, False),
+        (99, None, True, False, False),
+        (50, None, False, False, True),
+        (None, None, False, True, False),
+    ],
+    ids=["silent", "one_commit", "goes_on", "has_members", "away_before", "share_group"],
+)
+def test_which_moved_groups_have_stopped(
+    last_old: int | None, last_new: int | None, is_there: bool, stopped: bool, idle: bool
+) -> None:
+    moved = MovedGroup(GROUP, 1, (0,), None, is_there, last_old, None, last_new, settles_ms=20)
+    assert (moved.is_stopped(100, 200), moved.is_idle(100)) == (stopped, idle)
 
 
 @pytest.mark.parametrize("is_cleaned", [False, True])

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kafka_records_engine.findings import OTHER_PARTITIONS
+from kafka_records_tables import read_table
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import read_report
 from tests.variants import mostly
@@ -51,8 +53,8 @@ CONCLUDED = {
     "05": Concluded(
         "groups_in_two_partitions",
         "partitions_added",
-        1795443605061,
-        {"groups": 20, "groups_read_again": 3},
+        1795443596603,
+        {"groups": 20, "groups_read_again": 3, "records_repeated": 1629, "groups_stopped": 8},
         "--format reset-offsets",
         ["shipment-tracker", "price-board", "refund-desk"],
         ("records_misplaced", "group_stands_still"),
@@ -71,7 +73,7 @@ CONCLUDED = {
         "offsets_from_elsewhere",
         "another_cluster",
         1795443804755,
-        {"records_lost": 870, "groups": 2},
+        {"records_lost": 0, "records_possibly_lost": 870, "groups": 2},
         "--to-earliest",
         ["stock-sync", "stock-audit"],
         FOREIGN,
@@ -107,7 +109,7 @@ CONCLUDED = {
         "expired_and_began_again",
         "expired",
         1795559105598,
-        {"records_lost": 946, "records_repeated": 229},
+        {"records_possibly_lost": 946, "records_possibly_repeated": 229},
         "--entity-type brokers",
         ["route-archiver"],
     ),
@@ -115,7 +117,7 @@ CONCLUDED = {
         "offsets_from_elsewhere",
         "another_cluster",
         1795558542895,
-        {"records_lost": 900},
+        {"records_possibly_lost": 900},
         "--to-earliest",
         ["alarm-scorer", "click-ranker"],
         FOREIGN,
@@ -209,6 +211,8 @@ def test_without_metadata_and_topics_less_is_known_and_nothing_false_is_said(tmp
     findings = [each for each in read_report(logs, processes=1).findings if each.level > Level.NOTE]
     assert [each.kind for each in findings] == ["groups_in_two_partitions"]
     assert "50 partitions" in findings[0].problem
+    notes = [each.what for each in read_table("current_offsets", logs).findings if each.reason == OTHER_PARTITIONS]
+    assert notes == ["the group 'billing-export' has rows of more than one log partition, and so have 12 other groups"]
     foreign = cluster("08", tmp_path / "08")
     logs = sorted(each for each in foreign.iterdir() if each.name.startswith("__consumer_offsets-"))
     assert not [each for each in read_report(logs, processes=1).findings if "offsets_from" in each.kind]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -160,11 +162,39 @@ def test_a_moment_outside_of_the_log_is_told_where_the_report_is(segments: Path,
 
 
 def test_a_group_or_topic_that_is_not_there_is_told(segments: Path) -> None:
+    """Nothing found would say that all is well, so there is no report; with another group, it is a note."""
+    group = "no row is about 'payments-settlment'; did you mean payments-settlement?"
+    topic = "no row is about a topic that"
     done = run("report", str(segments), "--group", "payments-settlment", "--topic-filter", "nope*")
-    assert "note: no row is about 'payments-settlment'; did you mean payments-settlement?" in done.err.split("\n")
-    assert "note: no row is about a topic called 'nope*'" in done.err.split("\n")
+    assert (done.status, done.lines) == (2, [])
+    assert done.err == f"kafka-records: {group}; {topic} matches 'nope*'\n"
+    done = run("report", str(segments), "--group", "payments-settlement", "--topic-filter", "paymets")
+    assert (done.status, done.err) == (2, f"kafka-records: {topic} matches 'paymets'; did you mean payments?\n")
+    done = run("report", str(segments), "--group", "payments-settlment", "--group", "payments-settlement")
+    assert (done.status, f"note: {group}" in done.err.split("\n")) == (0, True)
     done = run("report", str(segments), "--group", "payments-settlement", "--topic-filter", "payments")
     assert "no row is about" not in done.err
+
+
+def test_a_file_that_may_not_be_read_is_named_and_the_others_are_read(
+    segments: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for a user without rights, which root is not; a table has no answer then."""
+    original = os.open
+
+    def refuse(path: str, *arguments: Any) -> int:
+        if Path(path).match("__consumer_offsets-4/*.log"):
+            raise PermissionError(13, "Permission denied")
+        return original(path, *arguments)
+
+    monkeypatch.setattr(os, "open", refuse)
+    done = run("report", str(segments), "--details", "--processes", "1")
+    text = " ".join(done.out.split())
+    assert (done.status, text.count("the user of this report may not read some files")) == (1, 1)
+    assert f"{segments}/__consumer_offsets-4/" in text
+    assert ".log: permission denied: run this as a user who may read it (nothing in it is read)" in text
+    assert "fetched again" not in text
+    assert run("table", "groups", str(segments), "--processes", "1").status == 2
 
 
 def test_damage_names_the_file(segments: Path, tmp_path: Path) -> None:

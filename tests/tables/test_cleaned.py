@@ -33,7 +33,7 @@ CAPTURED = ("kafka-4.3", "kafka-4.3-expiry", "kafka-2.8")
 MOMENTS = int(os.environ.get("MOMENTS", "1"))
 """How many moments of each log are asked about; more of them in a thorough run, with another SEED."""
 SEED = os.environ.get("SEED", "")
-MISSING = "some offsets have no record: compaction has taken it, or its file is missing"
+MISSING = "records at some offsets are missing: compaction removed them, or a file is missing"
 
 
 @dataclass(frozen=True)

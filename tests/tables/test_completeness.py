@@ -57,7 +57,7 @@ def test_a_gap_before_the_moment() -> None:
     )
     assert finding.complete_from is None
     assert str(finding) == (
-        "__consumer_offsets-0: some offsets have no record: compaction has taken it, or its file is missing "
+        "__consumer_offsets-0: records at some offsets are missing: compaction removed them, or a file is missing "
         f"({_since(5)})"
     )
     assert [len(_as_of(log, offset)) for offset in range(9)] == [0, 1, 1, 1, 1, 0, 0, 0, 0]

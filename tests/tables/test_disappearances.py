@@ -165,8 +165,11 @@ def test_a_retention_that_is_not_that_of_the_brokers_is_found(topics_dir: Path) 
         ("note", 0, "OtherRetention"),
         ("note", 3, "OtherRetention"),
     ]
-    assert findings[0].what == "an offset expired 1.0 minutes after its retention began, and not after 10080"
-    mend = "what depends on the retention is wrong: give that of the brokers, 1m at most"
+    assert findings[0].what == (
+        "an offset expired 1.0 minutes after its retention began, not after the 10080 minutes of --retention "
+        "(retention in Python and Spark)"
+    )
+    mend = "results that depend on it are wrong: pass the brokers' value (at most 1m)"
     assert findings[0].consequence == mend
     assert not read_table("disappearances", segments, retention="1m").findings
 

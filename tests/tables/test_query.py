@@ -95,6 +95,7 @@ def test_a_list_is_null_or_not() -> None:
         ("2026-01-31", "2026-01-31T00:00:00+00:00"),
         ("2026-01-31T12:00", "2026-01-31T12:00:00+00:00"),
         ("2026-01-31T12:00:00.123456Z", "2026-01-31T12:00:00.123000+00:00"),
+        ("2039-03-08T19:46:13.411Z", "2039-03-08T19:46:13.411000+00:00"),
         ("2026-01-31 12:00+02:00", "2026-01-31T10:00:00+00:00"),
         ("1769860800000", "2026-01-31T12:00:00+00:00"),
         ("90s", "2026-01-31T11:58:30+00:00"),
@@ -134,6 +135,11 @@ def test_no_moments(text: str, message: str) -> None:
     ("settings", "message"),
     [
         ({"columns": ["offset", "grup_id"]}, "current_offsets has no column 'grup_id'; did you mean group_id?"),
+        (
+            {"columns": ["grup_id", "offset"], "where": ["ofset>1"], "sort": ["-partition", "-xyzzy"]},
+            "current_offsets has no columns 'grup_id' (did you mean group_id?), 'ofset' (did you mean offset?), "
+            f"'xyzzy'; there are {', '.join(OFFSETS.names)}",
+        ),
         ({"columns": ["offset", "offset"]}, "the column offset is named twice"),
         ({"columns": []}, "no columns: name at least one"),
         ({"sort": ["-commit_time"]}, "current_offsets has no column 'commit_time'; did you mean commit_timestamp?"),

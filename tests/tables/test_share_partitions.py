@@ -270,8 +270,9 @@ def test_a_pruned_log_does_not_tell_of_earlier_moments() -> None:
     then = read_table("share_partitions", log, as_of=2500)
     (finding,) = then.findings
     assert str(finding) == (
-        "__share_group_state-0: some offsets have no record: the coordinator has deleted it, or its file is missing "
-        "(rows may be missing or not as they were then; as of 1970-01-01T00:00:04.000Z or later the answer is complete)"
+        "__share_group_state-0: records at some offsets are missing: the coordinator removed them, or a file is "
+        "missing (rows may be missing or not as they were then; as of 1970-01-01T00:00:04.000Z or later the answer is "
+        "complete)"
     )
     assert [(row["group_id"], row["is_partial"]) for row in then.table.to_pylist()] == [("late", True)]
     assert read_table("share_partitions", log, as_of=4000).findings == ()

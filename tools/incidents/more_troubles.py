@@ -263,3 +263,47 @@ def hung_member(scene: Scene) -> Truth:
     truth.first_step = ["restart|thread dump|jstack|process|application|describe"]
     truth.never_say("rebalanc\\w+ without|endless", "there was no rebalance")
     return truth
+
+
+@kind(
+    "topic_recreated",
+    "a topic is deleted and is there again: a broker created it for a client, or somebody did",
+    {"auto.create.topics.enable": "true"},
+)
+def topic_recreated(scene: Scene) -> Truth:
+    """Its groups go on with the new topic, which has none of the old records."""
+    scene.surround(5)
+    by_client = scene.random.random() < 0.5
+    count = scene.random.randint(2, 4)
+    topic, group = scene.topic(count), scene.names.group()
+    rate = scene.random.uniform(8, 16)
+    producer = scene.producer([topic], rate, 0 if by_client else count)
+    member = scene.consumer(f"{group}-0", group, [topic])
+    scene.wait(20, 26)
+    if not by_client:
+        for name in (member, producer):
+            scene.stop(name)
+        scene.wait(1, 2)
+    since = now()
+    scene.crew.ask("delete", topic=topic)
+    if not by_client:
+        scene.wait(2, 5)
+        scene.create(topic, count, retention_ms="7200000")
+        scene.producer([topic], rate, count)
+        scene.consumer(f"{group}-1", group, [topic])
+    scene.wait(26, 32)
+    truth = incident("topic_recreated", [group], [topic])
+    truth.planted = f"{topic} with {count} partitions was deleted" + (
+        " while its clients went on: a broker created it again with one partition, because a client asked for it."
+        if by_client
+        else " and created again with as many partitions and a retention.ms of its own, while its clients were stopped."
+    )
+    truth.since, truth.going_on = since, False
+    truth.conclusion = "Find out who deleted it, and whether the records that were not consumed have to be restored."
+    truth.proof = "RemoveTopicRecord and TopicRecord of one name; commits with another topic id"
+    truth.named = [re.escape(topic), "recreated|created again"]
+    truth.cause = ["client", "auto\\.create\\.topics"] if by_client else ["somebody|program|administrator|purpose"]
+    truth.first_step = ["auto\\.create\\.topics|created? (it|the topic)|who (re)?created"]
+    truth.never_say("expired", "the offsets did not expire")
+    truth.details = {"by_client": by_client, "partitions": count}
+    return truth

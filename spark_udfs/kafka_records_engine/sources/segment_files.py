@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from os import PathLike, fspath
@@ -64,6 +65,7 @@ class Segments:
         self._paths = [path if isinstance(path, Place) else fspath(path) for path in given]
         self._topic = topic
         self._filesystem = filesystem
+        self._reads_rest = False
         self._ended: dict[tuple[str, int], reader.FoundLog] = {}
         """The logs whose end offsets were requested most recently."""
 
@@ -71,6 +73,12 @@ class Segments:
     def name(self) -> str:
         """The paths as the caller gave them, without secrets."""
         return ", ".join(without_secrets(str(path)) for path in self._paths)
+
+    def reading_rest(self) -> Segments:
+        """See `abilities.ReadsRest`."""
+        rest = copy(self)
+        rest._reads_rest = True
+        return rest
 
     def topics(self) -> list[str]:
         """The topics of the logs. Raises LogSourceError if there is none."""
@@ -180,7 +188,8 @@ class Segments:
                 yield each, found
 
     def _found(self, topic: str | None = None) -> list[reader.FoundLog]:
-        return reader.find_logs(self._paths, topic, self._topic, self._filesystem)
+        found = reader.find_logs(self._paths, topic, self._topic, self._filesystem)
+        return [replace(log, reads_rest=True) for log in found] if self._reads_rest else found
 
 
 def _folders_in(directory: Place) -> list[Place]:

@@ -30,8 +30,7 @@ from kafka_records_tables.tables.words.check_words import PARTITIONS
 
 _DESCRIPTION = """\
 Report problems in __consumer_offsets, __share_group_state and __transaction_state: since when, how sure that is,
-which
-records show it, and what to do next, with commands. Nothing is changed, and nothing is sent anywhere.
+which records show it, and what to do next, with commands. Nothing is changed, and nothing is sent anywhere.
 """
 
 _DETAILS = """\
@@ -59,6 +58,8 @@ defaults; a file for --thresholds has only those that differ:
 counted by all rows: "2 of 3 partitions" of a group covers all of its topics. Findings about the logs of the
 coordinators stay, because all findings depend on these. Tables keep the rows about matching topics.
 
+If no row is about any group of --group, or about a topic of --topic-filter, there is no report: the exit status is 2.
+
 Expiry depends on --retention: give the offsets.retention.minutes of the brokers. The moment of the report is --as-of,
 or else now for running brokers, and the time of the last record for files.
 """
@@ -81,8 +82,9 @@ examples:
       for a job that watches: the exit status is 3 if there is something to do today
   kafka-records report --bootstrap broker-1:9092 --diff yesterday.json
       what is new, and what is gone, since yesterday's report
-  kafka-records report --bootstrap broker-1:9092 --diff last.json --fail-on new:high --output last.json --overwrite
-      for a job that reports each thing once: the exit status is 3 if something came up since its last report
+  kafka-records report --bootstrap broker-1:9092 --diff last.json --fail-on new:high --output last.json.new --overwrite
+      for a job that reports each thing once: the exit status is 3 if something came up since its last report. A
+      complete report (0 or 3) then replaces last.json; docs/report.md has the whole script
   kafka-records report --bootstrap broker-1:9092 --state /var/lib/kafka-records/report --output now.json --overwrite
       for a timer: records are kept, and the next run reads only new ones from the brokers
   kafka-records report --print-thresholds > thresholds.toml

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import OUTSIDE_LOG
+from kafka_records_engine.sources.abilities import readable_part
 from kafka_records_runtime.errors import plural
-from kafka_records_tables.commands.chosen_logs import with_hint
 from kafka_records_tables.commands.engine_run import SparkSettings, check_java_for, session_of, told_in_words
 from kafka_records_tables.commands.given_source import GivenSource
 from kafka_records_tables.commands.totals import RecordTotals
@@ -33,6 +33,8 @@ from kafka_records_tables.report.report_text import in_short, write_report_text
 from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
+    from kafka_records_engine.log.files.source_error import LogSourceError
+    from kafka_records_engine.sources import Source
     from kafka_records_engine.sources.question import Question
     from kafka_records_tables.report.levels import FailOn
     from kafka_records_tables.report.making import NamedSource
@@ -82,8 +84,13 @@ class ReportRun:
             report = self._read()
         except DiffError as error:
             raise CommandError(f"--diff: {error}") from None
+        no_groups, no_topics = self._absent_groups(report), self._absent_topics(report)
+        is_complete = all(finding.severity != "damage" for finding in report.reading)
+        # Without any row about them, "nothing found" would say that all is well. Damaged logs may have had such rows.
+        if is_complete and (no_topics or (no_groups and len(no_groups) == len(task.question.groups or ()))):
+            raise CommandError("; ".join((*no_groups, *no_topics)))
         self._write(report)
-        self._sum_up(report)
+        self._sum_up(report, (*no_groups, *no_topics))
         watched = () if task.fail_on is None else report.to_fail_on(task.fail_on)
         if watched:
             say(f"{plural(len(watched), 'finding')} for --fail-on {task.fail_on}")
@@ -91,13 +98,16 @@ class ReportRun:
             return DAMAGE
         return FOUND if watched else OK
 
+    def _source(self) -> Source:
+        return readable_part(self._task.given.source())
+
     def _read(self) -> Report:
         task = self._task
         with (
-            told_in_words(with_hint),
+            told_in_words(_with_hint),
             ByteProgress("report") as progress,
             session_of(task.spark, progress) as session,
-            source_with_state(task.question, task.given.source(), task.state, progress.moved) as source,
+            source_with_state(task.question, self._source(), task.state, progress.moved) as source,
         ):
             earlier = None if task.diff is None else earlier_report(task.diff)
             if earlier is not None:
@@ -123,13 +133,14 @@ class ReportRun:
         ):
             _write_text(report, task, out)
 
-    def _sum_up(self, report: Report) -> None:
+    def _sum_up(self, report: Report, absent: Iterable[str]) -> None:
         if self._task.path is not None:
             say(in_short(report))
         if report.diff is not None and (self._task.path is not None or self._task.format != "text"):
             for note in report.diff.notes:
                 say(f"note: {note}")
-        self._say_what_is_not_there(report)
+        for what in absent:
+            say(f"note: {what}")
         names_by_reason: defaultdict[str, list[str]] = defaultdict(list)
         for name, why in report.missing.items():
             names_by_reason[why].append(name)
@@ -142,19 +153,37 @@ class ReportRun:
         totals = RecordTotals(report.counts, has_files=self._task.given.has_files)
         say(f"read {totals.read()}")
 
-    def _say_what_is_not_there(self, report: Report) -> None:
-        """Warn if no row is about a requested group or topic, because the absence of findings means nothing then."""
+    def _absent_groups(self, report: Report) -> list[str]:
+        """For each requested group that no row is about, a sentence with similar names."""
         task = self._task
         there = _values(report, lambda table: table.group)
         unknown = [group for group in task.question.groups or () if group not in there]
         if unknown and task.given.has_files and task.spark is None:
-            (question,) = (each.question for each in requests_of(task.question) if each.table.name == "groups")
-            with stream_answer(replace(question, groups=None), task.given.source(), Engine()) as rows:
-                there = {name for batch in rows for name in batch.column("group_id").to_pylist()}
-        for group in unknown:
-            say(f"note: {absence_of(group)}{did_you_mean(group, there)}")
-        if task.topics and not _values(report, lambda table: "topic" if "topic" in table.schema.names else None):
-            say(f"note: no row is about a topic called {' or '.join(map(repr, task.topics))}")
+            there = self._names("groups", "group_id")
+        return [f"{absence_of(group)}{did_you_mean(group, there)}" for group in unknown]
+
+    def _absent_topics(self, report: Report) -> list[str]:
+        """A sentence with similar names if no row is about a topic that was asked for; otherwise empty."""
+        asked = self._task.topics
+        if not asked or _values(report, lambda table: "topic" if "topic" in table.schema.names else None):
+            return []
+        can_tell = len(asked) == 1 and self._task.given.has_files and self._task.spark is None
+        near = did_you_mean(asked[0], self._names("current_offsets", "topic")) if can_tell else ""
+        return [f"no row is about a topic that matches {' or '.join(map(repr, asked))}{near}"]
+
+    def _names(self, table: str, column: str) -> set[str]:
+        """The names in a column of a table for all groups, which is read once more for it."""
+        (question,) = (each.question for each in requests_of(self._task.question) if each.table.name == table)
+        with stream_answer(replace(question, groups=None), self._source(), Engine()) as rows:
+            return {name for batch in rows for name in batch.column(column).unique().to_pylist()}
+
+
+def _with_hint(error: LogSourceError) -> str:
+    """The text of an error; a report takes no topic for files that do not name one."""
+    text, asks, _ = str(error).partition("; say which topic it holds")
+    if not asks:
+        return text
+    return f"{text}: {'put it into such a folder' if 'this file' in error.detail else 'give it such a name'}"
 
 
 def _values(report: Report, column_of: Callable[[Table], str | None]) -> set[str]:

@@ -70,7 +70,7 @@ order:
 
 offsets for other programs, of current_offsets only (docs/rescue.md):
   --format reset-offsets     a line GROUP,TOPIC,PARTITION,OFFSET per row, which Kafka's own tool takes:
-                             kafka-consumer-groups --reset-offsets --from-file FILE --all-groups --execute
+                             kafka-consumer-groups --reset-offsets --from-file FILE --group GROUP --execute
   --format starting-offsets  JSON for the option "startingOffsets" of Spark's Kafka source, of one group. Partitions
                              of its topics without a commit, if the source knows them, begin at their start (-2)
 

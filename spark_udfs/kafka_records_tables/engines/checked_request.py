@@ -12,7 +12,7 @@ from kafka_records_engine import arguments
 from kafka_records_engine.sources.question import Question
 from kafka_records_tables.engines.package_check import misfits
 from kafka_records_tables.engines.request import TableRequest
-from kafka_records_tables.near_names import UnknownColumn, UnknownOption, UnknownTable, near
+from kafka_records_tables.near_names import UnknownOption, UnknownTable, check_columns, near
 from kafka_records_tables.table_options import moment, option_values, own_options
 from kafka_records_tables.tables import TABLES, Table, is_of_records, of_a_moment
 
@@ -121,9 +121,8 @@ def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:
     chosen = arguments.names("columns", columns)
     if not chosen:
         raise ValueError(f"no column is requested; {table.name} has {', '.join(table.names)}")
+    check_columns(table.name, chosen, table.names)
     for name in chosen:
-        if name not in table.names:
-            raise UnknownColumn(f"{table.name} has no column {name!r}; {near(name, table.names)}")
         if chosen.count(name) > 1:
             raise ValueError(f"the column {name} is requested twice")
     return list(chosen)

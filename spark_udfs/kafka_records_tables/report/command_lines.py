@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from kafka_records_runtime.text.printable import printable
@@ -35,6 +36,15 @@ def command_line(words: Iterable[str]) -> str:
 def option(name: str, value: str) -> tuple[str, ...]:
     """An option with its value; a value that looks like an option is joined to it with `=`."""
     return (f"{name}={value}",) if value.startswith("-") or not value else (name, value)
+
+
+def instant(ms: int) -> str:
+    """A moment for --as-of that people can read: `2026-11-23T14:20:05.060Z`."""
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    except OverflowError:
+        return str(ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def condition_of(column: str, value: str | int) -> str:

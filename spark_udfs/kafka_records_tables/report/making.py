@@ -17,6 +17,7 @@ from kafka_records_engine import arguments
 from kafka_records_engine.findings import JUDGED_AS_OF, MISSING_RIGHT
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Counts
+from kafka_records_engine.sources.abilities import readable_part
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.question import Question, together
 from kafka_records_tables.engines.checked_request import question_of, requests_of
@@ -162,7 +163,7 @@ def read_report(
     earlier = None if diff is None else earlier_report(diff)
     if earlier is not None:
         earlier.check_selection(groups, patterns)
-    given = source_of(source)
+    given = readable_part(source_of(source))
     bootstrap = _addresses(given)
     if source_arguments is not None:
         words = tuple(source_arguments)
@@ -224,6 +225,8 @@ def report_of(
     # The counts include all records that were read, selected or not.
     last_ms = None if named.bootstrap else reading.counts.last_timestamp_ms
     at_ms = question.as_of_ms if question.as_of_ms is not None else made_ms if last_ms is None else last_ms
+    if "lag" in tables:
+        tables["lag"] = _as_of(tables["lag"], at_ms)
     options = question.options_of_all
     request = ReportRequest(
         source=source.name,
@@ -335,6 +338,17 @@ class _Reading:
         held = rows["holds_back"].combine_chunks()
         of_groups = pc.is_in(held.flatten().field("group_id"), pa.array(self._question.groups))
         return rows.take(pc.unique(pc.list_parent_indices(held).filter(of_groups)))
+
+
+def _as_of(lag: pa.Table, at_ms: int) -> pa.Table:
+    """The rows of `lag` with times up to the moment of the report, in place of the moment of the answer: a stored log
+    may have been read days after its last record."""
+    until = pc.subtract(pa.scalar(at_ms, pa.int64()), lag["unread_timestamp_ms"])
+    # The sum of both is the retention of the topic.
+    margin = pc.subtract(pc.add(lag["margin_ms"], lag["lag_ms"]), until)
+    for name, values in (("lag_ms", pc.max_element_wise(until, 0, skip_nulls=False)), ("margin_ms", margin)):
+        lag = lag.set_column(lag.schema.get_field_index(name), lag.schema.field(name), values)
+    return lag
 
 
 def _names(table: Table) -> set[str]:

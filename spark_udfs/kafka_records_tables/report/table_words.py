@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_records_tables.report.command_lines import instant
 from kafka_records_tables.report.report_parts import USUAL_PACKAGE
 from kafka_records_tables.table_options import value_of
 from kafka_records_tables.tables import TABLES
@@ -20,7 +21,7 @@ def table_words(request: ReportRequest, name: str) -> list[str]:
     retention and the numbers of partitions."""
     words = ["kafka-records", "table", name, *request.source_arguments]
     if request.as_of:
-        words += ["--as-of", str(request.at_timestamp_ms)]
+        words += ["--as-of", instant(request.at_timestamp_ms)]
     if request.assume is not None:
         words += ["--assume", request.assume]
     words += package_words(request)

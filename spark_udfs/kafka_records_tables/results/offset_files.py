@@ -27,9 +27,9 @@ EARLIEST: Final = -2
 def write_reset_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
     """Write a line `group,topic,partition,offset` per row, without a header.
 
-    `kafka-consumer-groups --reset-offsets --from-file FILE` takes it, with `--all-groups` or with one `--group` each
-    (`ConsumerGroupCommand.parseResetPlan`). If a log does not have the offset, the tool uses the nearest one that it
-    has.
+    `kafka-consumer-groups --reset-offsets --from-file FILE` takes it, with a `--group` for each group
+    (`ConsumerGroupCommand.parseResetPlan`); `--all-groups` means only the groups that the brokers still know. If a log
+    does not have the offset, the tool uses the nearest one that it has.
 
     The rows are those of `without_line_breaks`: the tool cuts the file at line breaks before it looks for quotes.
     """

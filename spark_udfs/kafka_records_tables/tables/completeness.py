@@ -160,10 +160,10 @@ class Completeness:
             self._whole_from = limit
         if self._whole_from is None:
             return
-        taken = "the coordinator has deleted it" if self._is_pruned else "compaction has taken it"
-        what = f"some offsets have no record: {taken}, or its file is missing"
+        removed = "the coordinator removed them" if self._is_pruned else "compaction removed them"
+        what = f"records at some offsets are missing: {removed}, or a file is missing"
         if context.log.holes:
-            what = f"some offsets have no record: it could not be read, or {taken}"
+            what = f"records at some offsets are missing: they could not be read, or {removed}"
         complete_from = None
         if self._table.is_history:
             complete_from = self._whole_from

@@ -114,7 +114,10 @@ TABLE: Final = Table(
             ("record", "batch", BY_COMMITS),
         ),
         Column(
-            "lag_ms", "int64", "milliseconds from unread_timestamp to the moment of the answer; null without that time"
+            "lag_ms",
+            "int64",
+            "milliseconds from unread_timestamp to the moment of the answer, in a report to that of the report; null "
+            "without that time",
         ),
         Column(
             "margin_ms",

@@ -72,6 +72,8 @@ class FoundLog:
     """Total size of these files in bytes when the log was found."""
     system: Files = LOCAL
     """The file system that the folder belongs to."""
+    reads_rest: bool = field(default=False, compare=False)
+    """Whether files that the user may not read are findings, and the others are read; otherwise they are errors."""
 
     @property
     def place(self) -> Place:
@@ -311,7 +313,7 @@ def _told_of(folder: Place, files: list[str] | None, topic: str | None) -> tuple
     Raises LogSourceError if a checkpoint is read together with other files, because it has its own offsets.
     """
     if not any(name.endswith(CHECKPOINT_SUFFIX) for name in files or ()):
-        return _told(folder, topic)
+        return _told(folder, files, topic)
     if len(set(files or ())) > 1:
         raise LogSourceError(
             str(folder), "a checkpoint cannot be read together with other files: name one file at a time"
@@ -319,11 +321,14 @@ def _told_of(folder: Place, files: list[str] | None, topic: str | None) -> tuple
     return METADATA_TOPIC, 0
 
 
-def _told(folder: Place, topic: str | None) -> tuple[str, int]:
+def _told(folder: Place, files: list[str] | None, topic: str | None) -> tuple[str, int]:
     told = place_of(folder.resolved().name)
     if told:
         return told
     if topic is None:
+        if files:
+            what = "this file is not in a folder named <topic>-<partition>; say which topic it holds"
+            raise LogSourceError(str(folder.child(files[0])), what)
         what = "the name of this folder is not <topic>-<partition>; say which topic it holds"
         raise LogSourceError(str(folder), what)
     return topic, 0

@@ -54,10 +54,12 @@ soon."""
 
 def open_log(log: FoundLog) -> OpenLog:
     """Open the current files of `log`. Files that could not be opened are in its findings. Raises NotReadable if the
-    user may not read a file."""
+    user may not read a file, unless `log.reads_rest`."""
     try:
         taken = _settled_files(log.place, log.files or ())
-    except PermissionError:
+    except PermissionError as error:
+        if log.reads_rest:
+            return OpenLog(log.topic, log.partition, (), findings=(_unlisted(log, error),))
         raise NotReadable(str(log.place)) from None
     except OSError as error:
         return OpenLog(log.topic, log.partition, (), findings=(_unlisted(log, error),))
@@ -71,7 +73,7 @@ def open_log(log: FoundLog) -> OpenLog:
     try:
         opened = _chosen(log, taken)
         for segment in opened.segments:
-            if segment.trouble == NOT_READABLE:
+            if segment.trouble == NOT_READABLE and not log.reads_rest:
                 raise NotReadable(segment.path)
         return _with_log_start(opened, log.place.resolved().parent.child(CHECKPOINT))
     except BaseException:
@@ -84,6 +86,8 @@ def _unlisted(log: FoundLog, error: OSError) -> Finding:
         what = "this folder is gone"
     elif isinstance(error, FileNotFoundError | NotADirectoryError):
         what = "this folder is gone: a broker that deletes or moves a partition renames it"
+    elif isinstance(error, PermissionError):
+        what = NOT_READABLE
     else:
         what = f"this folder cannot be listed: {error.strerror or error}"
     return in_file(printable(str(log.place)), None, None, what, "nothing in it is read")

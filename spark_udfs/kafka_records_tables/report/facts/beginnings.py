@@ -3,6 +3,7 @@ available."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,18 @@ def repeated_words(found: list[Beginning]) -> str | None:
     if not again:
         return "earlier records" if is_least else None
     return ("at least " if is_least else "") + counted(again, "record")
+
+
+def scale_of(found: Iterable[Beginning]) -> dict[str, int]:
+    """How many records were lost and repeated, for the scale of a finding; what only one end of the log would mean is
+    possible, and counted apart."""
+    every = list(found)
+    counts: dict[str, int] = {}
+    for possibly in ("", "possibly_"):
+        begins = [each for each in every if each.is_unsure == bool(possibly)]
+        counts[f"records_{possibly}lost"] = sum(each.skipped for each in begins)
+        counts[f"records_{possibly}repeated"] = sum(each.again for each in begins)
+    return counts
 
 
 def has_all_records(context: RuleContext, log_partition: int) -> bool:

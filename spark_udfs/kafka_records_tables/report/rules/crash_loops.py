@@ -257,7 +257,7 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
         is_going_on=goes_on,
         scale={
             "records_waiting": sum(each.lag for each in stuck),
-            "records_waiting_after_it": stuck[0].lag,
+            "records_waiting_after_the_stuck_offset": stuck[0].lag,
             "attempts": len(tries),
             "partitions": len(stuck),
         },

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.findings import MISSING_RIGHT
+from kafka_records_engine.log.files.source_error import NOT_READABLE
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
@@ -39,7 +40,7 @@ def _damage_cases(context: RuleContext) -> pa.Table:
     from kafka_records_tables.report.case_columns import ranked
 
     told = _places(context)
-    damage: dict[str | None, list[int]] = {}
+    damage: dict[tuple[str | None, bool], list[int]] = {}
     # Findings that say how much is lost come before findings of tables about the same place.
     by_loss = sorted(enumerate(context.reading), key=lambda each: not (each[1].records or each[1].bytes))
     for at, finding in by_loss:
@@ -48,12 +49,19 @@ def _damage_cases(context: RuleContext) -> pa.Table:
             # Some readers do not know the first offset of a batch that cannot be read.
             place = (*place, finding.file, finding.position)
             place = place if finding.position is not None else (*place, finding.base_offset)
+        if _is_forbidden(finding):
+            place = (*place[:3], finding.file)
         # Several tables report the same record, each with its own consequence.
         if finding.severity == "damage" and finding.reason != MISSING_RIGHT and place not in told:
             told.add(place)
-            damage.setdefault(finding.topic, []).append(at)
+            damage.setdefault((finding.topic, _is_forbidden(finding)), []).append(at)
     table = pa.table({"at": pa.array(list(damage.values()), pa.list_(pa.int64()))})
     return ranked(table, [int(Level.HIGH)] * len(damage), [len(each) for each in damage.values()])
+
+
+def _is_forbidden(finding: Finding) -> bool:
+    """Whether a file or folder may only be read by another user."""
+    return finding.what == NOT_READABLE
 
 
 def _see_places(found: Sequence[Finding], context: RuleContext) -> NextStep:
@@ -81,18 +89,21 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         else ""
     )
     steps = []
-    if context.request.source_arguments:
-        steps.append(_see_places(found, context))
-    steps.append(
-        NextStep(
-            "Compare with another replica: copy the partition's folder from another broker, and make a report of it. "
-            "If it is complete, have the damaged replica fetched again"
+    if _is_forbidden(first):
+        steps.append(NextStep("Make the report again as a user who may read these files"))
+    else:
+        if context.request.source_arguments:
+            steps.append(_see_places(found, context))
+        steps.append(
+            NextStep(
+                "Compare with another replica: copy the partition's folder from another broker, and make a report of "
+                "it. If it is complete, have the damaged replica fetched again"
+            )
         )
-    )
     return ReportFinding(
         kind="damage",
         level=Level(case["level"]),
-        title=DAMAGE.title,
+        title=_FORBIDDEN if _is_forbidden(first) else DAMAGE.title,
         problem=(
             f"{counted(len(found), 'place')} of {logs_shown(first.topic, numbers)} could not be "
             f"read{', for instance' if len(found) > 1 else ''}: {first}.{lost} {groups_shown(groups)}Every answer "
@@ -101,7 +112,7 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         group_ids=groups,
         topics=() if first.topic is None else (first.topic,),
         partitions=tuple(numbers),
-        since_note="bytes that cannot be read show no time",
+        since_note=None if _is_forbidden(first) else "bytes that cannot be read show no time",
         evidence=tuple(
             Evidence(
                 str(each), each.topic, each.partition, each.offset if each.offset is not None else each.base_offset
@@ -114,12 +125,15 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     )
 
 
+_FORBIDDEN: Final = "the user of this report may not read some files"
+
 DAMAGE = ReportRule(
     kind="damage",
     title="a log is damaged, or records cannot be used",
     about="""\
 All damage that was found while reading: wrong checksums, torn batches, records that cannot be decoded, transactions
-with an unknown end. One finding for a topic, with all its partitions: a disk that fails hits many. Missing rights are
+with an unknown end. One finding for a topic, with all its partitions: a disk that fails hits many. Files that the user
+may not read are a finding of their own; the report is made from the others. Rights that brokers do not give are
 `right_missing`.""",
     tables=("checks", "groups"),
     levels={Level.HIGH: "always"},

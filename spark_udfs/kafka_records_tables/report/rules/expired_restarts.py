@@ -104,7 +104,7 @@ def _restart(
 def _incident(
     context: RuleContext, group: str, found: list[tuple[Restart, dict[str, Any]]], lives: list[MemberLife]
 ) -> Incident:
-    from kafka_records_tables.report.facts.beginnings import either_words, repeated_words
+    from kafka_records_tables.report.facts.beginnings import either_words, repeated_words, scale_of
     from kafka_records_tables.report.rule_context import (
         MOST_EVIDENCE,
         counted,
@@ -187,7 +187,7 @@ def _incident(
         partitions=tuple(sorted({each.partition for each in restarts})) if len(topics) == 1 else (),
         since_timestamp_ms=since,
         is_going_on=False,
-        scale={"records_lost": skipped, "records_repeated": again, "partitions": len(restarts)},
+        scale={**scale_of(begins), "partitions": len(restarts)},
         evidence=evidence,
         evidence_count=len(found),
         rows=(Rows("current_offsets", of_group(group)),),

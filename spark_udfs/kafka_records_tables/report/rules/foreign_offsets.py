@@ -123,7 +123,7 @@ def _foreign(
 
 
 def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
-    from kafka_records_tables.report.facts.beginnings import either_words, has_all_records, repeated_words
+    from kafka_records_tables.report.facts.beginnings import either_words, has_all_records, repeated_words, scale_of
     from kafka_records_tables.report.rule_context import (
         MOST_EVIDENCE,
         listed,
@@ -164,16 +164,15 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
         )
     steps = []
     if waiting:
-        steps.append(
-            _set(
-                context,
-                waiting[0],
-                topic,
-                "--to-earliest",
-                f"Before {shown(waiting[0])} starts, set its offsets to the earliest, or by time: with --to-datetime, "
-                "the moment up to which it had read",
-            )
+        knew = any(each.ever_had_members for each in found if each.group_id == waiting[0])
+        by_time = (
+            ", or by time: with --to-datetime, the moment up to which it had read"
+            if knew
+            else "; if it has read the same records in another cluster, by time: with --to-datetime, the moment up to "
+            "which it had read there"
         )
+        before = f"Before {shown(waiting[0])} starts, set its offsets to the earliest{by_time}"
+        steps.append(_set(context, waiting[0], topic, "--to-earliest", before))
     for group in went_on[:1]:
         if skipped:
             of = [each for each in found if each.group_id == group and each.skipped]
@@ -231,7 +230,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
         who=tuple(Actor("has no members and did not commit this itself", group) for group in groups[:3]),
         since_timestamp_ms=since,
         is_going_on=bool(waiting),
-        scale={"records_lost": skipped, "records_repeated": again, "groups": len(groups), "offsets": len(found)},
+        scale={**scale_of(begins), "groups": len(groups), "offsets": len(found)},
         evidence=tuple(
             Evidence(
                 f"{each.group_id}: {each.span.offset} for {each.place}"
@@ -276,7 +275,7 @@ def _set(context: RuleContext, group: str, topic: str, to: str, what: str) -> Ne
 
     words = ("--reset-offsets", *option("--group", group), *option("--topic", topic), to, "--dry-run")
     return context.ask_kafka(
-        f"{what} (with --execute in place of " "--dry-run it is done)", "kafka-consumer-groups", *words
+        f"{what} (with --execute in place of --dry-run it is done)", "kafka-consumer-groups", *words
     )
 
 

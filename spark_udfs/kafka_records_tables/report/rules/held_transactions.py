@@ -314,9 +314,11 @@ def _seen(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> Next
     """The rows as of the moment of a copy, which has to be passed to `open_transactions`. For another moment than now
     that table has only what `__transaction_state` and `__consumer_offsets` show, so no moment is passed for
     transactions that only snapshots show."""
+    from kafka_records_tables.report.command_lines import instant
+
     by_records = all(each["hanging_rule"] != "no_entry" or each["holds_back"] for each in cause)
     has_moment = by_records and context.is_stored and not context.request.as_of
-    return context.see("List what is held back", rows, *(("--as-of", str(context.at_ms)) if has_moment else ()))
+    return context.see("List what is held back", rows, *(("--as-of", instant(context.at_ms)) if has_moment else ()))
 
 
 def _steps(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tuple[NextStep, ...]:

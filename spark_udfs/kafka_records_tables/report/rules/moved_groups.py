@@ -2,206 +2,99 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
-from kafka_records_tables.topics import OFFSETS
+from kafka_records_tables.topics import METADATA, OFFSETS
 
 if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.group_facts import LogEnds, Offset, Span
+    from collections.abc import Sequence
+
+    from kafka_records_tables.report.facts.moved_groups import MovedGroup
     from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "groups_in_two_partitions"
 
 
-@dataclass(slots=True)
-class MovedGroup:
-    """A group whose records are in a partition that its coordinator does not read."""
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """When the number of partitions was changed, and since when coordinators use the new one."""
 
-    group_id: str
-    home: int
-    """The partition that its coordinator reads now."""
-    old: tuple[int, ...]
-    last_old_ms: int | None = None
-    """When it last committed to an old partition."""
-    first_new_ms: int | None = None
-    read_again: int = 0
-    is_least: bool = False
-    """Whether the start of a log is unknown, so that it may have read more again."""
-    unclear: int = 0
-    """Partitions whose first offset after the move is not below the last one before it."""
-    unread: int = 0
-    """Records of those partitions that were skipped or read again, regardless of auto.offset.reset."""
-    evidence: list[Evidence] = field(default_factory=list)
-
-
-def _moved(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
-    """The number of partitions, if it is known, and the groups with records in other partitions."""
-    from kafka_records_runtime.kafka.partitioner import partition_for
-
-    places: dict[str, set[int]] = {}
-    for name in ("current_offsets", "groups"):
-        rows = context.table(name).group_by(["group_id", "log_partition"]).aggregate([])
-        for row in rows.to_pylist():
-            places.setdefault(row["group_id"], set()).add(row["log_partition"])
-    count = _partition_count(context, places)
-    if count is None:
-        return None, []
-    homes = {group: partition_for(group, count) for group in places}
-    return count, [
-        MovedGroup(group, homes[group], tuple(sorted(each - {homes[group]})))
-        for group, each in places.items()
-        if each - {homes[group]}
-    ]
-
-
-def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int | None:
-    """The number of partitions of the topic: as passed by the user, from the metadata log, or from the available logs
-    if a group is in two of them."""
-    from kafka_records_runtime.kafka.partitioner import partition_for
-
-    said = context.request.partitions
-    if said is not None and OFFSETS in said:
-        return said[OFFSETS]
-    if all(len(each) == 1 for each in places.values()) and not context.table("checks").num_rows:
-        return None
-    for row in context.look("topics").to_pylist():
-        if row["topic"] == OFFSETS and row["deleted_timestamp_ms"] is None:
-            found: int | None = row["partition_count"]
-            return found
-    twice = {group: each for group, each in places.items() if len(each) > 1}
-    highest = max((max(each) for each in places.values()), default=0)
-    counts = [
-        count
-        for count in range(highest + 1, 2 * highest + 64)
-        if all(partition_for(group, count) in each for group, each in twice.items())
-    ]
-    # If a group is in two partitions, one of them is the new one. A few such groups are enough to determine the number
-    # of partitions.
-    return counts[0] if twice and len(counts) == 1 else None
+    before: int | None
+    since_ms: int | None
+    note: str | None
+    first_ms: int | None
+    """The first record of a group in its new partition."""
+    evidence: tuple[Evidence, ...] = ()
+    """The record that adds partitions."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans, log_ends, member_lives
+    from kafka_records_tables.report.facts.moved_groups import add_effects, moved_groups
 
-    count, moved = _moved(context)
+    count, moved = moved_groups(context)
     if count is None or not moved:
         return []
-    before = _count_before(context, moved)
-    spans = commit_spans(context, tuple(each.group_id for each in moved[:MOST_GROUPS]))
-    lives = member_lives(context, [each.group_id for each in moved[:MOST_GROUPS]])
-    of_group: dict[str, dict[Offset, list[Span]]] = {}
-    for key, value in spans.items():
-        of_group.setdefault(key[0], {})[key] = value
-    ends = log_ends(context)
-    for each in moved:
-        joined = [life.joined_ms for life in lives.get(each.group_id, ()) if life.log_partition == each.home]
-        _consequences(each, of_group.get(each.group_id, {}), ends, min(filter(None, joined), default=None))
-    return [_incident(context, count, before, moved)]
+    add_effects(context, moved)
+    return [_incident(context, count, _change(context, count, moved), moved)]
 
 
-def _count_before(context: RuleContext, moved: list[MovedGroup]) -> int | None:
-    """The earlier number of partitions: the one with which every old copy is in its partition."""
-    from kafka_records_runtime.kafka.partitioner import partition_for
+def _change(context: RuleContext, count: int, moved: Sequence[MovedGroup]) -> _Change:
+    from kafka_records_tables.report.facts.moved_groups import count_before
+    from kafka_records_tables.report.facts.topic_changes import changes_of
+    from kafka_records_tables.report.rule_context import moment
 
-    highest = max(max(each.old) for each in moved)
-    fits = [
-        count
-        for count in range(highest + 1, highest + 200)
-        if all(partition_for(each.group_id, count) in each.old for each in moved)
-    ]
-    return fits[0] if fits else None
-
-
-def _consequences(moved: MovedGroup, spans: dict[Offset, list[Span]], ends: LogEnds, joined_ms: int | None) -> None:
-    """Add the evidence of a group's commits: a group that began below the end that the log had when it joined began at
-    the earliest record."""
-    from kafka_records_tables.report.facts.beginnings import beginning
-
-    for (_, topic, partition), every in spans.items():
-        old = [each for each in every if each.log_partition != moved.home]
-        new = [each for each in every if each.log_partition == moved.home]
-        if old:
-            moved.last_old_ms = max(moved.last_old_ms or 0, old[-1].from_ms or 0)
-        if not new:
-            continue
-        first = new[0]
-        moved.first_new_ms = min(moved.first_new_ms or 2**62, first.from_ms or 2**62)
-        if not old:
-            continue
-        last = old[-1]
-        start = ends.start((topic, partition))
-        began = beginning(ends, (topic, partition), last.offset, first.offset, joined_ms)
-        if began.again and not began.is_unsure:
-            moved.read_again += min(last.offset, new[-1].offset) - min(
-                first.offset if start is None else start, first.offset
-            )
-            moved.is_least = moved.is_least or start is None
-            shows = (
-                f"{moved.group_id} had committed {last.offset} for {topic}-{partition}, and began again: {first.offset}"
-            )
-            moved.evidence.append(Evidence(shows, OFFSETS, first.log_partition, first.log_offset, first.from_ms))
-        elif first.offset > last.offset:
-            moved.unclear += 1
-            moved.unread += first.offset - last.offset
+    first = _first_in_new(context, moved)
+    last = max((each.last_old_ms for each in moved if each.last_old_ms is not None), default=None)
+    until = None if last is None else f"the last commit to an old partition was at {moment(last)}"
+    counts = changes_of(context, OFFSETS)
+    added = [at for at, each in enumerate(counts) if each["event"] == "partitions_added"]
+    row = counts[added[-1]] if added else None
+    if row is None or row["partition_count"] != count or row["at_timestamp_ms"] is None:
+        return _Change(count_before(moved), last if first is None else first, until, first)
+    before, at_ms = counts[added[-1] - 1]["partition_count"], row["at_timestamp_ms"]
+    shows = f"{OFFSETS} got {count} partitions instead of {before} at {moment(at_ms)}"
+    evidence = (Evidence(shows, METADATA, 0, row["log_offset"], at_ms),)
+    starts = [each["registered_timestamp_ms"] for each in context.look("brokers").to_pylist()]
+    # A coordinator counts the partitions when it starts (`GroupCoordinatorService.startup`).
+    used = [each for each in starts if each is not None and at_ms <= each <= (2**62 if first is None else first)]
+    added_then = f"partitions were added at {moment(at_ms)}, and brokers count them when they start"
+    if used:
+        return _Change(before, min(used), f"a broker started then; {added_then}", first, evidence)
+    return _Change(before, at_ms if first is None else first, added_then, first, evidence)
 
 
-def _incident(context: RuleContext, count: int, before: int | None, moved: list[MovedGroup]) -> Incident:
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed, moment
+def _first_in_new(context: RuleContext, moved: Sequence[MovedGroup]) -> int | None:
+    """The time of the first record of these groups in their new partitions."""
+    import pyarrow.compute as pc
 
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = context.table("timeline")
+    rows = kept(rows, equal(rows, "group_id", *(each.group_id for each in moved)), pc.is_valid(rows["at_timestamp_ms"]))
+    homes = {each.group_id: each.home for each in moved}
+    columns = (rows[name].to_pylist() for name in ("group_id", "log_partition", "at_timestamp_ms"))
+    times = [at for group, partition, at in zip(*columns, strict=True) if homes[group] == partition]
+    times += [each.first_new_ms for each in moved if each.first_new_ms is not None]
+    return min(times, default=None)
+
+
+def _incident(context: RuleContext, count: int, change: _Change, moved: list[MovedGroup]) -> Incident:
+    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed
+
+    since, before = change.since_ms, change.before
     again = sorted((each for each in moved if each.read_again), key=lambda each: -each.read_again)
-    stopped = [each for each in moved if each.first_new_ms is None]
-    unclear = [each for each in moved if each.unclear and not each.read_again]
-    firsts = [each.first_new_ms for each in moved if each.first_new_ms is not None]
-    lasts = [each.last_old_ms for each in moved if each.last_old_ms is not None]
-    since = min(firsts, default=max(lasts, default=None))
-    parts = []
-    if again:
-        named = listed([each.group_id for each in again])
-        parts.append(
-            f"{counted(len(again), 'group')} ({named}) began again at lower offsets, and read"
-            f" {'at least ' if any(each.is_least for each in again) else ''}"
-            f"{counted(sum(each.read_again for each in again), 'record')} a second time"
-        )
-    if unclear:
-        named = listed([each.group_id for each in unclear])
-        parts.append(
-            f"{counted(len(unclear), 'group')} ({named}) continued without their offsets, as auto.offset.reset says: "
-            "with `earliest` they read everything again, with `latest` they skipped the unread records"
-        )
-    if stopped:
-        named = listed([each.group_id for each in stopped])
-        parts.append(f"{counted(len(stopped), 'group')} ({named}) committed nothing to their new coordinator")
-    until = max(lasts, default=None)
-    # Without commits in new partitions, the present state of the old ones is right.
-    before_it = None if not firsts else min(firsts) - 1
-    as_of = () if before_it is None else ("--as-of", str(before_it))
-    old = Rows("current_offsets", (f"log_partition<{before}",) if before else ())
-    keep = context.see(
-        "Stop the consumers. Then write the old copies of the offsets into a file for kafka-consumer-groups",
-        Rows("current_offsets"),
-        *as_of,
-        "--format",
-        "reset-offsets",
-        "--output",
-        "offsets.csv",
-    )
-    write = context.ask_kafka(
-        "Restore the old offsets of each group (the same for each group, with its lines of the file): this shows what "
-        "would be done, and does it with --execute in place of --dry-run. Then start the consumers",
-        "kafka-consumer-groups",
-        "--reset-offsets",
-        "--group",
-        (again or unclear or stopped or moved)[0].group_id,
-        "--from-file",
-        "offsets.csv",
-        "--dry-run",
-    )
+    # Nobody could commit between the stop of a coordinator and its start.
+    worked = [each.last_old_ms for each in moved if each.last_old_ms is not None and each.last_old_ms <= (since or 0)]
+    until = max(worked, default=since)
+    stopped = [each for each in moved if each.is_stopped(until, context.at_ms)]
+    either = [each for each in moved if each.unsure and not each.read_again and each not in stopped]
     facts = (
+        *change.evidence,
         Evidence(f"{OFFSETS} has {count} partitions, so these groups belong to another one"),
         *(
             Evidence(
@@ -227,41 +120,26 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
             f" partitions{'' if before is None else f', and the groups are where {before} put them'}. So their"
             " coordinators know nothing of them."
         ),
-        impact=(
-            "; ".join(parts)[:1].upper() + "; ".join(parts)[1:] + "."
-            if parts
-            else "Their coordinators do not have their offsets."
-        ),
+        impact=_impact(moved, again, either, stopped, [each for each in moved if each.is_idle(until)]),
         consequence="work_repeated" if again else "work_stopped",
         group_ids=tuple(each.group_id for each in moved),
         topics=(OFFSETS,),
         since_timestamp_ms=since,
-        since_note=None if until is None else f"the last commit to an old partition was at {moment(until)}",
+        since_note=change.note,
         is_going_on=True,
         scale={
             "groups": len(moved),
             "groups_read_again": len(again),
             "records_repeated": sum(each.read_again for each in again),
             "groups_stopped": len(stopped),
-            "groups_unclear": len(unclear),
+            "groups_repeated_or_skipped_records": len(either),
         },
         evidence=tuple(shown for each in moved for shown in each.evidence)[:MOST_EVIDENCE] or facts[1:],
         evidence_count=sum(len(each.evidence) for each in moved) or len(moved),
         rows=(Rows("current_offsets"), Rows("groups")),
-        next=(
-            keep,
-            write,
-            NextStep(
-                "The number of partitions cannot be reduced. The old copies are of no use to coordinators afterwards, "
-                "and groups that have stopped must be restarted"
-            ),
-            context.see("List the old copies", old),
-            context.ask_kafka(
-                "Ask the brokers for the number of partitions", "kafka-topics", "--describe", "--topic", OFFSETS
-            ),
-        ),
+        next=_steps(context, change, moved, [*again, *either, *stopped, *moved]),
         measured={"groups": len(moved), "partitions": count},
-        thresholds=context.limits_of(f"{KIND}.lately"),
+        thresholds=context.limits_of(f"{KIND}.lately", "report.group_settles_within"),
     )
     verdict = Verdict(
         f"Somebody has changed the number of partitions of {OFFSETS}{was} to {count} (kafka-topics --alter): with the "
@@ -270,6 +148,103 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
         is_certain=True,
     )
     return Incident(finding, len(moved), {"partitions_added": verdict})
+
+
+def _impact(
+    moved: Sequence[MovedGroup],
+    again: Sequence[MovedGroup],
+    either: Sequence[MovedGroup],
+    stopped: Sequence[MovedGroup],
+    idle: Sequence[MovedGroup],
+) -> str:
+    from kafka_records_tables.report.facts.beginnings import either_words
+    from kafka_records_tables.report.rule_context import counted, listed
+
+    def named(groups: Sequence[MovedGroup]) -> str:
+        return f"{counted(len(groups), 'group')} ({listed([each.group_id for each in groups])})"
+
+    parts = []
+    if again:
+        parts.append(
+            f"{named(again)} began again at lower offsets, and read"
+            f" {'at least ' if any(each.is_least for each in again) else ''}"
+            f"{counted(sum(each.read_again for each in again), 'record')} a second time"
+        )
+    if either:
+        begins = [began for each in either for began in each.unsure]
+        parts.append(f"{named(either)} continued without their offsets: {either_words('they', 'their', begins)}")
+    if stopped:
+        parts.append(f"{named(stopped)} have stopped: they have no members in their new partition and commit nothing")
+    if idle:
+        parts.append(
+            f"{named(idle)} did nothing before the change or after it: without their offsets they will begin where "
+            "auto.offset.reset says"
+        )
+    back = [each for each in moved if each.is_share and each.is_there]
+    if back:
+        parts.append(f"the state of {named(back)} was initialized again: they began where share.auto.offset.reset says")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if parts else "Their coordinators do not have their offsets."
+
+
+def _steps(
+    context: RuleContext, change: _Change, moved: Sequence[MovedGroup], worst: Sequence[MovedGroup]
+) -> tuple[NextStep, ...]:
+    from kafka_records_tables.report.command_lines import instant, option
+    from kafka_records_tables.report.rule_context import listed, of_group
+
+    shares = [each.group_id for each in moved if each.is_share]
+    first = next((each.group_id for each in worst if not each.is_share), None)
+    # Without commits in new partitions, the present state of the old ones is right.
+    as_of = () if change.first_ms is None else ("--as-of", instant(change.first_ms - 1))
+    steps = []
+    if first is not None:
+        steps.append(
+            context.see(
+                "Stop the consumers. Then write the old copies of the offsets into a file for kafka-consumer-groups",
+                Rows("current_offsets"),
+                *as_of,
+                *("--format", "reset-offsets", "--output", "offsets.csv"),
+            )
+        )
+        steps.append(
+            context.ask_kafka(
+                "Restore the old offsets of each group (the same for each group, with its lines of the file): this "
+                "shows what would be done, and does it with --execute in place of --dry-run. Then start the consumers",
+                "kafka-consumer-groups",
+                *("--reset-offsets", *option("--group", first), "--from-file", "offsets.csv", "--dry-run"),
+            )
+        )
+    if shares:
+        steps.append(
+            context.see(
+                f"Share groups ({listed(shares)}) have no offsets in that file: look where they were. When their "
+                "consumers start, a new coordinator initializes their state again",
+                Rows("share_partitions", of_group(shares[0])),
+                *as_of,
+            )
+        )
+        steps.append(
+            context.ask_kafka(
+                "Before they start, have each share group begin where it was: with a duration from that moment until "
+                "they start (one hour here), in place of share.auto.offset.reset, which is latest unless it is set",
+                "kafka-configs",
+                *("--alter", "--entity-type", "groups", *option("--entity-name", shares[0])),
+                *("--add-config", "share.auto.offset.reset=by_duration:PT1H"),
+            )
+        )
+    old = Rows("current_offsets", (f"log_partition<{change.before}",) if change.before else ())
+    return (
+        *steps,
+        NextStep(
+            "The number of partitions cannot be reduced. The old copies are of no use to coordinators afterwards, "
+            "and groups that have stopped must be restarted"
+        ),
+        context.see("List the old copies", old),
+        context.ask_kafka(
+            "Ask the brokers for the number of partitions", "kafka-topics", "--describe", "--topic", OFFSETS
+        ),
+    )
 
 
 def _groups(context: RuleContext) -> set[str]:
@@ -284,10 +259,10 @@ RULE = incident_rule(
     title=f"groups have lost their offsets: {OFFSETS} has another number of partitions",
     about="""\
 Groups with records in a partition that their coordinators do not read, given the number of partitions that the topic
-has. The commits of each group show the effect: a group that began at a lower offset has read records again; for a group
-that continued at a higher one, the effect depends on its auto.offset.reset; a group without a commit in its new
-partition has stopped.""",
-    tables=("current_offsets", "groups", "checks"),
+has. The commits of each group show the effect: a group that began at a lower offset has read records again, in all
+partitions of the member that did so; for a group that continued at a higher one, the effect depends on its
+auto.offset.reset; a group that has no members in its new partition and commits nothing has stopped.""",
+    tables=("current_offsets", "groups", "timeline", "checks"),
     levels={Level.CRITICAL: "it happened within `lately`", Level.LOW: "it happened earlier: old copies are left"},
     find=_find,
     listing=Rows("current_offsets"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_tables.report.facts.recreated_topics import CAUSES, QUESTIONS
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
@@ -86,7 +87,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     went = [each for each in rows if each["works"] is None]
     waits = [each for each in rows if each["works"] is not None]
     going, waiting = (tuple(dict.fromkeys(each["group_id"] for each in part)) for part in (went, waits))
-    since, note = _since(went, waits)
+    since, note = _since(context, topic, went, waits)
     parts = [f"The topic {shown(topic)} was deleted and recreated under its name."]
     if going:
         verb = "has" if len(going) == 1 else "have"
@@ -133,10 +134,17 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     )
 
 
-def _since(went: list[dict[str, Any]], waits: list[dict[str, Any]]) -> tuple[int | None, str | None]:
-    """The time when the topic was recreated, as far as commits show it."""
+def _since(
+    context: RuleContext, topic: str, went: list[dict[str, Any]], waits: list[dict[str, Any]]
+) -> tuple[int | None, str | None]:
+    """The time when the topic was deleted, according to the metadata log, or when it had been recreated, as far as
+    commits show it."""
+    from kafka_records_tables.report.facts.recreated_topics import recreation_of
     from kafka_records_tables.report.rule_context import moment
 
+    found = recreation_of(context, topic)
+    if found is not None and found.since_ms is not None and found.created["at_timestamp_ms"] is not None:
+        return found.since_ms, f"it was deleted then, and created again at {moment(found.created['at_timestamp_ms'])}"
     new = [each["commit_timestamp_ms"] for each in went if each["commit_timestamp_ms"] is not None]
     if new:
         return min(new), "the first commit for the new topic, which was created earlier"
@@ -217,7 +225,8 @@ RULE = ReportRule(
     about="""\
 Commits with another topic id than those before, of groups that have continued with the new topic (`regressions`,
 topic_recreated), and commits with another id than the topic has now, of groups that have not (`lag`, topic_recreated).
-One finding for a topic, with all groups. Kafka 4.1 and later write these ids.""",
+One finding for a topic, with all groups. Kafka 4.1 and later write these ids. The metadata log shows when the topic was
+deleted and created, and what speaks for each cause; without it, both causes remain.""",
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
     levels={
         Level.HIGH: (
@@ -230,6 +239,8 @@ One finding for a topic, with all groups. Kafka 4.1 and later write these ids.""
     cases=_cases,
     tell=_tell,
     listing=lambda _: Rows("regressions", (f"kind={_RECREATED}",)),
+    causes=CAUSES,
+    questions=QUESTIONS,
     thresholds=(
         LATELY,
         PAST,

@@ -270,8 +270,11 @@ class TombstoneExplainer:
         if self._longest_ms < self._retention_ms:
             context, minutes = self._context, self._longest_ms / _MINUTE_MS
             assumed = self._retention_ms / _MINUTE_MS
-            what = f"an offset expired {minutes:.1f} minutes after its retention began, and not after {assumed:g}"
-            mend = f"what depends on the retention is wrong: give that of the brokers, {int(minutes)}m at most"
+            what = (
+                f"an offset expired {minutes:.1f} minutes after its retention began, not after the {assumed:g} minutes "
+                "of --retention (retention in Python and Spark)"
+            )
+            mend = f"results that depend on it are wrong: pass the brokers' value (at most {int(minutes)}m)"
             context.report(Finding("note", OTHER_RETENTION, what, mend, context.topic, context.partition))
 
     def _open(self, write: Write, passed_ms: int, doings: _OffsetReplay, *, is_last: bool) -> None:

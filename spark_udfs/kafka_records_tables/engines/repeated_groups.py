@@ -1,0 +1,53 @@
+"""Notes about groups that have rows of several log partitions in tables that show the present state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_engine.findings import OTHER_PARTITIONS, Finding
+from kafka_records_runtime.errors import plural
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.tables import Table
+
+_TABLES: Final = ("current_offsets", "groups")
+_CONSEQUENCE: Final = (
+    "its coordinator reads one of them, and other rows are copies from before partitions were added: the table checks "
+    "names them as wrong_partition"
+)
+
+
+class RepeatedGroups:
+    """The groups of a table with rows of several log partitions."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._places: dict[str, int] = {}
+        """The log partition of the first row of each group."""
+        self._found: dict[str, None] = {}
+
+    def watched(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows as they arrive."""
+        import pyarrow as pa
+
+        if self._table.name not in _TABLES:
+            yield from rows
+            return
+        for batch in rows:
+            pairs = pa.table(batch.select(["group_id", "log_partition"])).group_by(["group_id", "log_partition"])
+            for group, place in zip(*(each.to_pylist() for each in pairs.aggregate([]).columns), strict=True):
+                if place is not None and self._places.setdefault(group, place) != place:
+                    self._found[group] = None
+            yield batch
+
+    def notes(self) -> list[Finding]:
+        """A note about all of them; call it after the last row."""
+        if not self._found:
+            return []
+        first, more = min(self._found), len(self._found) - 1
+        others = f", and so {'has' if more == 1 else 'have'} {plural(more, 'other group')}" if more else ""
+        what = f"the group {first!r} has rows of more than one log partition{others}"
+        return [Finding("note", OTHER_PARTITIONS, what, _CONSEQUENCE, self._table.topic)]

@@ -1,0 +1,227 @@
+"""Groups whose records are in a partition of `__consumer_offsets` that their coordinators do not read, and what became
+of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.report_parts import Evidence
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from kafka_records_tables.report.facts.beginnings import Beginning
+    from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Offset, Place, Span
+    from kafka_records_tables.report.rule_context import RuleContext
+
+_SHARE: Final = "share"
+_TIMES: Final = 2
+"""How many times what is usual between two commits of a group makes a stop."""
+
+
+@dataclass(slots=True)
+class MovedGroup:
+    """A group whose records are in a partition that its coordinator does not read."""
+
+    group_id: str
+    home: int
+    """The partition that its coordinator reads now."""
+    old: tuple[int, ...]
+    kind: str | None = None
+    """Its kind according to its group record, `classic` for instance."""
+    is_there: bool = False
+    """Whether it has members in its new partition."""
+    last_old_ms: int | None = None
+    """When it last committed to an old partition."""
+    first_new_ms: int | None = None
+    last_new_ms: int | None = None
+    """When it first and last committed to the new one."""
+    settles_ms: int = 0
+    """How long it may be without a commit before it counts as stopped."""
+    read_again: int = 0
+    is_least: bool = False
+    """Whether the start of a log is unknown, so that it may have read more again."""
+    unsure: list[Beginning] = field(default_factory=list)
+    """Partitions that it read again from the start or in which it skipped records; no record shows which."""
+    evidence: list[Evidence] = field(default_factory=list)
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share group, which commits no offsets."""
+        return self.kind == _SHARE
+
+    def is_stopped(self, until_ms: int | None, now_ms: int) -> bool:
+        """Whether it worked until its coordinator stopped, at `until_ms`, and does so no more: it has no members in the
+        new partition, and commits nothing there any more."""
+        if self.is_there or self.is_idle(until_ms):
+            return False
+        return self.last_new_ms is None or now_ms - self.last_new_ms > self.settles_ms
+
+    def is_idle(self, until_ms: int | None) -> bool:
+        """Whether it had stopped committing before that, and has done nothing since."""
+        if self.is_there or self.last_new_ms is not None or self.last_old_ms is None or until_ms is None:
+            return False
+        return until_ms - self.last_old_ms > self.settles_ms
+
+
+def moved_groups(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
+    """The number of partitions, if it is known, and the groups with records in other partitions."""
+    from kafka_records_runtime.kafka.partitioner import partition_for
+
+    places: dict[str, set[int]] = {}
+    for name in ("current_offsets", "groups"):
+        rows = context.table(name).group_by(["group_id", "log_partition"]).aggregate([])
+        for row in rows.to_pylist():
+            places.setdefault(row["group_id"], set()).add(row["log_partition"])
+    count = _partition_count(context, places)
+    if count is None:
+        return None, []
+    homes = {group: partition_for(group, count) for group in places}
+    return count, [
+        MovedGroup(group, homes[group], tuple(sorted(each - {homes[group]})))
+        for group, each in places.items()
+        if each - {homes[group]}
+    ]
+
+
+def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int | None:
+    """The number of partitions of the topic: as passed by the user, from the metadata log, or from the available logs
+    if a group is in two of them."""
+    from kafka_records_runtime.kafka.partitioner import partition_for
+
+    said = context.request.partitions
+    if said is not None and OFFSETS in said:
+        return said[OFFSETS]
+    if all(len(each) == 1 for each in places.values()) and not context.table("checks").num_rows:
+        return None
+    for row in context.look("topics").to_pylist():
+        if row["topic"] == OFFSETS and row["deleted_timestamp_ms"] is None:
+            found: int | None = row["partition_count"]
+            return found
+    twice = {group: each for group, each in places.items() if len(each) > 1}
+    highest = max((max(each) for each in places.values()), default=0)
+    counts = [
+        count
+        for count in range(highest + 1, 2 * highest + 64)
+        if all(partition_for(group, count) in each for group, each in twice.items())
+    ]
+    # If a group is in two partitions, one of them is the new one. A few such groups are enough to determine the number
+    # of partitions.
+    return counts[0] if twice and len(counts) == 1 else None
+
+
+def count_before(moved: Sequence[MovedGroup]) -> int | None:
+    """The earlier number of partitions: the one with which every old copy is in its partition."""
+    from kafka_records_runtime.kafka.partitioner import partition_for
+
+    highest = max(max(each.old) for each in moved)
+    fits = [
+        count
+        for count in range(highest + 1, highest + 200)
+        if all(partition_for(each.group_id, count) in each.old for each in moved)
+    ]
+    return fits[0] if fits else None
+
+
+def add_effects(context: RuleContext, moved: Sequence[MovedGroup]) -> None:
+    """Add what the records of some groups show: what they read again, and whether they go on."""
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans, log_ends, member_lives
+
+    names = tuple(each.group_id for each in moved[:MOST_GROUPS])
+    of_group: dict[str, dict[Offset, list[Span]]] = {}
+    for key, value in commit_spans(context, names).items():
+        of_group.setdefault(key[0], {})[key] = value
+    lives, ends = member_lives(context, names), log_ends(context)
+    rows: dict[tuple[str, int], dict[str, Any]] = {
+        (row["group_id"], row["log_partition"]): row for row in context.table("groups").to_pylist()
+    }
+    last = _last_commits(context, names)
+    settles_ms = context.limit("report.group_settles_within")
+    for each in moved:
+        spans = of_group.get(each.group_id, {})
+        each.is_there = bool(rows.get((each.group_id, each.home), {}).get("member_count"))
+        each.kind = next((row["group_kind"] for old in each.old if (row := rows.get((each.group_id, old)))), None)
+        each.settles_ms = max(settles_ms, _TIMES * _usual_ms(spans))
+        each.last_old_ms = max((last.get((each.group_id, old), 0) for old in each.old), default=0) or None
+        each.last_new_ms = last.get((each.group_id, each.home))
+        at_home = [life for life in lives.get(each.group_id, ()) if life.log_partition == each.home]
+        add_commits(each, spans, ends, at_home)
+
+
+def _last_commits(context: RuleContext, groups: Sequence[str]) -> dict[tuple[str, int], int]:
+    """When groups last committed, by group and partition of `__consumer_offsets`."""
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = kept(context.table("current_offsets"), equal(context.table("current_offsets"), "group_id", *groups))
+    rows = rows.group_by(["group_id", "log_partition"]).aggregate([("commit_timestamp_ms", "max")])
+    return {
+        (row["group_id"], row["log_partition"]): row["commit_timestamp_ms_max"]
+        for row in rows.to_pylist()
+        if row["commit_timestamp_ms_max"] is not None
+    }
+
+
+def _usual_ms(spans: Mapping[Offset, Sequence[Span]]) -> int:
+    from kafka_records_tables.report.facts.usual_values import usual_gap
+
+    usual = usual_gap(each.from_ms for of_place in spans.values() for each in of_place)
+    return 0 if usual is None else usual.high_ms
+
+
+def add_commits(
+    moved: MovedGroup, spans: Mapping[Offset, list[Span]], ends: LogEnds, lives: Sequence[MemberLife]
+) -> None:
+    """Add the evidence of a group's commits; `lives` are its members in the new partition.
+
+    A group that began below the end that the log had when it joined began at the earliest record. So did then the
+    member that did so in all its other partitions, because auto.offset.reset is a setting of a consumer.
+    """
+    from kafka_records_tables.report.facts.beginnings import beginning
+
+    joined_ms = min((each.joined_ms for each in lives if each.joined_ms is not None), default=None)
+    sure: dict[Place, Beginning] = {}
+    unsure: dict[Place, Beginning] = {}
+    for (_, topic, partition), every in spans.items():
+        place = topic, partition
+        old = [each for each in every if each.log_partition != moved.home]
+        new = [each for each in every if each.log_partition == moved.home]
+        if not new:
+            continue
+        first = new[0]
+        moved.first_new_ms = min(moved.first_new_ms or 2**62, first.from_ms or 2**62)
+        if not old:
+            continue
+        own = old[-1].offset
+        began = beginning(ends, place, own, first.offset, joined_ms)
+        if began.is_unsure:
+            unsure[place] = began
+        elif began.again:
+            start = ends.start(place)
+            least = first.offset if start is None else min(start, first.offset)
+            sure[place] = began
+            _count(moved, min(own, new[-1].offset) - least, began)
+            shows = f"{moved.group_id} had committed {own} for {topic}-{partition}, and began again: {first.offset}"
+            moved.evidence.append(Evidence(shows, OFFSETS, first.log_partition, first.log_offset, first.from_ms))
+    as_well = _of_same_members(sure, lives)
+    for place, began in unsure.items():
+        if place in as_well and began.is_start_known:
+            _count(moved, began.again, began)
+        else:
+            moved.unsure.append(began)
+
+
+def _count(moved: MovedGroup, again: int, began: Beginning) -> None:
+    moved.read_again += again
+    moved.is_least = moved.is_least or not began.is_start_known
+
+
+def _of_same_members(places: Iterable[Place], lives: Sequence[MemberLife]) -> set[Place]:
+    """All partitions of the first members that had some of these partitions."""
+    found: set[Place] = set()
+    for place in places:
+        owner = next((each for each in lives if place in each.places), None)
+        if owner is not None:
+            found |= owner.places
+    return found

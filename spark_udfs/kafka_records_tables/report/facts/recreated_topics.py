@@ -1,0 +1,150 @@
+"""Why a topic was deleted and created again: what the metadata log shows of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.report_parts import Evidence
+from kafka_records_tables.report.rule import Hypothesis, Question, Verdict
+from kafka_records_tables.topics import METADATA
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.rule_context import RuleContext
+
+_SOON_MS: Final = 60_000
+"""A client asks for the metadata of a topic that it still uses within this time, and most ask within a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recreation:
+    """The last deletion of a topic and its creation after it."""
+
+    before: dict[str, Any]
+    """The row of `topic_changes` about the creation of the older topic."""
+    deleted: dict[str, Any]
+    created: dict[str, Any]
+
+    @property
+    def since_ms(self) -> int | None:
+        """When the older topic was deleted."""
+        at_ms: int | None = self.deleted["at_timestamp_ms"]
+        return at_ms
+
+    def evidence(self, shows: str, row: dict[str, Any]) -> Evidence:
+        """Evidence in a record of the metadata log."""
+        return Evidence(shows, METADATA, 0, row["log_offset"], row["at_timestamp_ms"])
+
+
+def recreation_of(context: RuleContext, topic: str) -> Recreation | None:
+    """How a topic was recreated last; None if no metadata log shows it."""
+    from kafka_records_tables.report.facts.topic_changes import changes_of
+
+    created, deleted = None, None
+    found = None
+    for row in changes_of(context, topic):
+        if row["event"] == "deleted":
+            deleted = row
+        elif row["event"] == "created":
+            if created is not None and deleted is not None:
+                found = Recreation(created, deleted, row)
+            created, deleted = row, None
+    return found
+
+
+def _weigh_by_client(context: RuleContext, case: dict[str, Any]) -> Verdict:
+    from kafka_records_tables.report.rule_context import counted, length, shown
+
+    topic = case["topic"]
+    statement = (
+        f"A client that still used {shown(topic)} asked for it after it was deleted, and a broker created it with its "
+        "defaults (auto.create.topics.enable)."
+    )
+    found = recreation_of(context, topic)
+    if found is None:
+        return Verdict(statement, lacked=(_LACKED,))
+    created, configs = found.created, found.created["configs"]
+    if configs:
+        refuted = f"{', '.join(configs)} of {topic} were set when it was created: a broker sets none by itself"
+        return Verdict(statement, refuted_by=found.evidence(refuted, created))
+    speaks, contradicts = [], []
+    count, earlier = created["partition_count"], found.deleted["partition_count"]
+    if count != earlier:
+        shows = f"{topic} was created with {counted(count, 'partition')}, and had {earlier} before"
+        speaks.append(found.evidence(shows, created))
+    elif count > 1:
+        contradicts.append(found.evidence(f"{topic} was created with {count} partitions, as many as before", created))
+    if found.before["configs"]:
+        shows = f"{topic} was created without its earlier configs ({', '.join(found.before['configs'])})"
+        speaks.append(found.evidence(shows, created))
+    gap = _gap_ms(found)
+    if gap is not None and gap <= _SOON_MS:
+        speaks.append(found.evidence(f"{topic} was created {length(gap)} after it was deleted", created))
+    return Verdict(
+        statement, tuple(speaks), tuple(contradicts), steps=(_without_auto_creation(context, topic, earlier),)
+    )
+
+
+def _weigh_on_purpose(context: RuleContext, case: dict[str, Any]) -> Verdict:
+    from kafka_records_tables.report.rule_context import shown
+
+    topic = case["topic"]
+    statement = f"Somebody, or a program, deleted {shown(topic)} and created it again, to empty it for instance."
+    found = recreation_of(context, topic)
+    if found is None:
+        return Verdict(statement, lacked=(_LACKED,))
+    created, configs = found.created, found.created["configs"]
+    if configs:
+        shows = f"{', '.join(configs)} of {topic} were set when it was created"
+        return Verdict(statement, (found.evidence(shows, created),), is_certain=True)
+    count, earlier = created["partition_count"], found.deleted["partition_count"]
+    if count == earlier:
+        # A broker creates one partition unless num.partitions says otherwise.
+        speaks = (found.evidence(f"{topic} was created with as many partitions as before", created),)
+        return Verdict(statement, speaks if count > 1 else ())
+    contradicts = found.evidence(f"{topic} was created with {count} partitions, and had {earlier} before", created)
+    return Verdict(statement, evidence_against=(contradicts,))
+
+
+def _gap_ms(found: Recreation) -> int | None:
+    deleted, created = found.deleted["at_timestamp_ms"], found.created["at_timestamp_ms"]
+    return None if deleted is None or created is None else max(created - deleted, 0)
+
+
+def _without_auto_creation(context: RuleContext, topic: str, partitions: int | None) -> Any:
+    from kafka_records_tables.report.rule_context import shown
+
+    of_before = "" if partitions is None else f", with {partitions} partitions as before"
+    return context.ask_kafka(
+        f"Look up auto.create.topics.enable. If it is true, stop the clients of {shown(topic)} before it is deleted, "
+        f"or set it to false; then create the topic by a command{of_before}",
+        "kafka-configs",
+        *("--describe", "--entity-type", "brokers", "--all"),
+    )
+
+
+_LACKED: Final = "the metadata log (__cluster_metadata) from before the topic was deleted"
+
+CAUSES: Final = (
+    Hypothesis(
+        "created_for_a_client",
+        "a client still used the deleted topic, and a broker created it again",
+        "for: created soon after the deletion, with another number of partitions or without its earlier configs; "
+        "against: as many partitions as before; refuted by configs that were set at the creation",
+        _weigh_by_client,
+    ),
+    Hypothesis(
+        "recreated_on_purpose",
+        "somebody deleted the topic and created it again",
+        "for: configs that were set at the creation, as many partitions as before; against: another number of them",
+        _weigh_on_purpose,
+    ),
+)
+QUESTIONS: Final = (
+    Question(
+        "recreated_on_purpose",
+        "created_for_a_client",
+        "Did an administrator or a deployment create the topic? The authorizer logs of brokers and controllers have "
+        "the CreateTopics request, if they are switched on",
+    ),
+)

@@ -1,0 +1,138 @@
+"""When topics were created, deleted, and given more partitions: a table that only the report uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.cluster.metadata_reader import MetadataReader, MetadataReplay
+from kafka_records_tables.tables.declaration import REPLAYED, Column, Table
+from kafka_records_tables.topics import METADATA
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+    from kafka_records_tables.report.rule_context import RuleContext
+
+_CREATED, _DELETED, _CONFIG, _PARTITION = "TopicRecord", "RemoveTopicRecord", "ConfigRecord", "PartitionRecord"
+_TOPIC_CONFIG: Final = 2
+"""The type of a topic's configs (`ConfigResource.Type.TOPIC`)."""
+
+TABLE: Final = Table(
+    name="topic_changes",
+    topic=METADATA,
+    about="when topics were created, deleted and given more partitions",
+    helper="history",
+    records=(_CREATED, _DELETED, _CONFIG, _PARTITION),
+    reads=("offset", "timestamp_ms", "key", "value", "control"),
+    columns=(
+        Column("topic", "string", "name of the topic"),
+        Column("topic_id", "string", "id of the topic"),
+        Column("event", "string", "what happened", words=("created", "deleted", "partitions_added")),
+        Column("partition_count", "int32", "number of partitions afterwards, or that at the deletion"),
+        Column("configs", "list<string>", "names of the configs that were set at its creation; null for other events"),
+        Column("at_timestamp_ms", "int64", "when; null for what only a checkpoint or a running broker shows"),
+        Column("log_offset", "int64", "offset of the record in the metadata log"),
+    ),
+    sort=("log_offset",),
+    group=None,
+    module=__name__,
+    rules=REPLAYED + """\
+The records of a creation are one batch, with one time: configs with the time of their topic were set at its creation.
+""",
+)
+
+
+class TopicChangeReplay(MetadataReplay):
+    """Collects the changes of topics in the order of the log."""
+
+    def __init__(self, context: Context) -> None:
+        from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords
+
+        super().__init__(MetadataRecords(context, (_CREATED, _DELETED, _CONFIG, _PARTITION), (_PARTITION,)))
+        self.rows: list[dict[str, Any]] = []
+        self._by_id: dict[str, dict[str, Any]] = {}
+        """The creation of each topic."""
+        self._by_name: dict[str, dict[str, Any]] = {}
+        self._counts: dict[str, int] = {}
+
+    def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
+        from kafka_records_tables.tables.cluster.metadata_records import events, values_of
+
+        numbers = self._records.numbers
+        times = [None] * decoded.rows.num_rows if is_checkpoint else decoded.rows.column("timestamp_ms").to_pylist()
+        for at, name, value in events(decoded, {each: numbers[each] for each in (_CREATED, _DELETED, _CONFIG)}):
+            if name == _CREATED:
+                row = self._row(value["topic_id"], value["name"], "created", times[at], int(decoded.offsets[at]))
+                row["configs"] = []
+                self._by_id[value["topic_id"]] = self._by_name[value["name"]] = row
+            elif name == _DELETED:
+                made = self._by_id.get(value["topic_id"])
+                if made is not None:
+                    self._row(value["topic_id"], made["topic"], "deleted", times[at], int(decoded.offsets[at]))
+            elif value["resource_type"] == _TOPIC_CONFIG and value["value"] is not None:
+                made = self._by_name.get(value["resource_name"])
+                if made is not None and made["at_timestamp_ms"] == times[at]:
+                    made["configs"].append(value["name"])
+        made_partitions = values_of(decoded, numbers[_PARTITION])
+        if made_partitions is not None:
+            rows, values = made_partitions
+            # Few batches have partitions of many topics, but one may have many partitions of a topic.
+            ids = values.field("topic_id").dictionary_encode()
+            firsts: dict[tuple[str, int | None], int] = {}
+            counts: dict[tuple[str, int | None], int] = {}
+            names = ids.dictionary.to_pylist()
+            for code, at in zip(ids.indices.to_pylist(), rows.tolist(), strict=True):
+                key = names[code], times[at]
+                firsts.setdefault(key, at)
+                counts[key] = counts.get(key, 0) + 1
+            for (topic_id, at_ms), count in counts.items():
+                self._grow(topic_id, at_ms, count, int(decoded.offsets[firsts[topic_id, at_ms]]))
+
+    def _grow(self, topic_id: str, at_ms: int | None, count: int, offset: int) -> None:
+        made = self._by_id.get(topic_id)
+        if made is None:
+            return
+        self._counts[topic_id] = self._counts.get(topic_id, 0) + count
+        if at_ms == made["at_timestamp_ms"]:
+            made["partition_count"] = self._counts[topic_id]
+        else:
+            self._row(topic_id, made["topic"], "partitions_added", at_ms, offset)
+
+    def complete(self) -> list[dict[str, Any]]:
+        """The rows, at the end of the log: the partitions of a batch come after the deletions in it."""
+        for row in self.rows:
+            if row["event"] == "deleted":
+                row["partition_count"] = self._counts.get(row["topic_id"])
+        return self.rows
+
+    def _row(self, topic_id: str, topic: str, event: str, at_ms: int | None, offset: int) -> dict[str, Any]:
+        row = {"topic": topic, "topic_id": topic_id, "event": event, "partition_count": self._counts.get(topic_id)}
+        row |= {"configs": None, "at_timestamp_ms": at_ms, "log_offset": offset}
+        self.rows.append(row)
+        return row
+
+
+class Reader(MetadataReader[TopicChangeReplay]):
+    def __init__(self, context: Context) -> None:
+        super().__init__(TopicChangeReplay(context))
+
+    def _rows(self) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        # Records of a checkpoint, which have no times, come before those of the log.
+        rows = self._replay.complete()
+        rows.sort(key=lambda each: (each["at_timestamp_ms"] is not None, each["log_offset"]))
+        return pa.RecordBatch.from_pylist(rows, schema=TABLE.schema)
+
+
+def changes_of(context: RuleContext, topic: str) -> list[dict[str, Any]]:
+    """The changes of a topic in the order of the metadata log; empty without such a log."""
+    rows: list[dict[str, Any]] = context.once(_changes)
+    return [each for each in rows if each["topic"] == topic]
+
+
+def _changes(context: RuleContext) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = context.look(TABLE).to_pylist()
+    return rows
