@@ -224,6 +224,10 @@ incidents: java-found $(INSTALLED) ## Bring real brokers into trouble, or health
 incident-scores: $(INSTALLED) ## Score the report on the recorded incidents of tests/data, into docs/incidents.md.
 	$(BIN)/python -m tools.incidents.score tests/data/incidents --page docs/incidents.md
 
+.PHONY: incomplete-incidents
+incomplete-incidents: $(INSTALLED) ## Look for false statements in the report on recorded incidents of which a part is missing.
+	$(BIN)/python -m tools.incidents.incomplete tests/data/incidents
+
 .PHONY: page-scripts
 page-scripts: $(INSTALLED) ## Fetch the Vega builds that a report page holds from npm again, and compare them with their digests.
 	$(BIN)/python -m tools.page_scripts

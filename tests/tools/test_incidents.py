@@ -10,6 +10,7 @@ import pytest
 
 from tools.incidents.__main__ import main
 from tools.incidents.every_kind import EVERY_KIND
+from tools.incidents.incomplete import Removal, copy_without, faults_without, removals
 from tools.incidents.names import Names
 from tools.incidents.recording import ARCHIVE, keep_directory, unpack
 from tools.incidents.score import MARKS, Score, score, table, write_page
@@ -27,13 +28,19 @@ def poison() -> Truth:
     return truth
 
 
+def lost(count: int) -> Truth:
+    truth = incident("poison_record", ["order-router"], ["orders"])
+    truth.scale = {"lost": count}
+    return truth
+
+
 def finding(**changes: Any) -> dict[str, Any]:
     return {
         "kind": "crash_loop",
         "level": "high",
         "problem": 'All members of "order-router" fail on the record 71 of orders-3.',
         "impact": "158 records wait.",
-        "causes": [{"statement": "a bad record", "refuted_by": []}],
+        "causes": [{"name": "poison", "statement": "a bad record", "confidence": "high", "refuted_by": []}],
         "next": [{"what": "Skip it", "command": "kafka-consumer-groups --reset-offsets --to-offset 72"}],
         "group_ids": ["order-router"],
         "topics": ["orders"],
@@ -164,3 +171,67 @@ def test_a_recording_comes_back_from_its_archive(tmp_path: Path) -> None:
     ]
     poison().save(kept)
     assert load_truth(kept) == poison()
+
+
+def test_nothing_false_is_found_in_a_report_that_knows_less() -> None:
+    assert faults_without(poison(), []) == []
+    unsure = finding(problem="Members come and go.", causes=[{"name": "other", "confidence": "medium"}])
+    assert faults_without(poison(), [unsure]) == []
+    maybe = finding(
+        impact="If they were slow, raise max.poll. It waits.",
+        causes=[{"name": "late", "statement": "raise max.poll", "confidence": "medium"}],
+    )
+    assert faults_without(poison(), [maybe]) == []
+    assert faults_without(poison(), [finding(kind="log_cut", group_ids=[], topics=[])]) == []
+
+
+@pytest.mark.parametrize(
+    ("truth", "changes", "fault"),
+    [
+        (
+            poison(),
+            {"problem": "They start slowly.", "causes": [{"name": "fails_at_start", "confidence": "high"}]},
+            "certain of another cause (fails_at_start): high crash_loop: They start slowly.",
+        ),
+        (
+            poison(),
+            {"impact": "Now raise max.poll."},
+            "false: crash_loop says 'raise max.poll', but no member timed out",
+        ),
+        (poison(), {"group_ids": ["price-indexer"], "topics": ["prices"], "problem": "It is slow."}, "false alarm: "),
+        (healthy("jobs", ["order-router"]), {}, "false alarm: high crash_loop: "),
+        (lost(900), {"scale": {"records_repeated": 7}}, "says that 7 records were read twice, but records were lost: "),
+        (lost(900), {"scale": {"records_lost": 1200}}, "says that 1200 records were lost, but 900 were: "),
+    ],
+)
+def test_each_false_statement_is_found(truth: Truth, changes: dict[str, Any], fault: str) -> None:
+    (said,) = faults_without(truth, [finding(**changes)])
+    assert said.startswith(fault)
+
+
+def test_parts_are_removed_in_turn(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    for name in ("__consumer_offsets-0", "__cluster_metadata-0", "orders-0", "orders-1", "other-0"):
+        (data / name).mkdir(parents=True)
+        for file in ("0.log", "0.index"):
+            (data / name / file).write_text(name)
+    (data / "orders-1" / "0.log").write_text("")
+    (data / "replication-offset-checkpoint").write_text("0")
+    there = {each: set(left_of(data, each, tmp_path / each.name)) for each in removals(data, ["orders"])}
+    logs = {f"{folder.name}/0.log" for folder in data.iterdir() if folder.is_dir()}
+    every = {*logs, *(each.replace(".log", ".index") for each in logs), "replication-offset-checkpoint"}
+    assert {each.name: len(every - files) for each, files in there.items()} == {
+        "user_topics": 6,
+        "cluster_metadata": 2,
+        "all_but_logs": 6,
+        "all_but_offsets": 10,
+        "__consumer_offsets-0": 2,
+        "__consumer_offsets-0 and all_but_logs": 7,
+        "orders-0": 2,
+    }
+    assert all(files < every for files in there.values())
+
+
+def left_of(data: Path, removal: Removal, into: Path) -> list[str]:
+    copy = copy_without(data, removal, into)
+    return [path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()]

@@ -87,14 +87,20 @@ def report_of(folder: Path, truth: Truth, way: str = "files", *more: str) -> Map
         live: Mapping[str, Any] = json.loads((folder / LIVE).read_text(encoding="utf-8"))
         return live
     with tempfile.TemporaryDirectory() as scratch:
-        data, output = unpack(folder, Path(scratch) / "data"), Path(scratch) / "report.json"
+        data = unpack(folder, Path(scratch) / "data")
         if way == "snapshots":
             data = _snapshot(data, Path(scratch) / "kept")
+        return report_on(data, truth, *(("--engine", "spark") if way == "spark" else ()), *more)
+
+
+def report_on(data: Path, truth: Truth, *more: str) -> Mapping[str, Any]:
+    """What the command says about the data directory of a recording. Raises RuntimeError if there is no report."""
+    with tempfile.TemporaryDirectory() as scratch:
+        output = Path(scratch) / "report.json"
         asked = ["report", str(data), "--format", "json", "--no-tables", "--output", str(output)]
-        asked += ["--engine", "spark"] if way == "spark" else []
         status, said = _ran([*asked, *truth.report_arguments, *more])
         if not output.is_file():
-            raise RuntimeError(f"No report on {folder} (status {status}): {said}")
+            raise RuntimeError(f"No report on {data} (status {status}): {said}")
         report: Mapping[str, Any] = json.loads(output.read_text(encoding="utf-8"))
     return report
 
@@ -124,7 +130,7 @@ def score(truth: Truth, findings: Sequence[Finding]) -> Score:
     if got.healthy:
         alarms = [each for each in findings if each["level"] not in NOTES]
         got.faults += [f"false alarm: {each['level']} {each['kind']}: {_first(each)}" for each in alarms]
-        got.faults += [said for each in findings if _concerns(truth, each) for said in _falsehoods(truth, each)]
+        got.faults += [said for each in findings if is_about(truth, each) for said in falsehoods(truth, each)]
         got.aspects["nothing false"] = not got.faults
         return got
     alarms = [each for each in findings if truth.is_note or each["level"] not in NOTES]
@@ -140,7 +146,7 @@ def score(truth: Truth, findings: Sequence[Finding]) -> Score:
 
 def _score_incident(truth: Truth, best: Finding, got: Score) -> None:
     judged = {
-        "cause": _all_found(truth.cause, _text(best, parts=_CAUSES)),
+        "cause": cause_is_right(truth, best),
         "since": truth.since is None or _near(truth, best),
         "scale": not truth.scale or _scaled(truth, best),
         "first step": _one_found(truth.first_step, _text({"next": best.get("next", ())}, commands=True)),
@@ -159,21 +165,27 @@ def _score_incident(truth: Truth, best: Finding, got: Score) -> None:
 def _look_for_falsehoods(truth: Truth, findings: Sequence[Finding], got: Score) -> None:
     false: list[str] = []
     for each in findings:
-        if _concerns(truth, each):
-            false += _falsehoods(truth, each)
+        if is_about(truth, each):
+            false += falsehoods(truth, each)
         elif each["level"] not in NOTES:
             false.append(f"false alarm: {each['level']} {each['kind']}: {_first(each)}")
     got.aspects["nothing false"] = not false
     got.faults += false
 
 
-def _concerns(truth: Truth, finding: Finding) -> bool:
+def is_about(truth: Truth, finding: Finding) -> bool:
     """Whether a finding is about something that the truth is about, or names nothing at all."""
     about = {*finding.get("group_ids", ()), *finding.get("topics", ()), *finding.get("transactional_ids", ())}
     return not about or any(name in other for name in (*truth.groups, *truth.topics, *truth.members) for other in about)
 
 
-def _falsehoods(truth: Truth, finding: Finding) -> Iterator[str]:
+def cause_is_right(truth: Truth, finding: Finding) -> bool:
+    """Whether a finding states the cause of the truth."""
+    return _all_found(truth.cause, _text(finding, parts=_CAUSES))
+
+
+def falsehoods(truth: Truth, finding: Finding) -> Iterator[str]:
+    """What a finding states although the truth says that it is false."""
     text = _text(finding, commands=True)
     for pattern, why in truth.never:
         if said := _stated(pattern, text):
@@ -190,7 +202,7 @@ def _stated(pattern: str, text: str) -> str | None:
 
 
 def _worth(truth: Truth, finding: Finding) -> int:
-    return 2 * _all_found(truth.cause, _text(finding, parts=_CAUSES)) + _near(truth, finding)
+    return 2 * cause_is_right(truth, finding) + _near(truth, finding)
 
 
 def _near(truth: Truth, finding: Finding) -> bool:
@@ -283,7 +295,7 @@ def write_page(page: Path, text: str) -> None:
     page.write_text(f"{before}{mark}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
-def _recordings(folders: Sequence[Path]) -> list[Path]:
+def recordings(folders: Sequence[Path]) -> list[Path]:
     """The recordings among folders and folders of recordings."""
     found = []
     for folder in folders:
@@ -301,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--from", choices=WAYS, default="files", dest="way", help=f"{_WAYS} (default: files)")
     parser.add_argument("--processes", type=int, default=2, help="reports at a time (default 2)")
     asked = parser.parse_args(arguments)
-    folders = _recordings(asked.folders)
+    folders = recordings(asked.folders)
     if not folders:
         print(f"No recording (a folder with {NAME}) in {', '.join(map(str, asked.folders))}.", file=sys.stderr)
         return 2

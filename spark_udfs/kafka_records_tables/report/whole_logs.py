@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_engine.findings import DAMAGED_LOG
+from kafka_records_tables.tables.words.check_words import STATE_UNNAMED
 from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -34,16 +35,27 @@ def seen_by(context: RuleContext, kind: str) -> RuleContext:
 
 def _whole_logs(context: RuleContext) -> RuleContext:
     unread = _unread_from(context)
-    if not unread:
+    is_unsure = any(topic == OFFSETS for topic, _ in unread) or _lacks_groups(context)
+    if not unread and not is_unsure:
         return context
     groups = _last_seen(context, OFFSETS, "group_id", ("groups", "current_offsets"), unread)
     transactional = _last_seen(context, TRANSACTIONS, "transactional_id", ("transactions",), unread)
     tables = {}
     for name, rows in context.tables.items():
         whole = _without(_without(rows, "group_id", groups), "transactional_id", transactional)
-        is_unsure = name == "checks" and any(topic == OFFSETS for topic, _ in unread)
-        tables[name] = _without_unnamed(whole) if is_unsure else whole
+        tables[name] = _without_unnamed(whole) if is_unsure and name == "checks" else whole
     return replace(context, tables=tables)
+
+
+def _lacks_groups(context: RuleContext) -> bool:
+    """Whether a log with groups is not in the source at all. It is looked for only if something depends on it."""
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.facts.known_logs import absent_partitions
+
+    checks = context.table("checks")
+    return kept(checks, equal(checks, "check", STATE_UNNAMED)).num_rows > 0 and bool(
+        absent_partitions(context, OFFSETS)
+    )
 
 
 def _unread_from(context: RuleContext) -> dict[tuple[str, int], int]:
@@ -92,4 +104,4 @@ def _without_unnamed(checks: pa.Table) -> pa.Table:
     """The rows without share state that no group names: its group may be among the records that were not read."""
     from kafka_records_tables.report.case_columns import equal, kept, true_where
 
-    return kept(checks, ~true_where(equal(checks, "check", "share_state_unnamed")))
+    return kept(checks, ~true_where(equal(checks, "check", STATE_UNNAMED)))

@@ -15,6 +15,12 @@ def cluster_settings(context: RuleContext) -> ClusterFacts:
     return context.once(_read)
 
 
+def lacking_settings(context: RuleContext) -> tuple[str, ...]:
+    """What is missing for a verdict that depends on settings: a sentence, or nothing if the source has them."""
+    is_there = cluster_settings(context).configs or context.look("topics").num_rows
+    return () if is_there else ("the configs of topics are unknown (there is no __cluster_metadata in the source)",)
+
+
 def delivery_limits(context: RuleContext, groups: Sequence[str], otherwise: int) -> Any:
     """For each share group, the maximum number of deliveries of a record (`share.delivery.count.limit`), as a numpy
     array; `otherwise` if it is unknown."""

@@ -45,7 +45,7 @@ TABLE: Final = Table(
     inputs=("history", "log_ends"),
     group_inputs=("history",),
     options=(TIMES,),
-    rules="One row per partition for which a group has committed offsets, if there is a record after one of them.",
+    rules="One row per partition for which a group has committed offsets and that has records after the present one.",
 )
 
 
@@ -58,14 +58,22 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatc
 
     logs = {(each["topic"], each["partition"]): each for each in parts["log_ends"].to_pylist()}
     committed: dict[tuple[str, str, int], set[int]] = {}
-    for row in parts["history"].select(["group_id", "topic", "partition", "offset"]).to_pylist():
-        committed.setdefault((row["group_id"], row["topic"], row["partition"]), set()).add(row["offset"])
+    present: dict[tuple[str, str, int], int] = {}
+    names = ["group_id", "topic", "partition", "offset", "valid_to_timestamp_ms"]
+    history = zip(*(parts["history"][name].to_pylist() for name in names), strict=True)
+    for group, topic, partition, offset, valid_to in history:
+        committed.setdefault((group, topic, partition), set()).add(offset)
+        if valid_to is None:
+            present[group, topic, partition] = offset
     rows = []
-    for (group, *place), offsets in committed.items():
-        log = logs.get((place[0], place[1]))
-        if log is not None and None not in (log["log_start_offset"], log["log_end_offset"]):
+    for key, offsets in committed.items():
+        log = logs.get(key[1:])
+        if log is None or None in (log["log_start_offset"], log["log_end_offset"]):
+            continue
+        # Without a backlog, no rule asks since when it grows.
+        if present.get(key, log["log_end_offset"]) < log["log_end_offset"]:
             chosen = chosen_offsets(sorted(offsets), log["log_start_offset"], log["log_end_offset"])
-            rows += [{**log, "group_id": group, "offset": each} for each in chosen]
+            rows += [{**log, "group_id": key[0], "offset": each} for each in chosen]
     if not rows:
         return
     asked = pa.Table.from_pylist(rows)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "share_records_archived"
+_LEAST_LIMIT: Final = 2
+"""The least `share.delivery.count.limit` that brokers allow."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -61,6 +63,7 @@ def _incident(
     context: RuleContext, group: str, topic_id: str, ranges: list[dict[str, Any]], *, is_rejected: bool
 ) -> Incident:
     from kafka_records_tables.report.command_lines import command_line, condition_of, option
+    from kafka_records_tables.report.facts.cluster_settings import lacking_settings
     from kafka_records_tables.report.rule_context import (
         MINUTE_MS,
         MOST_EVIDENCE,
@@ -133,10 +136,13 @@ def _incident(
         ),
     )
     records = _records_among(context, name, ranges) if is_rejected else None
+    # Without the configs, the limit of the group may be that low; brokers allow no less than 2.
+    unknown = lacking_settings(context) if is_rejected and usual >= _LEAST_LIMIT else ()
     rejected = Verdict(
         f"The consumers of {shown(group)} reject these records (acknowledge with REJECT) at their first deliveries.",
         evidence_for=(*evidence, *([records] if records else [])) if is_rejected else (),
         refuted_by=None if is_rejected else evidence[0],
+        lacked=unknown,
     )
     no_records = Verdict(
         "There are no records at these offsets: they are markers of transactions, or gaps that compaction left, and "
@@ -149,7 +155,8 @@ def _incident(
         f" acknowledge them in"
         " time, until the limit of deliveries is reached.",
         evidence_for=() if is_rejected else evidence,
-        refuted_by=evidence[0] if is_rejected else None,
+        refuted_by=evidence[0] if is_rejected and not unknown else None,
+        lacked=unknown,
     )
     finding = ReportFinding(
         kind=KIND,

@@ -47,7 +47,7 @@ def _cases_of(kind: str) -> Callable[[RuleContext], pa.Table]:
         if "log_topic" in places:
             choices.append((true_where(equal(found, "log_topic", TRANSACTIONS)), Level.HIGH))
         count = np.asarray(pc.list_value_length(found["detail_list"]).to_numpy(), np.int64)
-        if kind == _STATE_BROKEN and _unread_state(context):
+        if kind == _STATE_BROKEN and found.num_rows and _unread_state(context):
             worst = Level.NOTE
         as_cases = found.rename_columns(["check_level" if name == "level" else name for name in found.column_names])
         return ranked(as_cases, level_by(*choices, default=worst), count)
@@ -57,10 +57,14 @@ def _cases_of(kind: str) -> Callable[[RuleContext], pa.Table]:
 
 def _unread_state(context: RuleContext) -> str | None:
     """Why a missing state may exist on the broker; None if all of its topic was read."""
+    from kafka_records_tables.report.facts.known_logs import absent_partitions
+
     unread = {each.partition or 0 for each in context.reading if each.topic == SHARE_STATE and each.bytes}
     unread |= {each.partition for each in context.ends if each.topic == SHARE_STATE}
+    absent = absent_partitions(context, SHARE_STATE)
     if not unread:
-        return None
+        return f"{logs_shown(SHARE_STATE, absent)} is not in the source: the state may be there" if absent else None
+    unread.update(absent)
     return f"{logs_shown(SHARE_STATE, sorted(unread))} could not be read to the end: the state may be there"
 
 
@@ -106,15 +110,20 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
         stopped = groups_of_logs(context, case["log_topic"], logs) if stops else ()
         stand = f" {groups_shown(stopped)}{_stopped_since(context, stopped, case)}".rstrip()
         why_not_sure = _unread_state(context) if kind == _STATE_BROKEN else _NOT_SURE.get(kind)
-        return ReportFinding(
-            kind=kind,
-            level=Level(case["level"]),
-            title=_RULES_BY_KIND[kind].title,
-            problem=(
+        is_unread = kind == _STATE_BROKEN and why_not_sure is not None
+        if is_unread:
+            said = f"No state was found for {counted(len(details), 'share partition')}{who}: {why_not_sure}."
+        else:
+            said = (
                 f"{counted(len(details), _NOUNS.get(kind, 'problem'))}{who}{where}"
                 f"{', for instance' if len(details) > 1 else ''}: {details[0].rstrip('.')}. "
                 + ("It disappears when the change under way ends." if is_passing else f"{_what(kind, case)}{stand}")
-            ),
+            )
+        return ReportFinding(
+            kind=kind,
+            level=Level(case["level"]),
+            title=_RULES_BY_KIND[kind].title if not is_unread else "the state of a share group was not found",
+            problem=said,
             group_ids=tuple(dict.fromkeys((*groups, *stopped))),
             topics=topics,
             partitions=tuple(numbers) if len(topics) == 1 else (),
@@ -124,7 +133,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             confidence="high" if why_not_sure is None else "medium",
             why_not_sure=why_not_sure,
             evidence=tuple(
-                Evidence(detail, topic, partition, offset, at)
+                Evidence(detail.partition(_NO_STATE)[0] if is_unread else detail, topic, partition, offset, at)
                 for detail, topic, partition, offset, at in list(places_found)[:MOST_EVIDENCE]
             ),
             evidence_count=len(details),
@@ -319,6 +328,7 @@ _NOT_LOADED: Final = {
 """The impact, by the topic of the log that cannot be loaded."""
 
 
+_NO_STATE: Final = ", and it has no state"
 _UNDER_WAY: Final = " A change counts after `report.group_settles_within`."
 
 
@@ -369,7 +379,7 @@ RULES = (
         "share_state_broken",
         "a share group lacks the state of partitions",
         f"Share partitions that count as initialized and have no state.{_UNDER_WAY}",
-        {Level.HIGH: "always", Level.NOTE: "while the change may be under way"},
+        {Level.HIGH: "always", Level.NOTE: "while the change may be under way, or if a log with state is incomplete"},
     ),
     _checks_rule(
         "share_state_left",

@@ -18,7 +18,7 @@ from kafka_records_tables.topics import OFFSETS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kafka_records_tables.report.facts.group_facts import MemberLife, Offset, Span
+    from kafka_records_tables.report.facts.group_facts import MemberLife, Offset, Place, Span
     from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "crash_loop"
@@ -87,19 +87,48 @@ def _find(context: RuleContext) -> list[Incident]:
             most = max(len(each.attempts) for each in stuck)
             stuck = [each for each in stuck if 2 * len(each.attempts) >= most]
             stuck.sort(key=lambda each: (each.unread_ms or 2**62, each.span.from_ms or 0, each.partition))
-            found.append(_incident(context, group, stuck, _others_that_move(spans, group, stuck)))
+            others = _others_that_move(spans, group, stuck)
+            unknown = _may_be_stuck(context, group, stuck, spans, lives.get(group, []))
+            found.append(_incident(context, group, stuck, others, unknown))
+    return found
+
+
+def _may_be_stuck(
+    context: RuleContext,
+    group: str,
+    stuck: list[StuckPartition],
+    spans: dict[Offset, list[Span]],
+    lives: list[MemberLife],
+) -> list[tuple[Place, int]]:
+    """Partitions whose offset does not move either while members come and go, each with that offset, if the end of the
+    log is unknown: the record on which members fail may be in one of them, or nothing may be left to read there."""
+    from kafka_records_tables.report.facts.known_logs import without_end
+
+    since = _since(stuck)
+    tried = {place for each in lives if (each.left_ms or 0) >= since for place in each.places}
+    found = []
+    for place in without_end(context, [group]):
+        of_place = spans.get((group, *place), [])
+        if place in tried and of_place and not _rises(of_place, since):
+            found.append((place, of_place[-1].offset))
     return found
 
 
 def _others_that_move(spans: dict[Offset, list[Span]], group: str, stuck: list[StuckPartition]) -> int:
     """Partitions of a group whose offsets have risen after the first of those that do not move."""
-    since = min(max(each.span.from_ms or 0, each.unread_ms or 0) for each in stuck)
+    since = _since(stuck)
     still = {(group, each.topic, each.partition) for each in stuck}
-    return sum(
-        any((after.from_ms or 0) > since and after.offset > before.offset for before, after in pairwise(of_place))
-        for key, of_place in spans.items()
-        if key[0] == group and key not in still
-    )
+    return sum(_rises(of_place, since) for key, of_place in spans.items() if key[0] == group and key not in still)
+
+
+def _since(stuck: list[StuckPartition]) -> int:
+    """When the first of some partitions stopped moving."""
+    return min(max(each.span.from_ms or 0, each.unread_ms or 0) for each in stuck)
+
+
+def _rises(spans: list[Span], since_ms: int) -> bool:
+    """Whether an offset has risen after a moment."""
+    return any((after.from_ms or 0) > since_ms and after.offset > before.offset for before, after in pairwise(spans))
 
 
 def _stuck(
@@ -143,11 +172,14 @@ def usual_attempts(
     return usual_most(counts)
 
 
-def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], others: int) -> Incident:
+def _incident(
+    context: RuleContext, group: str, stuck: list[StuckPartition], others: int, unknown: list[tuple[Place, int]]
+) -> Incident:
     from statistics import median
 
     from kafka_records_tables.report.command_lines import option
     from kafka_records_tables.report.facts.group_facts import stopped_quickly
+    from kafka_records_tables.report.facts.known_logs import ends_of_logs
     from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, length, listed, of_group, shown
 
     first = stuck[0]
@@ -159,6 +191,10 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
     leaving = _how_they_left(context, group, usual)
     more = [f"{each.place} at {each.offset}" for each in stuck[1:]]
     along = f" {', '.join(more[:4])} {'has' if len(more) == 1 else 'have'} not moved since either." if more else ""
+    may_be = " or ".join(f"offset {offset} of {topic}-{partition}" for (topic, partition), offset in unknown[:4])
+    lacked = (ends_of_logs(place for place, _ in unknown),) if unknown else ()
+    if unknown:
+        along += f" The record on which they fail may also be at {may_be}, which does not move either."
     goes_on = max(each.left_ms or 0 for each in tries) >= context.at_ms - max(10 * usual, 60_000)
     words = ("--group", group), ("--topic", f"{first.topic}:{first.partition}")
     skip = context.ask_kafka(
@@ -171,22 +207,14 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
         str(first.offset + 1),
         "--dry-run",
     )
-    look = context.ask_kafka(
-        f"Look at the record at offset {first.offset} of {first.place}, and in the log of the application for what "
-        "fails",
-        "kafka-console-consumer",
-        *option("--topic", first.topic),
-        "--partition",
-        str(first.partition),
-        "--offset",
-        str(first.offset),
-        "--max-messages",
-        "1",
-    )
     moves = others > 0
     usual_tries = f"at most {counted(first.usual, 'member')}" if first.usual else "no member"
     poison = Verdict(
-        f"The application fails on the record at offset {first.offset} of {first.place}: no member gets past it.",
+        (
+            f"The application fails on the record at offset {first.offset} of {first.place}: no member gets past it."
+            if not unknown
+            else f"The application fails on a record: at offset {first.offset} of {first.place}, or {may_be}."
+        ),
         evidence_for=(
             Evidence(
                 f"the offset of {first.place} stays {first.offset} while {counted(len(tries), 'member')} had"
@@ -208,7 +236,15 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
                 else ()
             ),
         ),
-        steps=(look, skip),
+        steps=(
+            (_look(context, first.topic, first.partition, first.offset), skip)
+            if not unknown
+            else tuple(
+                _look(context, *place, offset)
+                for place, offset in [((first.topic, first.partition), first.offset), *unknown[:3]]
+            )
+        ),
+        lacked=lacked,
     )
     start = Verdict(
         "The application fails before it has processed anything, regardless of the record: no partition of the group "
@@ -281,6 +317,19 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
         thresholds=context.limits_of(f"{KIND}.attempts"),
     )
     return Incident(finding, len(tries), {"polls_too_late": late, "poison_record": poison, "fails_at_start": start})
+
+
+def _look(context: RuleContext, topic: str, partition: int, offset: int) -> NextStep:
+    """The step to look at a record."""
+    from kafka_records_tables.report.command_lines import option
+
+    return context.ask_kafka(
+        f"Look at the record at offset {offset} of {topic}-{partition}, and in the log of the application for what "
+        "fails",
+        "kafka-console-consumer",
+        *option("--topic", topic),
+        *("--partition", str(partition), "--offset", str(offset), "--max-messages", "1"),
+    )
 
 
 def _polls_too_late(context: RuleContext, group: str, stays: list[int]) -> str:

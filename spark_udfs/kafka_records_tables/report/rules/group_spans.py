@@ -80,11 +80,13 @@ def to_consume(context: RuleContext, group: str, topics: Sequence[str]) -> str:
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.facts.known_logs import without_end
     from kafka_records_tables.report.rule_context import counted, listed
 
     rows = context.table("lag")
     lag = pc.sum(kept(rows, equal(rows, "group_id", group), equal(rows, "topic", *topics))["lag"]).as_py()
-    return "" if lag is None else f"{counted(lag, 'record')} of {listed(topics)} to consume"
+    least = "at least " if lag is not None and without_end(context, [group], topics) else ""
+    return "" if lag is None else f"{least}{counted(lag, 'record')} of {listed(topics)} to consume"
 
 
 def emptied_at(context: RuleContext, group: str) -> int | None:

@@ -30,6 +30,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[str, Any]]) -> Incident | None:
     from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.facts.known_logs import without_end
     from kafka_records_tables.report.rule_context import (
         counted,
         length,
@@ -61,18 +62,24 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
         and each["member_id"] != member_id
         and each["member_id"] in members
     }
-    lags = [
-        each
-        for each in kept(context.table("lag"), equal(context.table("lag"), "group_id", group)).to_pylist()
-        if (each["topic"], each["partition"]) in owned
-    ]
-    moved = max((each["commit_timestamp_ms"] or 0 for each in lags), default=0)
+    commits, lags = (
+        [
+            each
+            for each in kept(context.table(name), equal(context.table(name), "group_id", group)).to_pylist()
+            if (each["topic"], each["partition"]) in owned
+        ]
+        for name in ("current_offsets", "lag")
+    )
+    moved = max((each["commit_timestamp_ms"] or 0 for each in commits), default=0)
     if holder is None or not waits or asked_ms is None or context.at_ms - asked_ms < context.limit(f"{KIND}.after"):
         return None
     if moved > asked_ms:
         # The member is still working, and gives the partitions up when it has processed what it fetched.
         return None
     waiting = sum(each["lag"] or 0 for each in lags)
+    is_known = not owned.intersection(without_end(context, [group]))
+    least = "" if is_known else "At least "
+    records = f"{least}{counted(waiting, 'record')}" if is_known or waiting else "An unknown number of records"
     name, others = holder["client_id"] or member_id, [members[each] for each in sorted(waits)]
     since = min((each["epoch_timestamp_ms"] or asked_ms for each in others), default=asked_ms)
     since = min(since, asked_ms)
@@ -109,10 +116,7 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
             f" ({listed(sorted(each['client_id'] or each['member_id'] for each in others))}) wait for it, for"
             f" {length(context.at_ms - asked_ms)} by now; and it {silent}.{fenced}"
         ),
-        impact=(
-            f"{counted(waiting, 'record')} of {counted(len(owned), 'partition')} wait: no other member reads its "
-            "partitions."
-        ),
+        impact=(f"{records} of {counted(len(owned), 'partition')} wait: no other member reads its " "partitions."),
         consequence="work_stopped",
         group_ids=(group,),
         topics=tuple(sorted({topic for topic, _ in places})),
@@ -154,7 +158,7 @@ RULE = incident_rule(
 Members of consumer groups (KIP-848) that should have given up partitions `after` ago or earlier, still have them, and
 have committed nothing since: their applications hang, while heartbeats continue. A member that commits gives them up
 with its next poll. Classic groups do not record this.""",
-    tables=("assignments", "members", "lag"),
+    tables=("assignments", "members", "current_offsets", "lag"),
     levels={Level.HIGH: "always"},
     find=_find,
     listing=Rows("assignments", ("role=pending_revocation",)),

@@ -8,7 +8,7 @@ from kafka_records_tables.coordinator.rules.open_on_purpose import NO_TIMEOUT_MS
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
-from kafka_records_tables.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +39,7 @@ def _open(context: RuleContext) -> pa.Table:
         true_where,
         with_columns,
     )
+    from kafka_records_tables.report.facts.known_logs import incomplete_partitions
 
     rows = context.table("open_transactions")
     rows = rows.filter(pc.less_equal(pc.fill_null(rows["since_timestamp_ms"], 0), context.at_ms))
@@ -51,6 +52,15 @@ def _open(context: RuleContext) -> pa.Table:
     is_left = true_where(equal(rows, "hanging_rule", "no_entry")) & (
         age >= context.limit("transaction_open.settled_after")
     )
+    coordinator = looked_up(
+        rows["transactional_id"], context.table("transactions"), "transactional_id", "log_partition"
+    )
+    absent = incomplete_partitions(context, TRANSACTIONS) if is_left.any() else []
+    if absent:
+        # Its entry may be in a log that is missing.
+        is_left &= true_where(pc.invert(pc.is_in(coordinator, pa.array(absent, pa.int32())))) & true_where(
+            pc.is_valid(coordinator)
+        )
     holds = pc.fill_null(pc.list_value_length(rows["holds_back"]), 0)
     held = np.asarray(holds.to_numpy(), np.int64)
     hangs = is_late | is_left
@@ -58,9 +68,6 @@ def _open(context: RuleContext) -> pa.Table:
         (hangs & (held > 0) & (age >= context.limit("transaction_open.critical_after")), Level.CRITICAL),
         (hangs, Level.HIGH),
         default=Level.NOTE,
-    )
-    coordinator = looked_up(
-        rows["transactional_id"], context.table("transactions"), "transactional_id", "log_partition"
     )
     rows = with_columns(
         rows, age_ms=age, is_late=is_late, is_left=is_left, held=pa.array(held), coordinator=coordinator

@@ -65,7 +65,9 @@ def _weighed(
 ) -> tuple[dict[str, Any], dict[str, Verdict]]:
     """The other instance, and whether it replaced the silent one. Producer ids do not show that: each broker has a
     block of them."""
+    from kafka_records_tables.report.facts.known_logs import incomplete_partitions
     from kafka_records_tables.report.rule_context import moment, shown
+    from kafka_records_tables.report.rules.broken_logs import logs_shown
 
     firsts = context.once(_first_uses)
     name, after = row["transactional_id"], row["last_update_timestamp_ms"]
@@ -97,18 +99,22 @@ def _weighed(
         first["log_offset"],
         came,
     )
-    lacked = (f"the first record of {its_name}",) if not new and unknown else ()
+    lacked: tuple[str, ...] = (f"the first record of {its_name}",) if not new and unknown else ()
+    absent = () if new else incomplete_partitions(context, TRANSACTIONS)
+    if absent:
+        # The instance that took its place may be in a log that is missing.
+        lacked += (f"all of {logs_shown(TRANSACTIONS, absent)}",)
     died = Verdict(
         f"The instance with {shown(name)} died in the transaction. The one that took its place uses "
         f"{shown(its_name)}: a new id does not end the transaction of the old one.",
         evidence_for=(silent, goes_on, use) if new else (silent,),
-        refuted_by=None if new or unknown else use,
+        refuted_by=None if new or lacked else use,
         lacked=lacked,
     )
     hangs = Verdict(
         f"The instance with {shown(name)} hangs or has ended, and no other took its place: {shown(its_name)} is "
         "another instance of the same application.",
-        evidence_for=(silent,) if new or unknown else (silent, use),
+        evidence_for=(silent,) if new or lacked else (silent, use),
         evidence_against=(use,) if new else (),
         lacked=lacked,
     )

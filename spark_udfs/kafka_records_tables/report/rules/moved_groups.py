@@ -84,6 +84,7 @@ def _first_in_new(context: RuleContext, moved: Sequence[MovedGroup]) -> int | No
 
 
 def _incident(context: RuleContext, count: int, change: _Change, moved: list[MovedGroup]) -> Incident:
+    from kafka_records_tables.report.facts.known_logs import incomplete_partitions
     from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed
 
     since, before = change.since_ms, change.before
@@ -91,7 +92,10 @@ def _incident(context: RuleContext, count: int, change: _Change, moved: list[Mov
     # Nobody could commit between the stop of a coordinator and its start.
     worked = [each.last_old_ms for each in moved if each.last_old_ms is not None and each.last_old_ms <= (since or 0)]
     until = max(worked, default=since)
-    stopped = [each for each in moved if each.is_stopped(until, context.at_ms)]
+    # If the log of its new partition is missing, nothing is known of what a group did since.
+    unread = incomplete_partitions(context, OFFSETS)
+    known = [each for each in moved if each.home not in unread]
+    stopped = [each for each in known if each.is_stopped(until, context.at_ms)]
     either = [each for each in moved if each.unsure and not each.read_again and each not in stopped]
     facts = (
         *change.evidence,
@@ -120,7 +124,7 @@ def _incident(context: RuleContext, count: int, change: _Change, moved: list[Mov
             f" partitions{'' if before is None else f', and the groups are where {before} put them'}. So their"
             " coordinators know nothing of them."
         ),
-        impact=_impact(moved, again, either, stopped, [each for each in moved if each.is_idle(until)]),
+        impact=_impact(moved, again, either, stopped, [each for each in known if each.is_idle(until)]),
         consequence="work_repeated" if again else "work_stopped",
         group_ids=tuple(each.group_id for each in moved),
         topics=(OFFSETS,),

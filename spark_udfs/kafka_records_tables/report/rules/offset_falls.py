@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Confidence, Evidence, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import Hypothesis, Question, ReportRule, Threshold, Verdict
+from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rules.fall_causes import CAUSES, QUESTIONS, not_in_logs, places_of
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafka_records_tables.report.facts.group_facts import Place
     from kafka_records_tables.report.rule_context import RuleContext
 
 
@@ -112,11 +114,17 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
         from kafka_records_tables.report.rules.group_spans import stands_now
 
         group = case["group_id"]
-        places = list(zip(case["topic_list"], case["partition_list"], strict=True))
+        places = places_of(case)
         topics = sorted(set(case["topic_list"]))
         about = of_group(group, *([condition_of("topic", topics[0])] if len(topics) == 1 else []))
         rows = tuple(Rows("regressions", (*about, f"kind={word}")) for word in sorted(case["kind_distinct"]))
         confidence, why_not_sure = _how_sure(kind, case)
+        unknown, beyond = not_in_logs(context, case)
+        repeated = sum(
+            before - after
+            for place, before, after in zip(places, case["from_offset_list"], case["to_offset_list"], strict=True)
+            if place not in unknown and place not in beyond
+        )
         first, last = case["commit_timestamp_ms_min"], case["commit_timestamp_ms_max"]
         when = "" if last is None else f", {'last ' if len(places) > len(set(places)) else ''}at {moment(last)}"
         steps = zip(
@@ -131,15 +139,15 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
         return ReportFinding(
             kind=kind,
             level=Level(case["level"]),
-            title=_RULES_BY_KIND[kind].title,
+            title=_WITHOUT_CAUSE if kind == "offsets_rewound" and (unknown or beyond) else _RULES_BY_KIND[kind].title,
             problem=(
                 f"The offsets of the group {shown(group)} for {places_shown(places)}"
                 f" {_FELL.get(kind, 'went backwards')} {_times(places)}{when},"
                 f" by {_distance(case['distance_sum'], len(places))}. {stands_now(context, group, topics)}"
             ).rstrip(),
-            impact=_IMPACT[kind],
-            consequence="work_repeated",
-            scale={"records_repeated": case["distance_sum"], "jumps": len(places)},
+            impact=_impact(kind, places, unknown, beyond),
+            consequence="work_repeated" if repeated else "none",
+            scale={"records_repeated": repeated, "jumps": len(places)},
             group_ids=(group,),
             topics=tuple(topics),
             partitions=tuple(sorted({partition for _, partition in places})) if len(topics) == 1 else (),
@@ -168,6 +176,30 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
         )
 
     return tell
+
+
+def _impact(kind: str, places: Sequence[Place], unknown: Sequence[Place], beyond: Sequence[Place]) -> str:
+    """What a fall means for the users of the topics, as far as the ends of their logs show it."""
+    from kafka_records_tables.report.facts.known_logs import ends_of_logs
+    from kafka_records_tables.report.rule_context import places_shown
+
+    if not unknown and not beyond:
+        return _IMPACT[kind]
+    rest = [place for place in dict.fromkeys(places) if place not in unknown and place not in beyond]
+    parts = [f"{places_shown(rest)}: {_IMPACT[kind]}"] if rest else []
+    if beyond:
+        parts.append(
+            f"The higher offsets of {places_shown(beyond)} are beyond the end of the log: what consumers skip or "
+            "repeat depends on where auto.offset.reset sends them."
+        )
+    if unknown:
+        parts.append(
+            f"Whether records are repeated is unknown, because the source lacks {ends_of_logs(unknown)}. If consumers "
+            "had reached the higher offsets, they read the records from the lower ones on again. If these offsets were "
+            "beyond the end of the log (a tool wrote them, or the log was cut), they repeat nothing, and may have "
+            "skipped records."
+        )
+    return " ".join(parts)
 
 
 def _of_kind(rows: Sequence[Rows], one: Rows) -> str:
@@ -207,6 +239,7 @@ def _how_sure(kind: str, case: dict[str, Any]) -> tuple[Confidence, str | None]:
     return "high", None
 
 
+_WITHOUT_CAUSE: Final = "offsets of a group went backwards"
 _FELL = {
     "two_committers": "rose and fell in turns: they fell",
 }
@@ -220,95 +253,6 @@ _IMPACT = {
 }
 
 
-def _falls_shown(case: dict[str, Any], shows: str) -> tuple[Evidence, ...]:
-    """The first record of a fall, as evidence for a cause."""
-    return (
-        Evidence(
-            shows,
-            OFFSETS,
-            case["log_partition_list"][0],
-            case["log_offset_list"][0],
-            case["commit_timestamp_ms_list"][0],
-        ),
-    )
-
-
-def _says(statement: str, shows: str | None = None) -> Callable[[RuleContext, dict[str, Any]], Verdict]:
-    """A verdict that is the same for each case, with the first fall as its evidence."""
-
-    def weigh(_: RuleContext, case: dict[str, Any]) -> Verdict:
-        return Verdict(statement, () if shows is None else _falls_shown(case, shows))
-
-    return weigh
-
-
-def _weigh_self_assigned(_: RuleContext, case: dict[str, Any]) -> Verdict:
-    is_simple = case["group_kind_first"] == "simple"
-    return Verdict(
-        "A consumer that assigns itself partitions went back.",
-        _falls_shown(case, "the group has had no members at all") if is_simple else (),
-        refuted_by=None if is_simple else _falls_shown(case, f"it is a {case['group_kind_first']} group")[0],
-    )
-
-
-_CAUSES = {
-    "offsets_reset": (
-        Hypothesis(
-            "reset_by_tool",
-            "an administrator or a tool reset the offsets",
-            "For: the group had no members when the lower offset was committed.",
-            _says("Somebody reset the offsets while the group had no members.", "the group had no members then"),
-        ),
-        Hypothesis(
-            "self_assigned_consumer",
-            "a consumer that assigns itself partitions went back",
-            "Against: the group has members.",
-            _weigh_self_assigned,
-        ),
-    ),
-    "offsets_rewound": (
-        Hypothesis(
-            "member_went_back",
-            "a member went back by itself (seek)",
-            "For: the group had members when the lower offset was committed.",
-            _says("A member of the group went back by itself (seek).", "the group had members then"),
-        ),
-        Hypothesis(
-            "out_of_range",
-            "the offset was out of range, and auto.offset.reset decided",
-            "No record of the offsets topic shows this.",
-            _says("Its offset was out of range, and auto.offset.reset decided.", "the group had members then"),
-        ),
-    ),
-    "offsets_began_anew": (
-        Hypothesis(
-            "offsets_deleted",
-            "a clean-up or somebody deleted the offsets",
-            "For: their tombstones, before the lower commit.",
-            _says("Its offsets had been deleted, by a clean-up or by somebody.", "the first commit after the deletion"),
-        ),
-    ),
-    "two_committers": (
-        Hypothesis(
-            "two_consumers",
-            "two consumers commit the same partitions",
-            "For: offsets that rise in two sequences in turns.",
-            _says(
-                "Two consumers commit in turns: two applications with one group id, a consumer that was thought dead "
-                "and its successor, or two that assign themselves the same partition.",
-                "the first fall",
-            ),
-        ),
-    ),
-}
-_QUESTIONS = {
-    "offsets_reset": (
-        Question("reset_by_tool", "self_assigned_consumer", "Did somebody reset the group at that time?"),
-    ),
-    "offsets_rewound": (
-        Question("member_went_back", "out_of_range", "Does the application call seek, or say in its log that it did?"),
-    ),
-}
 _LOOK = {
     "offsets_reset": ("List what happened to the group at that time", "timeline"),
     "offsets_rewound": ("List which members it had at that time", "timeline"),
@@ -363,9 +307,9 @@ def _rule(kind: str, lately: Level, earlier: Level, title: str, about: str) -> R
         tell=_tell_of(kind),
         listing=lambda _: Rows("regressions", (f"kind={_WORDS[kind][0]}",)),
         thresholds=(LATELY, PAST),
-        causes=_CAUSES[kind],
-        questions=_QUESTIONS.get(kind, ()),
-        effect_title="offsets of a group went backwards",
+        causes=CAUSES[kind],
+        questions=QUESTIONS.get(kind, ()),
+        effect_title=_WITHOUT_CAUSE,
     )
 
 

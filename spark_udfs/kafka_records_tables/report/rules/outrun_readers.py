@@ -178,7 +178,7 @@ def _deleted_by(
     context: RuleContext, group: str, topic: str, jumps: list[Jump], rows: list[dict[str, Any]]
 ) -> tuple[str, dict[str, Verdict]]:
     """A sentence: how long the topic keeps records, and what may have deleted them."""
-    from kafka_records_tables.report.facts.cluster_settings import cluster_settings
+    from kafka_records_tables.report.facts.cluster_settings import cluster_settings, lacking_settings
     from kafka_records_tables.report.rule_context import length, shown
 
     starts = {each["partition"]: each["log_start_offset"] for each in rows}
@@ -196,6 +196,7 @@ def _deleted_by(
     settings = cluster_settings(context)
     retention = settings.topic_setting(topic, "retention.ms")
     size = settings.topic_setting(topic, "retention.bytes")
+    unknown = lacking_settings(context)
     is_for_ever, has_size = retention == "-1", size is not None and size != "-1"
     by_hand = _deleted_by_hand(context, topic, jumps)
     faster = NextStep(
@@ -209,16 +210,19 @@ def _deleted_by(
             f"{slow} the retention of the topic deletes what it has not read.",
             evidence_for=shows,
             refuted_by=never_old or away,
+            lacked=unknown,
             steps=(
                 _alter(context, topic, "retention.ms", "604800000", "now, above the lag of the group (7 days"),
                 faster,
             ),
         )
     }
-    if has_size:
+    if has_size or (unknown and not away):
         causes["too_much"] = Verdict(
-            f"{slow} the topic deletes what is more than {size} bytes in a partition (retention.bytes).",
-            evidence_for=(*shows, Evidence(f"retention.bytes is {size}")),
+            f"{slow} the topic deletes what is more than {f'{size} bytes' if has_size else 'its limit of bytes'} in a"
+            " partition (retention.bytes).",
+            evidence_for=(*shows, Evidence(f"retention.bytes is {size}")) if has_size else (),
+            lacked=unknown,
             steps=(
                 _alter(context, topic, "retention.bytes", "-1", "now, above the lag of the group (no limit"),
                 faster,
@@ -316,6 +320,13 @@ def _alter(context: RuleContext, topic: str, name: str, value: str, why: str) ->
     )
 
 
+def _ask_for_settings(context: RuleContext, case: dict[str, Any]) -> str | None:
+    from kafka_records_tables.report.command_lines import option
+
+    words = ("--describe", "--all", *option("--topic", case["topic_list"][0]))
+    return context.ask_kafka("", "kafka-configs", *words).command
+
+
 RULE = incident_rule(
     kind=KIND,
     title="records are deleted before a group reads them, again and again",
@@ -352,6 +363,12 @@ the sum of all jumps, minus what the group usually reads in between.""",
         ),
     ),
     questions=(
+        Question(
+            "too_much",
+            "too_slow",
+            "Is the topic limited in size (retention.bytes)?",
+            _ask_for_settings,
+        ),
         Question(
             "by_hand",
             "away",

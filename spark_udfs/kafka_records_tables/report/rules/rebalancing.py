@@ -187,8 +187,9 @@ def _standing_still(context: RuleContext, group: str, since_ms: int) -> tuple[tu
         return (), ""
     still = kept(rows, pc.less(rows["commit_timestamp_ms"], since_ms)).num_rows
     lags = context.table("group_lag")
-    lag = pc.sum(kept(lags, equal(lags, "group_id", group))["lag"]).as_py()
-    behind = "" if lag is None else f", and it has {counted(lag, 'record')} to consume"
+    lags = kept(lags, equal(lags, "group_id", group))
+    lag, least = pc.sum(lags["lag"]).as_py(), "at least " if pc.sum(lags["unknown"]).as_py() else ""
+    behind = "" if lag is None else f", and it has {least}{counted(lag, 'record')} to consume"
     return topics, (
         f" It consumes {listed(topics)}: {still} of {counted(rows.num_rows, 'partition')} have no commit since"
         f" {moment(since_ms)}{behind}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -189,6 +189,7 @@ def earlier_backlogs(lags: list[int], size: int) -> int:
 
 def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> Incident:
     from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
     from kafka_records_tables.report.rule_context import counted, length, moment, of_group, partitions_shown, shown
 
     reads, writes = growth.rates
@@ -214,7 +215,12 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
         ),
     )
     look = NextStep("Find out why the work became slow (a database, a service it calls, garbage collection)")
-    causes = _weighed(group, topic, growth, since)
+    unknown = without_end(context, [group])
+    lacked = (ends_of_logs(unknown),) if unknown else ()
+    # The time that a group spends on other partitions is missing here.
+    causes = {
+        name: replace(each, lacked=each.lacked + lacked) for name, each in _weighed(group, topic, growth, since).items()
+    }
     is_usual = growth.before is not None and growth.episodes >= _USUAL
     finding = ReportFinding(
         kind=KIND,
@@ -222,8 +228,8 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
         title=RULE.title if not is_usual else "a group has a backlog as large as it had before",
         problem=(
             f"The group {shown(group)} reads {reads:.1f} records a second of {shown(topic)}"
-            f" ({partitions_shown(partitions)}), and {writes:.1f} are written: its backlog has grown since"
-            f" {moment(growth.since_ms)}, for {length(growth.until_ms - growth.since_ms)}, to"
+            f" ({partitions_shown([each for _, each in growth.places])}), and {writes:.1f} are written: its backlog has"
+            f" grown since {moment(growth.since_ms)}, for {length(growth.until_ms - growth.since_ms)}, to"
             f" {counted(waiting, 'record')}.{_own_history(growth)}"
         ),
         impact=(
@@ -319,7 +325,7 @@ for `after`. The backlog is computed for sixty past moments from files of the to
 present size, `lasts` ago or earlier, it has grown in each third of the time, although the group read something in each,
 and `left_over` of what was written was not read. Partitions that do not move at all belong to other findings. Running
 brokers are asked when the records at its committed offsets, and some after them, were written: up to 37 Fetch requests
-for each partition, of any topic, of the groups with the five largest backlogs in a topic.""",
+for each partition with a backlog, of any topic, of the groups with the five largest backlogs in a topic.""",
     tables=("progress", "lag", "members", "groups"),
     levels={
         Level.HIGH: "it reads less than half of what is written",

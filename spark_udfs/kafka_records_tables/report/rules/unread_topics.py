@@ -21,7 +21,6 @@ _READERS: Final = ("activity", "current_offsets", "pending_offsets", "assignment
 """Tables with rows of a group about a topic. `activity` has those of deleted offsets too."""
 _INTERNAL: Final = "__"
 """How the names of Kafka's own topics begin."""
-_NO_CONFIGS: Final = "the configs of topics are unknown (there is no __cluster_metadata in the source)"
 
 
 @dataclass(slots=True)
@@ -67,25 +66,19 @@ def _has_all_groups(context: RuleContext) -> bool:
     """Whether all logs of `__consumer_offsets` are available, from their first record on: what is missing may have the
     commits of a reader."""
     from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.facts.known_logs import absent_partitions
 
     rows = context.table("log_ends")
     rows = kept(rows, equal(rows, "topic", OFFSETS))
     there = set(rows["partition"].to_pylist())
-    count = _partition_count(context) or max(there, default=-1) + 1
     return (
         context.table("activity").num_rows > 0
-        and there == set(range(count))
+        and bool(there)
+        and not absent_partitions(context, OFFSETS)
         and not any(rows["log_start_offset"].to_pylist())
         and not any(each.topic == OFFSETS for each in context.ends)
         and not any(each.topic == OFFSETS and each.severity == "damage" for each in context.reading)
     )
-
-
-def _partition_count(context: RuleContext) -> int | None:
-    passed = (context.request.partitions or {}).get(OFFSETS)
-    rows = () if passed is not None else context.look("topics").to_pylist()
-    counts = [each["partition_count"] for each in rows if each["topic"] == OFFSETS and _is_there(each)]
-    return passed if passed is not None else next(iter(counts), None)
 
 
 def _is_there(topic: dict[str, object]) -> bool:
@@ -136,6 +129,7 @@ def _add_times(context: RuleContext, topics: dict[str, _Topic]) -> None:
 
 def _incident(context: RuleContext, settings: ClusterFacts, topic: _Topic) -> Incident:
     from kafka_records_tables.report.command_lines import condition_of, option
+    from kafka_records_tables.report.facts.cluster_settings import lacking_settings
     from kafka_records_tables.report.rule_context import counted, length, moment, shown
 
     name = shown(topic.name)
@@ -188,7 +182,7 @@ def _incident(context: RuleContext, settings: ClusterFacts, topic: _Topic) -> In
         measured={"records": topic.records},
         thresholds=context.limits_of(f"{KIND}.age"),
     )
-    unknown = () if settings.topic_setting(topic.name, "cleanup.policy") or settings.configs else (_NO_CONFIGS,)
+    unknown = lacking_settings(context)
     verdicts = {
         _NOBODY: Verdict(f"Nothing reads {name}.", evidence_for=(no_group,)),
         _WITHOUT_GROUP: Verdict(

@@ -1,0 +1,127 @@
+"""Which logs that groups consume are available up to their end.
+
+A log that is not proves nothing: a group may have read all of it or none, and its offsets may be beyond the end. A copy
+of one broker's files has only some partitions of a topic, and a report about an earlier moment has no ends at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.facts.group_facts import Place
+    from kafka_records_tables.report.report_parts import ReportFinding
+    from kafka_records_tables.report.rule_context import RuleContext
+
+_PLACE: Final = ["topic", "partition"]
+_OF_RECORDS: Final = "records_"
+"""How the names of numbers of records begin in `scale`."""
+
+
+def known_ends(context: RuleContext) -> dict[Place, int]:
+    """Where logs end, for those whose end is known."""
+    return context.once(_ends_by_place)
+
+
+def without_end(context: RuleContext, groups: Iterable[str], topics: Iterable[str] = ()) -> list[Place]:
+    """The partitions that some groups consume, of some topics or else of all, whose end is unknown."""
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows, topics = context.once(_rows_without_end), tuple(topics)
+    if not rows.num_rows:
+        return []
+    rows = kept(rows, equal(rows, "group_id", *groups), *((equal(rows, "topic", *topics),) if topics else ()))
+    return sorted(set(zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True)))
+
+
+def partition_count(context: RuleContext, topic: str) -> int | None:
+    """The number of partitions of a topic: as passed by the user, or from brokers or the metadata log; None if it is
+    unknown."""
+    passed = (context.request.partitions or {}).get(topic)
+    rows = () if passed is not None else context.look("topics").to_pylist()
+    counts = (each["partition_count"] for each in rows if each["topic"] == topic and not each["deleted_timestamp_ms"])
+    return passed if passed is not None else next(counts, None)
+
+
+def absent_partitions(context: RuleContext, topic: str) -> list[int]:
+    """The partitions of a topic of coordinators that have no log in the source. Without the number of partitions, those
+    after the last one that is there are unknown. Empty if ends are unknown altogether."""
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = context.table("log_ends")
+    there = set(kept(rows, equal(rows, "topic", topic))["partition"].to_pylist())
+    if not there:
+        return []
+    count = partition_count(context, topic) or max(there) + 1
+    return sorted(set(range(count)) - there)
+
+
+def incomplete_partitions(context: RuleContext, topic: str) -> list[int]:
+    """The partitions of a topic of coordinators whose log is absent, or lacks its end."""
+    return sorted(
+        {*absent_partitions(context, topic), *(each.partition for each in context.ends if each.topic == topic)}
+    )
+
+
+def ends_of_logs(places: Iterable[Place]) -> str:
+    """What is missing, as a noun: `the ends of the logs of "orders" (partitions 0, 1)`."""
+    from kafka_records_tables.report.rule_context import places_shown
+
+    places = list(dict.fromkeys(places))
+    what = "the end of the log" if len(places) == 1 else "the ends of the logs"
+    return f"{what} of {places_shown(places)}"
+
+
+def with_known_counts(context: RuleContext, finding: ReportFinding) -> ReportFinding:
+    """A finding that says which logs its numbers of records leave out."""
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
+    from kafka_records_tables.report.rule_context import places_shown
+
+    if not any(number for name, number in finding.scale.items() if name.startswith(_OF_RECORDS)):
+        return finding
+    topics = [each for each in finding.topics if not each.startswith("__")]
+    unknown = without_end(context, finding.group_ids[:MOST_GROUPS], topics)
+    if not unknown:
+        return finding
+    ends = "the end of this log is" if len(unknown) == 1 else "the ends of these logs are"
+    return replace(
+        finding,
+        problem=f"{finding.problem} Of {places_shown(unknown)}, numbers of records include only what commits show, "
+        f"because {ends} unknown.",
+    )
+
+
+def _ends(context: RuleContext) -> pa.Table:
+    """Rows of `log_ends` whose end is known."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.tables.lag import end_offsets
+
+    rows = context.table("log_ends")
+    is_whole = pc.and_(pc.is_valid(end_offsets(rows)), pc.invert(pc.fill_null(rows["is_cut"], False)))
+    ends = pa.table({**{name: rows[name] for name in _PLACE}, "end": end_offsets(rows)})
+    return ends.filter(is_whole)
+
+
+def _ends_by_place(context: RuleContext) -> dict[Place, int]:
+    columns = context.once(_ends).columns
+    return {(topic, number): end for topic, number, end in zip(*(each.to_pylist() for each in columns), strict=True)}
+
+
+def _rows_without_end(context: RuleContext) -> pa.Table:
+    """Groups with the partitions that they consume and whose end is unknown."""
+    import pyarrow as pa
+
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    columns = ["group_id", *_PLACE]
+    assigned = context.table("assignments")
+    assigned = kept(assigned, equal(assigned, "group_kind", "classic", "consumer"))
+    consumed = pa.concat_tables([context.table("current_offsets").select(columns), assigned.select(columns)])
+    there = context.once(_ends).select(_PLACE)
+    return consumed.drop_null().join(there, _PLACE, join_type="left anti", use_threads=False)

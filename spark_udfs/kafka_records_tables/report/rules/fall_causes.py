@@ -1,0 +1,187 @@
+"""The causes of offsets that went backwards, and the falls from offsets that their logs may not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.report_parts import Evidence
+from kafka_records_tables.report.rule import Hypothesis, Question, Verdict
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import Place
+    from kafka_records_tables.report.rule_context import RuleContext
+
+
+def places_of(case: dict[str, Any]) -> list[Place]:
+    """The partition of each fall."""
+    return list(zip(case["topic_list"], case["partition_list"], strict=True))
+
+
+def not_in_logs(context: RuleContext, case: dict[str, Any]) -> tuple[list[Place], list[Place]]:
+    """The partitions whose higher offset may be beyond the end of the log, which is unknown, and those for which it is.
+    Nobody has consumed up to there, so a fall from there repeats nothing."""
+    from kafka_records_tables.report.facts.known_logs import known_ends
+
+    if "sawtooth" in case["kind_distinct"]:
+        # Two consumers reached the higher offsets again and again.
+        return [], []
+    ends = known_ends(context)
+    highest = dict(zip(places_of(case), case["from_offset_list"], strict=True))
+    for place, offset in zip(places_of(case), case["from_offset_list"], strict=True):
+        highest[place] = max(highest[place], offset)
+    return (
+        [place for place in highest if place not in ends],
+        [place for place, offset in highest.items() if offset > ends.get(place, offset)],
+    )
+
+
+def _falls_shown(case: dict[str, Any], shows: str) -> tuple[Evidence, ...]:
+    """The first record of a fall, as evidence for a cause."""
+    return (
+        Evidence(
+            shows,
+            OFFSETS,
+            case["log_partition_list"][0],
+            case["log_offset_list"][0],
+            case["commit_timestamp_ms_list"][0],
+        ),
+    )
+
+
+def _says(statement: str, shows: str | None = None) -> Callable[[RuleContext, dict[str, Any]], Verdict]:
+    """A verdict that is the same for each case, with the first fall as its evidence."""
+
+    def weigh(_: RuleContext, case: dict[str, Any]) -> Verdict:
+        return Verdict(statement, () if shows is None else _falls_shown(case, shows))
+
+    return weigh
+
+
+def _weigh_self_assigned(_: RuleContext, case: dict[str, Any]) -> Verdict:
+    is_simple = case["group_kind_first"] == "simple"
+    return Verdict(
+        "A consumer that assigns itself partitions went back.",
+        _falls_shown(case, "the group has had no members at all") if is_simple else (),
+        refuted_by=None if is_simple else _falls_shown(case, f"it is a {case['group_kind_first']} group")[0],
+    )
+
+
+def _weigh_out_of_range(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
+    unknown, beyond = not_in_logs(context, case)
+    if unknown or beyond:
+        return None
+    return _says("Its offset was out of range, and auto.offset.reset decided.", "the group had members then")(
+        context, case
+    )
+
+
+def _weigh_beyond_end(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
+    from kafka_records_tables.report.facts.known_logs import ends_of_logs, known_ends
+
+    unknown, beyond = not_in_logs(context, case)
+    if not unknown and not beyond:
+        return None
+    ends = known_ends(context)
+    falls = zip(places_of(case), case["from_offset_list"], strict=True)
+    shows = [
+        f"{each[0]}-{each[1]} ends at {ends[each]}, and the offset was {at}" for each, at in falls if each in beyond
+    ]
+    return Verdict(
+        "The higher offsets were beyond the end of the log, because a tool wrote them or the log was cut, and "
+        "auto.offset.reset decided where consumers continued.",
+        _falls_shown(case, shows[0]) if shows else _falls_shown(case, "the group had members then"),
+        is_certain=len(beyond) == len(set(places_of(case))),
+        lacked=(ends_of_logs(unknown),) if unknown else (),
+    )
+
+
+def _weigh_seek(context: RuleContext, case: dict[str, Any]) -> Verdict:
+    from kafka_records_tables.report.facts.known_logs import ends_of_logs
+
+    unknown, _ = not_in_logs(context, case)
+    return Verdict(
+        "A member of the group went back by itself (seek).",
+        _falls_shown(case, "the group had members then"),
+        lacked=(ends_of_logs(unknown),) if unknown else (),
+    )
+
+
+def _ask_for_ends(context: RuleContext, case: dict[str, Any]) -> str | None:
+    from kafka_records_tables.report.command_lines import option
+
+    return context.ask_kafka("", "kafka-get-offsets", *option("--topic", case["topic_list"][0])).command
+
+
+CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
+    "offsets_reset": (
+        Hypothesis(
+            "reset_by_tool",
+            "an administrator or a tool reset the offsets",
+            "For: the group had no members when the lower offset was committed.",
+            _says("Somebody reset the offsets while the group had no members.", "the group had no members then"),
+        ),
+        Hypothesis(
+            "self_assigned_consumer",
+            "a consumer that assigns itself partitions went back",
+            "Against: the group has members.",
+            _weigh_self_assigned,
+        ),
+    ),
+    "offsets_rewound": (
+        Hypothesis(
+            "member_went_back",
+            "a member went back by itself (seek)",
+            "For: the group had members when the lower offset was committed.",
+            _weigh_seek,
+        ),
+        Hypothesis(
+            "out_of_range",
+            "the offset was out of range, and auto.offset.reset decided",
+            "No record of the offsets topic shows this.",
+            _weigh_out_of_range,
+        ),
+        Hypothesis(
+            "beyond_end",
+            "the higher offset was beyond the end of the log, and auto.offset.reset decided",
+            "For: the log ends before it. It also remains if the end of the log is unknown.",
+            _weigh_beyond_end,
+        ),
+    ),
+    "offsets_began_anew": (
+        Hypothesis(
+            "offsets_deleted",
+            "a clean-up or somebody deleted the offsets",
+            "For: their tombstones, before the lower commit.",
+            _says("Its offsets had been deleted, by a clean-up or by somebody.", "the first commit after the deletion"),
+        ),
+    ),
+    "two_committers": (
+        Hypothesis(
+            "two_consumers",
+            "two consumers commit the same partitions",
+            "For: offsets that rise in two sequences in turns.",
+            _says(
+                "Two consumers commit in turns: two applications with one group id, a consumer that was thought dead "
+                "and its successor, or two that assign themselves the same partition.",
+                "the first fall",
+            ),
+        ),
+    ),
+}
+QUESTIONS: Final[Mapping[str, tuple[Question, ...]]] = {
+    "offsets_reset": (
+        Question("reset_by_tool", "self_assigned_consumer", "Did somebody reset the group at that time?"),
+    ),
+    "offsets_rewound": (
+        Question("member_went_back", "out_of_range", "Does the application call seek, or say in its log that it did?"),
+        Question(
+            "beyond_end",
+            "member_went_back",
+            "Were the higher offsets beyond the end of the log? Compare them with its present end, and look in the "
+            "logs of consumers for a position that was out of range",
+            _ask_for_ends,
+        ),
+    ),
+}
