@@ -31,6 +31,7 @@ _RULES = {rule.kind: rule for rule in RULES}
 INCIDENTS = {
     "groups_in_two_partitions",
     "offsets_from_elsewhere",
+    "offsets_moved_ahead",
     "expired_and_began_again",
     "deleted_before_read",
     "share_records_archived",

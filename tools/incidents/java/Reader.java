@@ -24,6 +24,8 @@ final class Reader extends Member {
     private final String poison;
     private final int commitEvery;
     private final int endsAfter;
+    /** A partition that the application pauses and does not resume. */
+    private volatile String leftOut = "";
 
     Reader(String bootstrap, JsonNode asked, Ledger ledger) {
         super(bootstrap, asked);
@@ -31,6 +33,12 @@ final class Reader extends Member {
         this.poison = asked.path("poison").asText("");
         this.commitEvery = asked.path("commit").asInt(1000);
         this.endsAfter = asked.path("life").asInt(0);
+    }
+
+    @Override
+    void set(JsonNode changes) {
+        super.set(changes);
+        leftOut = changes.path("left_out").asText(leftOut);
     }
 
     @Override
@@ -58,8 +66,12 @@ final class Reader extends Member {
                     rest(50);
                     continue;
                 }
+                consumer.pause(consumer.assignment().stream().filter(each -> each.toString().equals(leftOut)).toList());
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
                     String place = record.topic() + "-" + record.partition();
+                    if (place.equals(leftOut)) {
+                        continue; // fetched before it was paused
+                    }
                     if (poison.equals(place + "@" + record.offset())) {
                         commit(consumer);
                         throw new IllegalStateException("cannot read " + poison);

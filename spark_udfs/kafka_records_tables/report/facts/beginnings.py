@@ -4,7 +4,7 @@ available."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY
@@ -48,6 +48,20 @@ def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int 
     skipped = max((first if end is None else end) - own, 0)
     is_unsure = bool(again or skipped or (start is None and own))
     return Beginning(again, skipped, is_unsure, end, start is not None)
+
+
+def agreed(found: list[Beginning]) -> list[Beginning]:
+    """The beginnings of one group at one time. All its partitions begin at the same end, so one that is sure decides
+    about the others."""
+    sure = [each for each in found if not each.is_unsure]
+    at_start, at_end = any(each.again for each in sure), any(each.skipped for each in sure)
+    if at_start == at_end:
+        return found
+    if at_start:
+        return [replace(each, skipped=0, is_unsure=False) if each.is_unsure else each for each in found]
+    return [
+        replace(each, again=0, is_unsure=False) if each.is_unsure and each.end is not None else each for each in found
+    ]
 
 
 def either_words(who: str, whose: str, found: list[Beginning]) -> str:

@@ -30,6 +30,7 @@ from kafka_records_tables.report.rules import (
     share_deliveries,
     shared_group_ids,
     shared_instance_ids,
+    skipped_offsets,
     slow_groups,
     slow_loads,
     still_groups,
@@ -42,6 +43,7 @@ from kafka_records_tables.report.rules import (
 RULES: Final[tuple[ReportRule, ...]] = (
     *moved_groups.RULES,
     *foreign_offsets.RULES,
+    *skipped_offsets.RULES,
     *expired_restarts.RULES,
     *outrun_readers.RULES,
     *archived_records.RULES,

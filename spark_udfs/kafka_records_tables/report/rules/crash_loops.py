@@ -47,7 +47,8 @@ class StuckPartition:
 
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
-    """Groups that many members left, with their partitions that have something to read, from `lag`."""
+    """Groups that many members left, with their partitions that have something to read, from `lag`; none if everything
+    is read."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, grouped, kept
@@ -61,14 +62,15 @@ def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
     left = left.sort_by([("event_count", "descending")]).slice(0, MOST_GROUPS)
     lag = context.table("lag")
     lag = kept(lag, equal(lag, "group_id", *left["group_id"].to_pylist()), pc.greater(lag["lag"], 0))
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[dict[str, Any]]] = {each: [] for each in left["group_id"].to_pylist()}
     for row in lag.to_pylist():
-        found.setdefault(row["group_id"], []).append(row)
+        found[row["group_id"]].append(row)
     return found
 
 
 def _find(context: RuleContext) -> list[Incident]:
     from kafka_records_tables.report.facts.group_facts import commit_spans, member_lives
+    from kafka_records_tables.report.rules.past_crash_loops import past_incident, past_loops
 
     suspects = _suspects(context)
     lives = member_lives(context, suspects)
@@ -90,6 +92,8 @@ def _find(context: RuleContext) -> list[Incident]:
             others = _others_that_move(spans, group, stuck)
             unknown = _may_be_stuck(context, group, stuck, spans, lives.get(group, []))
             found.append(_incident(context, group, stuck, others, unknown))
+        elif context.is_stored and (over := past_loops(context, group, spans, lives.get(group, []))):
+            found.append(past_incident(context, group, over, lives[group], spans))
     return found
 
 
@@ -375,9 +379,15 @@ Partitions with records to read whose offset does not move while `attempts` memb
 and leave. If the log has twenty earlier offsets of the partition, it must be twice as many as left before the offset
 moved in 95 % of these cases, because members may be short-lived by design. From files, members count only while there
 was a record to read. No member gets past the oldest waiting record.
-Jobs that start and end are not a finding: they leave moved offsets or nothing to read.""",
+Jobs that start and end are not a finding: they leave moved offsets or nothing to read. From files, a loop that is over
+and lasted `report.group_settles_within` is a finding too.""",
     tables=("timeline", "lag", "members"),
-    levels={Level.HIGH: "it goes on", Level.MODERATE: "the last member that failed left a while ago"},
+    levels={
+        Level.HIGH: "it goes on",
+        Level.MODERATE: "the last member that failed left a while ago, or it is over and lasted longer than the topic "
+        "keeps records",
+        Level.LOW: "it is over (from files)",
+    },
     find=_find,
     listing=Rows("timeline", ("event=member_left",)),
     causes=(

@@ -1,8 +1,8 @@
-"""Groups whose offsets expired while the groups were away, and that restarted from another offset."""
+"""Groups whose offsets expired or were deleted while the groups were away, and that restarted from another offset."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "expired_and_began_again"
-_OF_GROUPS: Final = {"expired", "group_deleted"}
-"""Causes in `disappearances` that remove the offsets of a group for all topics."""
+_CAUSES: Final = {"expired", "group_deleted", "offset_deleted"}
+"""Causes in `disappearances` that remove offsets of a topic that still exists."""
+_BY_CLEAN_UP: Final = {"expired", "group_expired"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,7 @@ def _find(context: RuleContext) -> list[Incident]:
     causes = {
         (each["log_partition"], each["log_offset"]): each
         for each in rows.to_pylist()
-        if each["log_timestamp_ms"] is not None
-        and "expired" in each["possible_causes"]
-        and _OF_GROUPS & set(each["cause"].split(" or "))
+        if each["log_timestamp_ms"] is not None and _CAUSES & set(each["cause"].split(" or "))
     }
     lives, ends = member_lives(context, groups), log_ends(context)
     found: dict[str, list[tuple[Restart, dict[str, Any]]]] = {}
@@ -104,7 +103,7 @@ def _restart(
 def _incident(
     context: RuleContext, group: str, found: list[tuple[Restart, dict[str, Any]]], lives: list[MemberLife]
 ) -> Incident:
-    from kafka_records_tables.report.facts.beginnings import either_words, repeated_words, scale_of
+    from kafka_records_tables.report.facts.beginnings import agreed, either_words, repeated_words, scale_of
     from kafka_records_tables.report.rule_context import (
         MOST_EVIDENCE,
         counted,
@@ -119,7 +118,7 @@ def _incident(
     gone, restarts = found[0][1], [each for each, _ in found]
     since = gone["log_timestamp_ms"]
     began = min(each.after.from_ms or 2**62 for each in restarts)
-    begins = [each.began for each in restarts]
+    begins = agreed([each.began for each in restarts])
     again, skipped = sum(each.again for each in begins), sum(each.skipped for each in begins)
     is_unsure = any(each.is_unsure for each in begins)
     left = max((each.left_ms for each in lives if each.left_ms is not None and each.left_ms <= since), default=None)
@@ -153,10 +152,16 @@ def _incident(
             else (f"offsets.retention.minutes of the brokers ({length(context.request.retention_ms)} was assumed)",)
         ),
     )
-    others = {word for _, each in found for word in each["possible_causes"]} - {"expired", "group_expired"}
+    words = {word for _, each in found for word in each["possible_causes"]}
+    others, by_request = words - _BY_CLEAN_UP, not words & _BY_CLEAN_UP
+    if by_request:
+        expired = replace(
+            expired, refuted_by=Evidence("their retention was not over, and a clean-up deletes no others"), lacked=()
+        )
     deleted = Verdict(
         f"Somebody deleted the group {shown(group)} or its offsets while it was away.",
         evidence_for=() if is_due else evidence[:1],
+        is_certain=by_request,
         refuted_by=(
             None
             if others
@@ -171,7 +176,7 @@ def _incident(
             if began < lately or not (skipped or again or is_unsure)
             else Level.CRITICAL if skipped else Level.HIGH
         ),
-        title=RULE.title,
+        title="offsets of a group were deleted, and it started again elsewhere" if by_request else RULE.title,
         problem=(
             f"The offsets of the group {shown(group)} for {listed(topics)} ({counted(len(restarts), 'partition')}) were"
             f" deleted at {moment(since)}{away}. When it came back, at {moment(began)}, it had none."
@@ -193,9 +198,11 @@ def _incident(
         rows=(Rows("current_offsets", of_group(group)),),
         next=(
             NextStep(
-                "Raise offsets.retention.minutes of the brokers above the longest time that the group is away"
-                " (7 days by"
-                " default), or keep a member running"
+                f"Ask who deleted the group or its offsets at {moment(since)}, and why: to stop an application, it is "
+                "enough to stop its members"
+                if by_request
+                else "Raise offsets.retention.minutes of the brokers above the longest time that the group is away (7 "
+                "days by default), or keep a member running"
             ),
             *(
                 (NextStep("Look up auto.offset.reset of the application: if it is earliest, nothing was skipped"),)
@@ -221,7 +228,8 @@ RULE = incident_rule(
     kind=KIND,
     title="offsets expired while a group was away, and it started again elsewhere",
     about="""\
-Tombstones of offsets that a clean-up wrote, and the first commits for these partitions after them. The end of the log
+Tombstones of offsets that a clean-up wrote or somebody asked for, and the first commits for these partitions after
+them. The end of the log
 when its member joined shows whether the group began at the start or at the end. Records that were read again or skipped
 are counted for each partition. If its first commit is at the end, it may have begun at either, and both counts are
 given.""",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _MARGIN_MS: Final = 5 * 60 * 1000
 """The time after which Kafka counts a transaction as late, in addition to its timeout (`open_transactions`)."""
 
+_LEAST_STOP_MS: Final = 30_000
+"""A shorter stop of a group is no finding, as for `group_stands_still`."""
 
 _ON_PURPOSE: Final = ", with no timeout because its producer takes part in a two-phase commit"
 
@@ -90,8 +92,32 @@ def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
             known["level"] = max(known["level"], each["level"])
     causes: dict[Any, list[dict[str, Any]]] = {}
     for each in transactions.values():
+        each["stopped"] = () if each["level"] > Level.NOTE else _stopped(context, each)
+        if each["stopped"]:
+            each["level"] = int(Level.MODERATE)
         causes.setdefault(_cause(each), []).append(each)
     return list(causes.values())
+
+
+def _stopped(context: RuleContext, transaction: dict[str, Any]) -> tuple[str, ...]:
+    """Groups that wait for a transaction and have committed nothing since then, for at least two times the longest
+    interval between their commits before. Groups whose log has too few commits are left out."""
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
+    from kafka_records_tables.report.facts.usual_values import usual_gap
+
+    since = transaction["since_timestamp_ms"]
+    waiting = tuple(dict.fromkeys(group for group, *_ in _waiting_at(context, [transaction])))[:MOST_GROUPS]
+    if since is None or not waiting:
+        return ()
+    times: dict[str, list[int]] = {}
+    for (group, *_), spans in commit_spans(context, waiting).items():
+        times.setdefault(group, []).extend(each.from_ms for each in spans if each.from_ms is not None)
+    found = []
+    for group, of_group in times.items():
+        before, last = usual_gap(sorted({each for each in of_group if each <= since})), max(of_group)
+        if before is not None and context.at_ms - max(last, since) >= max(2 * before.most_ms, _LEAST_STOP_MS):
+            found.append(group)
+    return tuple(found)
 
 
 def _cause(transaction: dict[str, Any]) -> tuple[str, Any]:
@@ -157,12 +183,19 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     at_it = _waiting_at(context, cause)
     if at_it:
         effect += f" {_who_waits(at_it)}"
+    stopped = tuple(dict.fromkeys(group for one in cause for group in one["stopped"]))
+    if stopped:
+        effect += f" {listed(stopped)} never waited so long before."
     past = f" These files do not show whether {'it has' if is_one else 'they have'} ended since."
     is_sure = hangs and not (word == "left" and not context.is_stored)
     return ReportFinding(
         kind="transaction_open",
         level=Level(case["level"]),
-        title=(RULE.title if is_one else "transactions hang") if hangs else f"{_counted(cause)} open",
+        title=(
+            (RULE.title if is_one else "transactions hang")
+            if hangs
+            else f"{_counted(cause)} open" + (", and groups have stopped because of it" if stopped else "")
+        ),
         problem=(
             f"A transaction {who} (producer id {producers}) has been open for {opened}"
             if is_one
@@ -171,12 +204,19 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         )
         + ("" if oldest["timeout_ms"] != NO_TIMEOUT_MS else _ON_PURPOSE)
         + f"{effect}{past if context.is_stored and not hangs else ''}",
-        group_ids=groups,
-        topics=topics,
+        impact=(
+            f"{listed(stopped)} reads nothing until the transaction ends, at the latest after its timeout."
+            if stopped
+            else ""
+        ),
+        consequence="work_stopped" if stopped else "none",
+        scale={"records_waiting": _unread(context, at_it, stopped)} if stopped else {},
+        group_ids=tuple(dict.fromkeys((*groups, *stopped))),
+        topics=topics or tuple(sorted({topic for group, topic, _ in at_it if group in stopped})),
         partitions=tuple(sorted({each["partition"] for each in held})) if len(topics) == 1 else (),
         transactional_ids=ids,
         since_timestamp_ms=oldest["since_timestamp_ms"],
-        until_timestamp_ms=_ends(oldest) if not hangs and has_timeout(oldest["timeout_ms"]) else None,
+        until_timestamp_ms=(None if hangs or stopped or not has_timeout(oldest["timeout_ms"]) else _ends(oldest)),
         confidence="high" if is_sure or not hangs else "medium",
         why_not_sure=(
             None
@@ -195,7 +235,11 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         ),
         evidence_count=len(held),
         rows=tuple(dict.fromkeys(told)),
-        next=(_steps(context, cause, rows) if hangs else (_seen(context, cause, rows),)),
+        next=(
+            _steps(context, cause, rows)
+            if hangs
+            else (*_ask_producer(context, cause, stopped), _seen(context, cause, rows))
+        ),
         measured={
             "open_ms": oldest["age_ms"],
             "transactions": len(cause),
@@ -290,6 +334,17 @@ def _waiting_at(context: RuleContext, cause: list[dict[str, Any]]) -> list[tuple
     return sorted(found)
 
 
+def _unread(context: RuleContext, waiting: list[tuple[str, str, int]], groups: tuple[str, ...]) -> int:
+    """Records that groups have not read in the partitions in which they wait."""
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = context.table("lag").select(["group_id", "topic", "partition", "lag"])
+    rows = kept(rows, equal(rows, "group_id", *groups))
+    return sum(
+        each["lag"] or 0 for each in rows.to_pylist() if (each["group_id"], each["topic"], each["partition"]) in waiting
+    )
+
+
 def _who_waits(waiting: list[tuple[str, str, int]]) -> str:
     from kafka_records_tables.report.rule_context import listed, places_shown
 
@@ -326,6 +381,29 @@ def _seen(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> Next
     by_records = all(each["hanging_rule"] != "no_entry" or each["holds_back"] for each in cause)
     has_moment = by_records and context.is_stored and not context.request.as_of
     return context.see("List what is held back", rows, *(("--as-of", instant(context.at_ms)) if has_moment else ()))
+
+
+def _ask_producer(context: RuleContext, cause: list[dict[str, Any]], stopped: tuple[str, ...]) -> list[NextStep]:
+    """Steps for a transaction that may still end by itself, while groups wait for it."""
+    from kafka_records_tables.report.rule_context import shown
+
+    name = cause[0]["transactional_id"]
+    if not stopped or name is None:
+        return []
+    return [
+        NextStep(
+            f"Look whether the producer with the transactional id {shown(name)} is alive. If it is gone, start it "
+            "again with this id: that aborts the transaction at once"
+        ),
+        context.ask_kafka(
+            "Ask the coordinator since when it is open, and its timeout",
+            "kafka-transactions",
+            "describe",
+            "--transactional-id",
+            name,
+        ),
+        *_steps(context, cause, Rows("open_transactions"))[1:],
+    ]
 
 
 def _steps(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tuple[NextStep, ...]:
@@ -376,6 +454,7 @@ application; late ones per coordinator; and those that are just open per group."
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",
         Level.HIGH: "it hangs",
+        Level.MODERATE: "it does not hang yet, but a group waits for it longer than ever before",
         Level.NOTE: "it has been open for `open_after`, as transactions of batch jobs are",
     },
     cases=_cases,

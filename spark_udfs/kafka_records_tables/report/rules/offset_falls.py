@@ -125,6 +125,8 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             for place, before, after in zip(places, case["from_offset_list"], case["to_offset_list"], strict=True)
             if place not in unknown and place not in beyond
         )
+        if kind == "two_committers":
+            repeated = min(repeated, _read_by_both(case))
         first, last = case["commit_timestamp_ms_min"], case["commit_timestamp_ms_max"]
         when = "" if last is None else f", {'last ' if len(places) > len(set(places)) else ''}at {moment(last)}"
         steps = zip(
@@ -143,7 +145,8 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             problem=(
                 f"The offsets of the group {shown(group)} for {places_shown(places)}"
                 f" {_FELL.get(kind, 'went backwards')} {_times(places)}{when},"
-                f" by {_distance(case['distance_sum'], len(places))}. {stands_now(context, group, topics)}"
+                f" by {_distance(case['distance_sum'], len(places), kind != 'two_committers')}."
+                f" {stands_now(context, group, topics)}"
             ).rstrip(),
             impact=_impact(kind, places, unknown, beyond),
             consequence="work_repeated" if repeated else "none",
@@ -207,13 +210,25 @@ def _of_kind(rows: Sequence[Rows], one: Rows) -> str:
     return f" ({one.where[-1].partition('=')[2]})" if len(rows) > 1 else ""
 
 
-def _distance(offsets: int, falls: int) -> str:
+def _read_by_both(case: dict[str, Any]) -> int:
+    """Records that two committers have both read: those between the first and the last offset of the one behind. After
+    a fall each continues from its own position, so falls do not add up."""
+    lower: dict[tuple[str, int], list[int]] = {}
+    for topic, partition, offset in zip(
+        case["topic_list"], case["partition_list"], case["to_offset_list"], strict=True
+    ):
+        lower.setdefault((topic, partition), []).append(offset)
+    return sum(max(each) - min(each) for each in lower.values())
+
+
+def _distance(offsets: int, falls: int, adds_up: bool = True) -> str:
     """The distance of so many falls in words: `431 offsets`, `about 10 offsets each time, 1406 in all`."""
     from kafka_records_tables.report.rule_context import counted
 
     if falls == 1:
         return counted(offsets, "offset")
-    return f"about {counted(round(offsets / falls), 'offset')} each time, {offsets} in all"
+    total = f", {offsets} in all" if adds_up else ""
+    return f"about {counted(round(offsets / falls), 'offset')} each time{total}"
 
 
 def _times(places: list[tuple[str, int]]) -> str:

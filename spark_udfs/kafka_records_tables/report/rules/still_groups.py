@@ -98,6 +98,7 @@ def _incident(
     context: RuleContext, group: str, places: list[dict[str, Any]], limit: int, gaps: UsualGap | None
 ) -> Incident:
     from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.command_lines import option
     from kafka_records_tables.report.rule_context import counted, length, listed, moment, of_group, places_shown, shown
 
     rows = context.table("lag")
@@ -113,9 +114,51 @@ def _incident(
     members = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
     clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
     owners = list(dict.fromkeys(each["client_id"] for each in mine if each.get("client_id"))) or clients
+    still = {(each["topic"], each["partition"]) for each in places}
+    moving = [
+        each
+        for place, each in lags.items()
+        if place not in still and each.get("client_id") in owners and (each["commit_timestamp_ms"] or 0) > since
+    ]
+    where = places_shown(still)
+    # Whoever reads other partitions does not hang as a whole.
+    left_out = bool(moving) and {each["client_id"] for each in moving} >= set(owners)
+    skips = Verdict(
+        f"The application of {listed(owners)} leaves out {where}: it has paused it and does not resume it, or the "
+        "thread that processes its records hangs or tries one again and again.",
+        evidence_for=tuple(
+            Evidence(
+                f"{shown(each['client_id'])} has committed {each['topic']}-{each['partition']} since, at "
+                f"{moment(each['commit_timestamp_ms'])}",
+                OFFSETS,
+                each["log_partition"],
+                None,
+                each["commit_timestamp_ms"],
+            )
+            for each in moving[:3]
+        ),
+        is_certain=left_out,
+        refuted_by=None if moving else Evidence(f"no other partition of {listed(owners)} goes on"),
+        steps=tuple(
+            context.ask_kafka(
+                f"Look at the record at offset {each['offset']} of {each['topic']}-{each['partition']}, where it stays",
+                "kafka-console-consumer",
+                *option("--topic", each["topic"]),
+                "--partition",
+                str(each["partition"]),
+                "--offset",
+                str(each["offset"]),
+                "--max-messages",
+                "1",
+            )
+            for each in mine[:1]
+            if moving and each.get("offset") is not None
+        ),
+    )
     verdict = Verdict(
         f"The application of {listed(owners)} hangs, or fails on the records it has read without leaving: it is still "
         "a member, so its heartbeats go on.",
+        refuted_by=Evidence(f"{listed(owners)} commits other partitions meanwhile") if left_out else None,
         evidence_for=(
             Evidence(f"nothing was committed after {moment(last)}", OFFSETS, places[0]["log_partition"], None, last),
             Evidence(
@@ -133,15 +176,16 @@ def _incident(
     progress = context.table("progress")
     rest = kept(progress, equal(progress, "group_id", group), equal(progress, "state", "ok")).num_rows
     others = f" {counted(rest, 'other partition')} {'goes' if rest == 1 else 'go'} on." if rest else ""
+    what = f"commits nothing of {where}" if rest else "is a member but commits nothing"
     topics = tuple(sorted({each["topic"] for each in places}))
     numbers = tuple(sorted({each["partition"] for each in places}))
     finding = ReportFinding(
         kind=KIND,
         level=Level.HIGH,
-        title=RULE.title,
+        title="a group no longer reads some partitions" if rest else RULE.title,
         problem=(
             f"The group {shown(group)} has {counted(len(members), 'member')} ({listed(clients)}) and makes no "
-            f"progress in {places_shown((each['topic'], each['partition']) for each in places)}: records wait for "
+            f"progress in {where}: records wait for "
             f"{length(wait)}{before}. The last commit was at {moment(last)}.{others}"
         ),
         impact=f"{counted(waiting, 'record')} wait, and more come.",
@@ -150,9 +194,10 @@ def _incident(
         topics=topics,
         partitions=numbers if len(topics) == 1 else (),
         who=tuple(
-            Actor("is a member but commits nothing", group, each["member_id"], each["client_id"], each["client_host"])
-            for each in members[:5]
-        ),
+            Actor(what, group, each["member_id"], each["client_id"], each["client_host"])
+            for each in members
+            if (each["client_id"] or each["member_id"]) in owners
+        )[:5],
         since_timestamp_ms=since,
         is_going_on=True,
         scale={"records_waiting": waiting, "partitions": len(places)},
@@ -160,14 +205,17 @@ def _incident(
         evidence_count=len(places),
         rows=(Rows("progress", of_group(group)), Rows("lag", of_group(group))),
         next=(
-            NextStep(f"Take a thread dump of {listed(owners)} (jstack) and look into its log, then restart it"),
+            NextStep(
+                f"Take a thread dump of {listed(owners)} (jstack) and look into its log, then restart it"
+                + (": it reads the partition again then, unless it fails on a record" if left_out else "")
+            ),
             context.see("List which partitions do not move, and when they stopped", Rows("progress", of_group(group))),
             context.describe_members(group),
         ),
         measured={"wait_ms": wait, "limit_ms": limit} | ({} if usual is None else {"usual_ms": usual}),
         thresholds=context.limits_of(f"{KIND}.after"),
     )
-    return Incident(finding, waiting, {"application_hangs": verdict})
+    return Incident(finding, waiting, {"application_hangs": verdict, "partition_left_out": skips})
 
 
 RULE = incident_rule(
@@ -182,7 +230,18 @@ brokers, twice the longest), and at least `report.group_settles_within`; if the 
     levels={Level.HIGH: "always"},
     find=_find,
     listing=Rows("progress", ("state=stopped",)),
-    causes=(PossibleCause("application_hangs", "the application hangs", "for: it is a member but commits nothing"),),
+    causes=(
+        PossibleCause(
+            "application_hangs",
+            "the application hangs",
+            "for: it is a member but commits nothing; refuted if it commits its other partitions",
+        ),
+        PossibleCause(
+            "partition_left_out",
+            "it has paused a partition, or fails in it alone",
+            "certain if it commits its other partitions; refuted if none of them goes on",
+        ),
+    ),
     thresholds=(
         Threshold(
             "after",

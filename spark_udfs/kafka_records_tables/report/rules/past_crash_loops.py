@@ -1,0 +1,169 @@
+"""Loops of consumers that failed on a record, and are over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_records_tables.report.incident_rule import Incident
+from kafka_records_tables.report.levels import Level
+from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Verdict
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import MemberLife, Offset, Span
+    from kafka_records_tables.report.rule_context import RuleContext
+    from kafka_records_tables.report.rules.crash_loops import StuckPartition
+
+
+def past_loops(
+    context: RuleContext, group: str, spans: dict[Offset, list[Span]], lives: list[MemberLife]
+) -> list[StuckPartition]:
+    """Partitions of a group whose offset once did not move while members failed on it, and which it got past later.
+    Running brokers do not say when the records of those times were there, so jobs without work would look like it."""
+    from kafka_records_tables.report.facts.group_facts import log_ends
+    from kafka_records_tables.report.rules.crash_loops import KIND, StuckPartition, usual_attempts
+
+    left = [each for each in lives if each.left_ms is not None]
+    found = []
+    for (owner, topic, partition), of_place in spans.items():
+        had = [each for each in left if (topic, partition) in each.places] if owner == group else []
+        if len(had) < context.limit(f"{KIND}.attempts"):
+            continue
+        for at, span in enumerate(of_place[:-1]):
+            if span.from_ms is None or span.to_ms is None:
+                continue
+            tries = [each for each in had if span.from_ms <= (each.left_ms or 0) <= span.to_ms]
+            if len(tries) < context.limit(f"{KIND}.attempts"):
+                continue
+            written_ms = partial(log_ends(context).written_ms, (topic, partition))
+            # A record that is deleted by now was there if the group had written offsets beyond it soon after.
+            since = max(span.from_ms, written_ms(span.offset) or span.from_ms)
+            tries = [each for each in tries if (each.left_ms or 0) >= since]
+            usual = usual_attempts([*of_place[:at], *of_place[at + 1 :]], had, None)
+            lasted = span.to_ms - since
+            enough = max(context.limit(f"{KIND}.attempts"), 2 * (usual or 0))
+            if len(tries) >= enough and lasted >= context.limit("report.group_settles_within"):
+                found.append(StuckPartition(topic, partition, span.offset, 0, since, span, tries, usual))
+    # One loop: the longest, with what else stood still then.
+    longest = max(found, key=lambda each: len(each.attempts), default=None)
+    if longest is None:
+        return []
+    from_ms, to_ms = longest.span.from_ms or 0, longest.span.to_ms or 0
+    meanwhile = [each for each in found if (each.span.from_ms or 0) < to_ms and (each.span.to_ms or 0) > from_ms]
+    return sorted(meanwhile, key=lambda each: -len(each.attempts))
+
+
+def past_incident(
+    context: RuleContext,
+    group: str,
+    over: list[StuckPartition],
+    lives: list[MemberLife],
+    spans: dict[Offset, list[Span]],
+) -> Incident:
+    """The finding about a loop that is over; `over` is not empty."""
+    from statistics import median
+
+    from kafka_records_tables.report.facts.cluster_settings import cluster_settings
+    from kafka_records_tables.report.facts.group_facts import stopped_quickly
+    from kafka_records_tables.report.rule_context import (
+        MOST_EVIDENCE,
+        counted,
+        length,
+        listed,
+        moment,
+        of_group,
+        shown,
+    )
+    from kafka_records_tables.report.rules.crash_loops import KIND
+
+    first, ended = over[0], over[0].span.to_ms or 0
+    since = first.span.from_ms or 0
+    clients = Counter(each.name for each in first.attempts)
+    stays = [each for each in map(stopped_quickly, first.attempts) if each is not None]
+    was_empty = not any(each.was_there(ended) for each in lives)
+    kept_ms = cluster_settings(context).retention_ms(first.topic)
+    outlasted = kept_ms is not None and 0 < kept_ms <= ended - since
+    how = (
+        "when the group had no members: somebody set the offset"
+        if was_empty
+        else "when members committed a higher offset"
+    )
+    still = {(group, each.topic, each.partition) for each in over}
+    moves = any(
+        since < (each.from_ms or 0) < ended
+        for key, of_place in spans.items()
+        if key[0] == group and key not in still
+        for each in of_place[1:]
+    )
+    along = f" {', '.join(each.place for each in over[1:5])} did not move either." if over[1:] else ""
+    passed = Verdict(
+        f"The application failed on the record at offset {first.offset} of {first.place}, until it got past it.",
+        evidence_for=(
+            Evidence(
+                f"the offset of {first.place} stayed {first.offset} while {counted(len(first.attempts), 'member')} had "
+                "the partition and left",
+                OFFSETS,
+                first.span.log_partition,
+                first.span.log_offset,
+                since,
+            ),
+        ),
+        is_certain=moves,
+    )
+    start = Verdict(
+        "The application failed before it had processed anything, regardless of the record.",
+        refuted_by=Evidence("other partitions of the group moved on meanwhile") if moves else None,
+    )
+    step = NextStep(
+        f"Find out in the log of the application what failed from {moment(since)} on, and whether the record at offset "
+        f"{first.offset} of {first.place} was processed or left out"
+    )
+    finding = ReportFinding(
+        kind=KIND,
+        level=Level.MODERATE if outlasted else Level.LOW,
+        title="members failed on a record, left and joined again; it is over",
+        problem=(
+            f"The group {shown(group)} did not get past offset {first.offset} of {shown(first.topic)} partition "
+            f"{first.partition} for {length(ended - since)}: {counted(len(first.attempts), 'member')} took the "
+            f"partition and left, half of them within {length(median(stays) if stays else 0)} "
+            f"({listed(list(clients))}). It is over since {moment(ended)}, {how}.{along}"
+        ),
+        impact=(
+            f"The topic keeps records for {length(kept_ms or 0)}: some may have been deleted before they were read."
+            if outlasted
+            else "Records were processed late; the record itself may have been left out."
+        ),
+        consequence="work_stopped",
+        group_ids=(group,),
+        topics=tuple(sorted({each.topic for each in over})),
+        partitions=tuple(sorted({each.partition for each in over if each.topic == first.topic})),
+        who=tuple(
+            Actor(f"left {counted(count, 'time')}", group, None, name, None) for name, count in clients.most_common(5)
+        ),
+        since_timestamp_ms=since,
+        is_going_on=False,
+        scale={"attempts": len(first.attempts), "partitions": len(over)},
+        evidence=tuple(
+            Evidence(
+                f"{each.name} is gone after {length(stopped_quickly(each) or 0)}",
+                OFFSETS,
+                each.log_partition,
+                each.left_at,
+                each.left_ms,
+            )
+            for each in first.attempts[:MOST_EVIDENCE]
+        ),
+        evidence_count=len(first.attempts),
+        rows=(Rows("timeline", of_group(group)), Rows("history", of_group(group))),
+        next=(
+            step,
+            context.see("List who joined, what each member had and when it left", Rows("timeline", of_group(group))),
+            context.see("List what the group committed, and when", Rows("history", of_group(group))),
+        ),
+        measured={"attempts": len(first.attempts), "lasted_ms": ended - since},
+        thresholds=context.limits_of(f"{KIND}.attempts"),
+    )
+    return Incident(finding, len(first.attempts), {"poison_record": passed, "fails_at_start": start})
