@@ -62,8 +62,8 @@ class HeldGroup(NamedTuple):
 
 
 def are_offsets_kept(kind: str, protocol_type: str | None) -> bool:
-    """Whether the members of a group protect all of its offsets, whatever they subscribe to. In a classic group whose
-    protocol type is not `consumer` they do (`ClassicGroup.offsetExpirationCondition`, `validateOffsetDelete`)."""
+    """Whether the members of a group protect all of its offsets, not only those of their topics. They do in a classic
+    group whose protocol type is not `consumer` (`ClassicGroup.offsetExpirationCondition`, `validateOffsetDelete`)."""
     return kind in (CLASSIC, SIMPLE) and protocol_type != CONSUMER_PROTOCOL
 
 

@@ -6,14 +6,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_runtime.kafka.partitioner import partition_for
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.facts.beginnings import Beginning, beginning
+from kafka_records_tables.report.facts.group_facts import (
+    MOST_GROUPS,
+    LogEnds,
+    MemberLife,
+    Offset,
+    Place,
+    Span,
+    commit_spans,
+    log_ends,
+    member_lives,
+)
+from kafka_records_tables.report.facts.usual_values import usual_gap
 from kafka_records_tables.report.report_parts import Evidence
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from kafka_records_tables.report.facts.beginnings import Beginning
-    from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Offset, Place, Span
     from kafka_records_tables.report.rule_context import RuleContext
 
 _SHARE: Final = "share"
@@ -68,8 +81,6 @@ class MovedGroup:
 
 def moved_groups(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
     """The number of partitions, if it is known, and the groups with records in other partitions."""
-    from kafka_records_runtime.kafka.partitioner import partition_for
-
     places: dict[str, set[int]] = {}
     for name in ("current_offsets", "groups"):
         rows = context.table(name).group_by(["group_id", "log_partition"]).aggregate([])
@@ -89,8 +100,6 @@ def moved_groups(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
 def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int | None:
     """The number of partitions of the topic: as passed by the user, from the metadata log, or from the available logs
     if a group is in two of them."""
-    from kafka_records_runtime.kafka.partitioner import partition_for
-
     said = context.request.partitions
     if said is not None and OFFSETS in said:
         return said[OFFSETS]
@@ -114,8 +123,6 @@ def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int |
 
 def count_before(moved: Sequence[MovedGroup]) -> int | None:
     """The earlier number of partitions: the one with which every old copy is in its partition."""
-    from kafka_records_runtime.kafka.partitioner import partition_for
-
     highest = max(max(each.old) for each in moved)
     fits = [
         count
@@ -127,8 +134,6 @@ def count_before(moved: Sequence[MovedGroup]) -> int | None:
 
 def add_effects(context: RuleContext, moved: Sequence[MovedGroup]) -> None:
     """Add what the records of some groups show: what they read again, and whether they go on."""
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans, log_ends, member_lives
-
     names = tuple(each.group_id for each in moved[:MOST_GROUPS])
     of_group: dict[str, dict[Offset, list[Span]]] = {}
     for key, value in commit_spans(context, names).items():
@@ -152,8 +157,6 @@ def add_effects(context: RuleContext, moved: Sequence[MovedGroup]) -> None:
 
 def _last_commits(context: RuleContext, groups: Sequence[str]) -> dict[tuple[str, int], int]:
     """When groups last committed, by group and partition of `__consumer_offsets`."""
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = kept(context.table("current_offsets"), equal(context.table("current_offsets"), "group_id", *groups))
     rows = rows.group_by(["group_id", "log_partition"]).aggregate([("commit_timestamp_ms", "max")])
     return {
@@ -164,8 +167,6 @@ def _last_commits(context: RuleContext, groups: Sequence[str]) -> dict[tuple[str
 
 
 def _usual_ms(spans: Mapping[Offset, Sequence[Span]]) -> int:
-    from kafka_records_tables.report.facts.usual_values import usual_gap
-
     usual = usual_gap(each.from_ms for of_place in spans.values() for each in of_place)
     return 0 if usual is None else usual.high_ms
 
@@ -178,8 +179,6 @@ def add_commits(
     A group that began below the end that the log had when it joined began at the earliest record. So did then the
     member that did so in all its other partitions, because auto.offset.reset is a setting of a consumer.
     """
-    from kafka_records_tables.report.facts.beginnings import beginning
-
     joined_ms = min((each.joined_ms for each in lives if each.joined_ms is not None), default=None)
     sure: dict[Place, Beginning] = {}
     unsure: dict[Place, Beginning] = {}

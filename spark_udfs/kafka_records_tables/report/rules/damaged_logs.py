@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from kafka_records_engine.findings import MISSING_RIGHT
 from kafka_records_engine.log.files.source_error import NOT_READABLE
+from kafka_records_tables.report.case_columns import equal, kept, ranked
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule_context import MOST_EVIDENCE, RuleContext, counted, listed, moment
 from kafka_records_tables.report.rules.broken_logs import LOADS, groups_of_logs, groups_shown, logs_shown
 from kafka_records_tables.topics import METADATA, OFFSETS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
-
     from kafka_records_engine.findings import Finding
     from kafka_records_tables.report.lost_files import LostFile
-    from kafka_records_tables.report.rule_context import RuleContext
 
 _COORDINATORS = (OFFSETS, SHARE_STATE, TRANSACTIONS, None)
 
 
 def _places(context: RuleContext) -> set[tuple[Any, ...]]:
     """The records at which a coordinator stops, which are findings of their own."""
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("checks")
     stops = kept(rows, equal(rows, "check", *LOADS)).select(["log_topic", "log_partition", "log_offset"])
     places = zip(*(column.to_pylist() for column in stops.columns), strict=True)
@@ -35,10 +34,6 @@ def _places(context: RuleContext) -> set[tuple[Any, ...]]:
 
 
 def _damage_cases(context: RuleContext) -> pa.Table:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.case_columns import ranked
-
     told = _places(context)
     damage: dict[tuple[str | None, bool], list[int]] = {}
     # Findings that say how much is lost come before findings of tables about the same place.
@@ -76,8 +71,6 @@ def _see_places(found: Sequence[Finding], context: RuleContext) -> NextStep:
 
 
 def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted
-
     found = [context.reading[at] for at in case["at"]]
     first = found[0]
     records, unread = sum(each.records for each in found), sum(each.bytes for each in found)
@@ -146,10 +139,6 @@ may not read are a finding of their own; the report is made from the others. Rig
 
 
 def _lost_cases(context: RuleContext) -> pa.Table:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.case_columns import ranked
-
     least = context.limit("segment_lost.whole_before")
     lost: dict[str, list[int]] = {}
     for at, each in enumerate(context.lost):
@@ -166,8 +155,6 @@ def _how_lost(lost: LostFile) -> str:
 
 
 def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, moment
-
     found = [context.lost[at] for at in case["at"]]
     first, topic = found[0], found[0].topic
     numbers = sorted(each.partition for each in found)
@@ -258,18 +245,12 @@ def _hidden(context: RuleContext) -> list[Finding]:
 
 
 def _right_cases(context: RuleContext) -> pa.Table:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.case_columns import ranked
-
     hidden = _hidden(context)
     table = pa.table({"at": pa.array([0] if hidden else [], pa.int64())})
     return ranked(table, [int(Level.HIGH)] * table.num_rows, [len(hidden)] * table.num_rows)
 
 
 def _tell_right(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed
-
     found = _hidden(context)
     topics = tuple(each.topic for each in found if each.topic is not None)
     return ReportFinding(

@@ -4,18 +4,43 @@ log."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.beginnings import (
+    Beginning,
+    beginning,
+    either_words,
+    has_all_records,
+    repeated_words,
+    scale_of,
+)
+from kafka_records_tables.report.facts.group_facts import (
+    MOST_GROUPS,
+    LogEnds,
+    MemberLife,
+    Span,
+    commit_spans,
+    log_ends,
+    member_lives,
+)
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Verdict
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    listed,
+    moment,
+    numbers_shown,
+    of_group,
+    shown,
+)
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.beginnings import Beginning
-    from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Span
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "offsets_from_elsewhere"
 
@@ -52,11 +77,6 @@ class ForeignOffset:
 
 def _suspects(context: RuleContext) -> list[str]:
     """Groups with an offset beyond the end of its log, now or before it fell."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
-
     lag = context.table("lag")
     now = kept(lag, equal(lag, "problem", "beyond_end"))["group_id"].unique().to_pylist()
     falls = context.table("regressions")
@@ -75,8 +95,6 @@ def _ends(context: RuleContext) -> list[dict[str, Any]]:
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.facts.group_facts import commit_spans, log_ends, member_lives
-
     groups = _suspects(context)
     if not groups:
         return []
@@ -93,8 +111,6 @@ def _find(context: RuleContext) -> list[Incident]:
 def _foreign(
     group: str, place: tuple[str, int], spans: list[Span], at: int, lives: list[MemberLife], ends: LogEnds
 ) -> ForeignOffset | None:
-    from kafka_records_tables.report.facts.beginnings import beginning
-
     span, end_now = spans[at], ends.end(place)
     if end_now is None or span.offset <= end_now or span.from_ms is None:
         return None
@@ -123,16 +139,6 @@ def _foreign(
 
 
 def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
-    from kafka_records_tables.report.facts.beginnings import either_words, has_all_records, repeated_words, scale_of
-    from kafka_records_tables.report.rule_context import (
-        MOST_EVIDENCE,
-        listed,
-        moment,
-        numbers_shown,
-        of_group,
-        shown,
-    )
-
     found = sorted(found, key=lambda each: (each.span.from_ms or 0, each.group_id, each.partition))
     first, topic = found[0], found[0].topic
     since = first.span.from_ms or 0
@@ -271,8 +277,6 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
 
 
 def _set(context: RuleContext, group: str, topic: str, to: str, what: str) -> NextStep:
-    from kafka_records_tables.report.command_lines import option
-
     words = ("--reset-offsets", *option("--group", group), *option("--topic", topic), to, "--dry-run")
     return context.ask_kafka(
         f"{what} (with --execute in place of --dry-run it is done)", "kafka-consumer-groups", *words
