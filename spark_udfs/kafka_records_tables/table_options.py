@@ -158,7 +158,7 @@ def partition_counts(name: str, value: Any) -> dict[str, int]:
         given = found = {OFFSETS: value}
     for topic, number in found.items():
         if isinstance(number, bool) or not isinstance(number, int):
-            raise TypeError(f"{name} must be a number, a mapping of topics to numbers or a string, not {value!r}")
+            raise TypeError(f"{name} must be a number, a string or a mapping of topics to numbers, not {value!r}")
         if not 0 < number <= _MOST_PARTITIONS:
             shown = given.get(topic, number)
             raise QueryError(f"{shown!r} is not a number of partitions: write 50, or {topic}=50 for one topic")

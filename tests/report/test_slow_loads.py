@@ -50,11 +50,11 @@ def test_each_topic_has_a_finding_with_the_cause(report_with: Report) -> None:
         ("__transaction_state",): (Level.MODERATE, "large_log", (1,)),
     }
     assert "java.lang.IllegalStateException: odd." in found["__consumer_offsets",].problem
-    assert found["__consumer_offsets",].since_note == "the log of the broker has it at 10:00:09.123"
+    assert found["__consumer_offsets",].since_note == "the broker's log gives the time as 10:00:09.123"
     assert (
         "1 min 15 s to load __share_group_state-0 (100 records, 8000 bytes)." in found["__share_group_state",].problem
     )
-    assert found["__transaction_state",].since_note == "the log of the broker has it at 2026-11-27 10:00:04,123"
+    assert found["__transaction_state",].since_note == "the broker's log gives the time as 2026-11-27 10:00:04,123"
     shown = [each.shows for each in found["__consumer_offsets",].evidence]
     assert [each.rpartition(" took ")[2] for each in shown[1:]] == ["42 s"]
 

@@ -183,7 +183,8 @@ class UnknownApiKeyRecord(JsonRecord, frozen=True, gc=False):
 
 
 class PlainRecord(AnyRecord, frozen=True, gc=False):
-    """A record of a known type whose `key` and `value` are dict trees, read with only its schemas (`walker.decode`)."""
+    """A record of a known type whose `key` and `value` are dict trees, decoded by its schemas (`walker.decode`),
+    without a generated class."""
 
     key: dict[str, Any] | None
     value: dict[str, Any] | None

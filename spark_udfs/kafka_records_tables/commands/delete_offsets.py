@@ -122,7 +122,7 @@ def add_parser(commands: Any) -> None:
         type=path_argument,
         metavar="FILE",
         help="where to write the deleted or overwritten offsets (default: deleted-offsets-<time>.jsonl or "
-        "overwritten-offsets-<time>.jsonl in the current directory); the file must not exist",
+        "overwritten-offsets-<time>.jsonl in the current directory); the file must not exist yet",
     )
     parser.set_defaults(run=run, parser=parser)
 

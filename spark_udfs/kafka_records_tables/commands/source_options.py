@@ -65,7 +65,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     saved.add_argument(
         "--saved-time-unit",
         choices=["s", "ms", "us", "ns"],
-        help="the unit of numeric times of records, if their size does not show it",
+        help="the unit of numeric timestamps of records, if their magnitude does not show it",
     )
 
 

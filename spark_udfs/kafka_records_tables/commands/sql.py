@@ -1,4 +1,4 @@
-"""`kafka-records sql`: a query over tables, by DuckDB in this process."""
+"""`kafka-records sql`: runs an SQL query over tables, with DuckDB in this process."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def first_lost(seen: pa.Table, read_to: int, written_ms: int, before_ms: int) ->
     is_new = last >= read_to
     first, last, written = first[is_new], last[is_new], written[is_new]
     ends, times = np.append(read_to - 1, last[:-1]), np.append(written_ms, written[:-1])
-    # A part that lies within another one (rows may come twice) ends before it and must not hide a gap.
+    # The same rows may appear twice: a part inside another one ends before the outer one does, and must not hide a gap.
     lowest = np.minimum.accumulate(first[::-1])[::-1]
     lost = np.flatnonzero((lowest > ends + 1) & (times < before_ms))
     return int(ends[lost[0]]) + 1 if lost.size else None

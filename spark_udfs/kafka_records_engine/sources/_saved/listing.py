@@ -234,7 +234,7 @@ def _delta(folder: Place) -> Iterator[Found]:
     if not folder.files.is_local:
         raise LogSourceError(
             str(folder),
-            "Delta tables can be read only from local disk: name the table's Parquet files, or copy the table",
+            "Delta tables can be read only from local disk: read its Parquet files, or copy it to this disk",
         )
     try:
         import deltalake

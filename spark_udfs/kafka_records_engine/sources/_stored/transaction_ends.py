@@ -15,7 +15,7 @@ _ENDED: Final = PARTS[:2]
 
 
 class TransactionEnds:
-    """Watches the rows of one log partition in order."""
+    """Finds the transactions that are open, and those whose marker is missing, from the rows of one log partition."""
 
     def __init__(self) -> None:
         self._open: dict[int, int] = {}

@@ -87,7 +87,7 @@ _NOT_COMPARED: Final = "left out: offsets before and after it are compared with 
 
 class CommitSteps:
     """Resolves the transactions of the commits in one log partition, and decodes the commits. Memory grows with the
-    rows that were not returned yet."""
+    rows that have not been returned yet."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
         self._schemas = schemas

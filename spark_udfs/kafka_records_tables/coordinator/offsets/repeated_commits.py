@@ -45,7 +45,7 @@ class RepeatedCommits:
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
         self._has_markers = False
         self._effects: list[pa.RecordBatch] = []
-        """The rows that took effect but were not compared yet, with the `place` where they took effect."""
+        """The rows that took effect but have not been compared yet, with the `place` where they took effect."""
         self._before: pa.RecordBatch | None = None
         """For each partition, the last row that was compared."""
 

@@ -266,7 +266,7 @@ _CAUSES = {
     "offsets_below_log_start": (
         Hypothesis(
             "retention",
-            "retention deleted records that were not consumed yet",
+            "retention deleted records that had not been consumed yet",
             "For: offsets below the start of the log.",
             _weigh_retention,
         ),

@@ -65,7 +65,7 @@ def _incident(context: RuleContext, topic: str, loads: list[Load]) -> Incident:
         group_ids=groups,
         topics=(topic,),
         partitions=partitions,
-        since_note=f"the log of the broker has it at {first.moment}" if first.moment else "the line has no time",
+        since_note=f"the broker's log gives the time as {first.moment}" if first.moment else "the line has no time",
         scale={"logs": len(loads), "load_ms": first.ms, "records_loaded": first.records or 0},
         symptom_confidence="medium" if has_failed else "high",
         why_not_sure="a later load may have succeeded" if has_failed else None,

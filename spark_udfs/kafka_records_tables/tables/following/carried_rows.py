@@ -85,7 +85,7 @@ def needed_by_state(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa
             if outcome == OPEN:
                 waiting.append(batch)
                 continue
-            # A committed record of a transaction counts like a record outside transactions.
+            # A committed record of a transaction is treated as a record outside any transaction.
             word = NONE if outcome == COMMITTED else outcome
             is_tombstone = batch.column("value").is_null()
             for which, part in ((True, batch.filter(is_tombstone)), (False, batch.filter(pc.invert(is_tombstone)))):
