@@ -188,7 +188,7 @@ def _value(column: Column, text: str) -> str | int | float | bool | datetime:
     kind = column.type
     if kind == "string":
         if not _is_utf_8(text):
-            raise QueryError(f"{text!r} is not UTF-8: no {column.name} can be compared with it")
+            raise QueryError(f"{text!r} is not UTF-8, so no {column.name} can be equal to it")
         return text
     if kind == "bool":
         if text.lower() not in ("true", "false"):

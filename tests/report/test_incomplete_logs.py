@@ -85,8 +85,8 @@ def test_only_places_that_a_group_consumes_can_be_missing() -> None:
     assert without_end(context, ["g"], ["prices"]) == []
     finding = ReportFinding("k", Level.HIGH, "t", "It waits.", group_ids=("g",), scale={"records_waiting": 3})
     assert with_known_counts(context, finding).problem == (
-        'It waits. Of "orders" (partitions 0, 2), numbers of records include only what commits show, because the ends '
-        "of these logs are unknown."
+        'It waits. Of "orders" (partitions 0, 2), the counts of records include only what commits show, because the '
+        "ends of these logs are unknown."
     )
     uncounted = ReportFinding("k", Level.HIGH, "t", "It waits.", group_ids=("g",), scale={"records_waiting": 0})
     assert with_known_counts(context, uncounted) is uncounted

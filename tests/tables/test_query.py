@@ -60,7 +60,7 @@ def test_conditions(text: str, expected: Condition) -> None:
         ),
         ("ofset>1", "offset_commits has no column 'ofset'; did you mean offset?"),
         ("offset>x", "offset is an int64, and 'x' is not a whole number"),
-        ("group_id=\udcff", r"'\udcff' is not UTF-8: no group_id can be compared with it"),
+        ("group_id=\udcff", r"'\udcff' is not UTF-8, so no group_id can be equal to it"),
         ("offset>1_0", "offset is an int64, and '1_0' is not a whole number"),
         ("partition=2147483648", "partition is an int32, and 2147483648 is outside of its range"),
         ("is_tombstone=1", "is_tombstone is a bool: '1' is neither true nor false"),

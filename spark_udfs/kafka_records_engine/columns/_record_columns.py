@@ -48,7 +48,7 @@ class RecordColumns:
     `record_type` is valid only if `has_type` is true, and `value_version` only if `has_version` is. `is_known` says
     whether the type has a schema. `records` has a column `struct<key, value>` for each type with a schema that occurs.
     It is null in rows of other types and if the key cannot be decoded. (Metadata records have `struct<value>`, which is
-    null if the value cannot be decoded.) `key_left` and `value_left` are the numbers of bytes after key and value. The
+    null if the value cannot be decoded.) `key_left` and `value_left` count the bytes left after key and value. The
     other attributes are as in `Columns`.
     """
 

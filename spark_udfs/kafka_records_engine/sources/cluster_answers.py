@@ -1,4 +1,4 @@
-"""Converts what brokers report about their cluster to rows of a metadata log, like a checkpoint of it.
+"""Converts what brokers report about their cluster to the rows that a checkpoint of the metadata log would have.
 
 Clients may not read `__cluster_metadata`, but brokers report most of its content. In the form of records, these answers
 are processed like a log. Like a checkpoint, they contain no times and nothing that was deleted. Fields that brokers do

@@ -165,7 +165,7 @@ def _lines(file: Path) -> list[str]:
     try:
         lines = content.decode().split("\n")
     except UnicodeDecodeError as error:
-        raise CheckpointError(f"damaged at byte {error.start}, which is not UTF-8", file, _COPY) from None
+        raise CheckpointError(f"damaged: byte {error.start} is not UTF-8", file, _COPY) from None
     version = lines[0].strip()
     if version not in _VERSIONS:
         if re.fullmatch("v[0-9]{1,9}", version):

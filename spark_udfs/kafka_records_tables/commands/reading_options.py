@@ -102,7 +102,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         "--processes",
         type=count_argument(1),
         metavar="N",
-        help="read with N processes; default: one per core, or only this one for less than 64 MiB",
+        help="read with N processes; default: one process per core, or a single one for input below 64 MiB",
     )
     parser.add_argument(
         "--master",

@@ -58,7 +58,7 @@ def count_records(logs: Iterable[tuple[str, Iterable[Any]]], catalog: Catalog) -
 
     `logs` are pairs of a topic and the raw rows of one of its partitions, with the columns COLUMNS.
 
-    `value_versions` maps the versions (`v4`) to their numbers of records; a value that is too short for a version
+    `value_versions` maps the versions (`v4`) to counts of records; a value that is too short for a version
     counts under "none". Records below a raised log start count too.
     """
     topics: dict[str, dict[_Kind, _Tally]] = {}

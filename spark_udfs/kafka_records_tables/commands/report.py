@@ -141,7 +141,7 @@ def add_parser(commands: Any) -> None:
         metavar="PATH",
         help="write to this file instead of standard output",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if it exists")
+    parser.add_argument("--overwrite", action="store_true", help="replace the --output file if it exists")
     parser.add_argument(
         "--details",
         action="store_true",

@@ -134,8 +134,8 @@ class _Reader(DataSourceStreamReader):
                 else:
                     offsets[partition] = offset
             elif end < offset:
-                # The target has moved backwards: new records are left for the next query, and their number is at least
-                # that of the records read.
+                # The target has moved backwards. The next query reads the new records; there are at least as many of
+                # them as this query has read.
                 log_end = next(log.end for log in logs if log.partition == partition)
                 if log_end < offset:
                     self._cut_off(partition, offset, log_end)

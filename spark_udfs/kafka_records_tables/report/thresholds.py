@@ -68,7 +68,7 @@ def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any
     given
         Those that differ from the defaults: the path of a TOML file, or a mapping with the content of one
         (`{"offsets_expiring": {"within": "7d"}}`), or with full names (`{"offsets_expiring.within": "7d"}`); a
-        duration may be a timedelta or milliseconds there.
+        duration in a mapping may also be a timedelta or a number of milliseconds.
 
     Raises
     ------

@@ -102,9 +102,9 @@ TABLE: Final = Table(
             "unread",
             "int64",
             "records to read before the first open transaction, without markers and records of aborted "
-            "transactions; null if lag is, or if they are not counted",
+            "transactions; null if lag is null, or if they are not counted",
         ),
-        Column("held_back", "int64", "records from the first open transaction on; null if unread is"),
+        Column("held_back", "int64", "records from the first open transaction on; null if unread is null"),
         *timestamps("unread", "time of the first unread record; null if there is none or it is unknown"),
         Column(
             "known_by",

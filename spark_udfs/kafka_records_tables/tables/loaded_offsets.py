@@ -1,4 +1,4 @@
-"""How many records of the topic of groups there are: an input of `log_files`."""
+"""Counts the records of `__consumer_offsets`, for `log_files`."""
 
 from __future__ import annotations
 

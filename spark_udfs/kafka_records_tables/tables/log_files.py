@@ -69,12 +69,12 @@ TABLE: Final = Table(
         Column(
             "dirty_bytes",
             "int64",
-            "bytes from cleaner_offset to cleanable_offset, in whole files; null if cleanable_offset is",
+            "bytes from cleaner_offset to cleanable_offset, in whole files; null if cleanable_offset is null",
         ),
         Column(
             "dirty_percent",
             "int32",
-            "dirty bytes in percent of all bytes up to cleanable_offset, rounded down; null if cleanable_offset is",
+            "percent of all bytes up to cleanable_offset, rounded down; null if cleanable_offset is null",
         ),
         Column(
             "held_by",

@@ -57,7 +57,7 @@ TABLE: Final = Table(
         Column("transactional_id", "string", "the transactional id; null if none has this producer id"),
         Column("producer_id", "int64", "producer id of the transaction"),
         Column("topic", "string", "topic in which it is open; null if no log in the source shows it open"),
-        Column("partition", "int32", "partition of that topic; null if topic is"),
+        Column("partition", "int32", "partition of that topic; null if topic is null"),
         Column(
             "state",
             "string",
@@ -69,7 +69,7 @@ TABLE: Final = Table(
             "when the transaction began; without an entry in __transaction_state, log timestamp of its first record, "
             "or of its last one if the first is unknown (running brokers)",
         ),
-        Column("first_offset", "int64", "offset at which it begins in this log; null if topic is"),
+        Column("first_offset", "int64", "offset at which it begins in this log; null if topic is null"),
         *timestamps("last", "when its producer last wrote to this log; null if unknown"),
         Column(
             "last_stable_offset",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PLACE: Final = ["topic", "partition"]
 _OF_RECORDS: Final = "records_"
-"""How the names of numbers of records begin in `scale`."""
+"""The beginning of the names in `scale` that count records."""
 
 
 def known_ends(context: RuleContext) -> dict[Place, int]:
@@ -77,7 +77,7 @@ def ends_of_logs(places: Iterable[Place]) -> str:
 
 
 def with_known_counts(context: RuleContext, finding: ReportFinding) -> ReportFinding:
-    """A finding that says which logs its numbers of records leave out."""
+    """Adds to a finding for which logs its counts of records are incomplete."""
     from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
     from kafka_records_tables.report.rule_context import places_shown
 
@@ -90,7 +90,7 @@ def with_known_counts(context: RuleContext, finding: ReportFinding) -> ReportFin
     ends = "the end of this log is" if len(unknown) == 1 else "the ends of these logs are"
     return replace(
         finding,
-        problem=f"{finding.problem} Of {places_shown(unknown)}, numbers of records include only what commits show, "
+        problem=f"{finding.problem} Of {places_shown(unknown)}, the counts of records include only what commits show, "
         f"because {ends} unknown.",
     )
 

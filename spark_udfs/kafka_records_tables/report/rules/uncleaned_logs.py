@@ -50,7 +50,7 @@ def _find(context: RuleContext) -> list[Incident]:
     topics = [each for each in _TOPICS if each in there]
     sizes = [row for topic in topics for row in context.look(LOG_SIZES, topic=topic).to_pylist() if row["sizes"]]
     logs = [log for row in sizes if len(row["sizes"]) > 1 and (log := _uncleaned(context, row)) is not None]
-    # Only the checkpoint files that brokers keep beside their logs show what is cleaned.
+    # Only the checkpoint files that brokers keep beside their logs show what has been cleaned.
     logs = [log for log in logs if _has_checkpoints(context, log)]
     by_cause: dict[str, list[tuple[_Log, dict[str, Verdict]]]] = {}
     for log in logs:
