@@ -201,7 +201,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "unknown format v3; known are v1 and v2: {}/offsets/1. Use a newer release",
     ),
     "no source": (written("offsets/1", b'v2\n{}\n{"a"}'), "damaged in line 3, which names no source: {}/offsets/1. "),
-    "bytes": (written("commits/1", b"v1\n\xff"), "damaged at byte 3, which is not UTF-8: {}/commits/1. Copy"),
+    "bytes": (written("commits/1", b"v1\n\xff"), "damaged: byte 3 is not UTF-8: {}/commits/1. Copy"),
     "half a commit": (written("commits/1", b'v1\n{"next'), "damaged in line 2, which is not JSON: {}/commits/1. Copy"),
     "changed": (flipped, "the content does not match the checksums in .1.crc: {}/offsets/1. Copy the checkpoint again"),
     "sums": (
