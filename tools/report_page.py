@@ -26,7 +26,7 @@ _HEAD = """\
 
 <!-- Written by tools/report_page.py from the declarations in kafka_records_tables.report.rules: make generate. -->
 
-What is wrong in the coordinators' topics, without knowing the tables: since when, how sure that is, which records
+What is wrong in the coordinators' topics, without knowing the tables: when it began, how certain that is, which records
 show it, and what to do next, with the command.
 
 ```sh
@@ -59,7 +59,7 @@ in findings name the brokers of the report; in a report of files they name `$BOO
 ## The first screen
 
 As text, a report lists what needs attention (all levels but `note`), the worst first, in three lines each: what
-happened to whom; since when, whether it continues, how much was affected, who is involved; the first step, with its
+happened to whom; when it began, whether it continues, how much was affected, who is involved; the first step, with its
 command. `--details` prints all findings with causes, effects, evidence and all steps. Problems while reading have one
 line per reason. A report without findings is one line.
 
@@ -83,7 +83,7 @@ _ASKS = {
 _JSON = """
 ## Causes
 
-A finding is an incident: what happened (`problem`), its consequence (`impact`), since when (the first record that
+A finding is an incident: what happened (`problem`), its consequence (`impact`), when it began (the first record that
 shows it), whether it continues, how much was affected (`scale`), who (`who`), and what to do, the first step first.
 Findings that follow from another one are its `effects`.
 

@@ -161,7 +161,7 @@ MESSAGE_RENAMED: Final = Rule(
     "message-renamed",
     Rank.NAMES,
     _WIRE,
-    "A message of the same type and number has another name; bytes contain no " "names.",
+    "A message of the same type and number has another name; bytes contain no names.",
 )
 FIELD_RENAMED: Final = Rule(
     "field-renamed",

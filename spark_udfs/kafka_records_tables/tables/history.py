@@ -23,7 +23,7 @@ TABLE: Final = Table(
         Column("offset", "int64", "offset of the next record to consume"),
         Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the record has none"),
         Column("metadata", "string", "what the client stored next to the offset"),
-        *timestamps("valid_from", "since when the offset was valid; null if the source has no times"),
+        *timestamps("valid_from", "when the offset became valid; null if the source has no times"),
         *timestamps("valid_to", "when the offset was no longer valid; null if it still is"),
         Column("is_current", "bool", "whether the offset is valid at the end of the log, or at the moment of as_of"),
         Column(

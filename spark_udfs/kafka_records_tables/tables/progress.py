@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TABLE: Final = Table(
     name="progress",
     topic=EVERY_TOPIC,
-    about="whether groups make progress (ok, idle, falling behind, stalled, stopped, rewound), since when",
+    about="whether groups make progress (ok, idle, falling behind, stalled, stopped, rewound), and since when",
     helper="view",
     inputs=("commit_progress", "assigned_partitions", "log_ends"),
     records=(),
@@ -144,7 +144,7 @@ The state is null if it is unknown, and `reason` says why:
   the present topic, as in `lag`.
 - `end_unknown`: the end of the log is unknown.
 - `beyond_end`: the offset is negative, or above the end.
-- `time_unknown`: records are left, but since when is unknown.
+- `time_unknown`: records are left, but it is unknown since when.
 
 What is known of logs over time depends on the source; `known_by` names it:
 
