@@ -350,7 +350,7 @@ def test_an_offset_that_is_committed_while_somebody_is_asked_is_left_out(
     assert "(offset 2 in the dry run, offset 5 now)" in out
     assert "1 offset of 1 group deleted, 1 offset left out" in err
 
-    # Nor is a newer offset written over when it is brought back, unless somebody says so.
+    # A restore does not overwrite a newer offset unless the user requests it.
     commit(admin, group, {("del-orders", 0): 8})
     status, out, _ = run(capsys, broker, "--restore", deleted, "--execute", "--yes")
     assert (status, "(offset 8 there, 1 in the file)" in out) == (1, True)

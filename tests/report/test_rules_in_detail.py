@@ -289,7 +289,7 @@ def test_when_a_record_was_there_is_known_only_where_every_batch_is() -> None:
 
 
 def test_brokers_are_asked_when_records_were_written_to_find_a_group_that_is_too_slow() -> None:
-    """Of 30 records a second it reads all for 20 seconds, then 10."""
+    """Of 30 records per second it reads all for 20 seconds, then 10."""
     began = END_MS - 80 * SECOND
     committed = [30 * at if at <= 20 else 600 + 10 * (at - 20) for at in range(80)]
     place = {"group_id": "g", "topic": "orders", "partition": 0}
@@ -323,7 +323,7 @@ def test_brokers_are_asked_when_records_were_written_to_find_a_group_that_is_too
     (found,) = _found(replace(context, bootstrap="broker:9092"), "too_slow")
     assert [each.name for each in found.causes] == ["work_slower"]
     assert abs((found.since_timestamp_ms or 0) - began - 20 * SECOND) < 3 * SECOND
-    assert "reads 10.0 records a second" in found.problem
+    assert "reads 10.0 records per second" in found.problem
     assert "and it never had one of this size." in found.problem
 
 

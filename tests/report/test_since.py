@@ -1,4 +1,4 @@
-"""Since when a finding is: the first record that shows it, and not the first record there is."""
+"""When a finding began: the time of the first record that shows it, and not of the first record there is."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def test_intervals_that_are_too_long_to_add_up_are_not_negative() -> None:
 
 @pytest.mark.parametrize("tells_markers", [True, False])
 def test_what_was_aborted_is_no_repeat(tells_markers: bool) -> None:
-    """Nor does it are between two commits; one that a later one overtook has changed nothing."""
+    """It does not separate two commits either; a commit that a later one overtook has changed nothing."""
     topic = Topic()
     topic.commit("g", 5)
     for offset, outcome in ((5, "abort"), (6, "abort"), (5, "commit"), (7, "commit")):

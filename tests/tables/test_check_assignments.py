@@ -290,7 +290,7 @@ def test_tasks_that_the_topology_has(validated: int, level: str) -> None:
 
 
 def test_tasks_that_the_source_knows() -> None:
-    """As many as the largest topic has partitions, be it read as it is or a topic of repartitioning."""
+    """As many as the largest topic has partitions, whether it is read as it is or is a topic of repartitioning."""
     cluster = _streams_group(_subtopology("a", "orders", "others"), _subtopology("b", others=0), _subtopology("c", "x"))
     _tasks(cluster, "m", a=(0, 1), b=(0,), c=(0,))
     rows = [row for row in _with_brokers(cluster, orders=3, others=2) if row["check"] == "unassigned"]
@@ -312,7 +312,7 @@ def test_tasks_that_the_topology_does_not_have(validated: int, level: str) -> No
     assert row["detail"].startswith(
         "the target assignment of 'n' has tasks of subtopology 'b', which the topology of the group does not have"
     )
-    # Nothing is known of a topology that a cleaner has taken.
+    # Nothing is known about a topology that a cleaner has taken.
     cluster.of_group("StreamsGroupTopology", "g", None)
     assert {row["check"] for row in problems(cluster)} == {"unassigned"}
 

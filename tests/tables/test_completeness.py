@@ -76,7 +76,7 @@ def test_a_gap_at_the_start() -> None:
 
 
 def test_a_gap_just_before_where_no_cleaner_has_been() -> None:
-    """What is gone there was written before the next record, and that is all that is known of it."""
+    """What is gone there was written before the next record, and that is all that is known about it."""
     log = _log(_commits(9), {4, 5}, 6)
     assert [len(_as_of(log, offset)) for offset in range(9)] == [0, 0, 0, 1, 1, 1, 0, 0, 0]
     assert _as_of(log, 4)[0].consequence == _since(6)

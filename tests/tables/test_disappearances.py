@@ -175,7 +175,7 @@ def test_a_retention_that_is_not_that_of_the_brokers_is_found(topics_dir: Path) 
 
 
 def test_an_offset_that_is_younger_than_the_retention_has_not_expired(topics_dir: Path) -> None:
-    """The topic of that offset was deleted; where that is in the log a cleaner has been, so that nothing is known of
+    """The topic of that offset was deleted; where that is in the log a cleaner has been, so that nothing is known about
     its group."""
     rows = _captured(topics_dir / "kafka-4.3", retention="1m")
     (row,) = (row for row in rows if row["group_id"] == "price-checks")

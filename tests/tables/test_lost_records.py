@@ -123,7 +123,7 @@ def test_a_first_pass_over_a_cleaned_log_has_lost_nothing() -> None:
 
 
 def test_a_log_without_gaps_has_lost_nothing() -> None:
-    """Nor does a gap hide what ended before it. Rows of types that a table does not look at are no gap."""
+    """A gap does not hide what ended before it either. Rows of types that a table does not look at are no gap."""
     log, followed = Interrupted(), told("offset_commits")
     take(followed, log.read, WRITTEN_MS)
     take(followed, log.whole.slice(2))

@@ -204,7 +204,7 @@ def test_an_answer_is_kept_until_anything_changes(
     assert not lag(cluster, tmp_path, group=rows["group_id"][0].as_py())[1], "another question"
     assert lag(cluster, tmp_path)[1]
     cluster.partition_counts[TOPIC] = 1
-    assert not lag(cluster, tmp_path)[1], "what is known of topics"
+    assert not lag(cluster, tmp_path)[1], "what is known about topics"
     assert lag(cluster, tmp_path)[1]
     monkeypatch.setattr(kept_answers, "_version", lambda: "another")
     assert not lag(cluster, tmp_path)[1], "the version"

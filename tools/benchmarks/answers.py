@@ -56,7 +56,7 @@ Everything that is read was written by tools/write_segments.py, but for the capt
 partitions; two processes read it. Answers have to be what the writer says, or the run ends. Programs take turns, so
 that a busy moment of the machine meets all of them. Cells are best / median over the rounds, goals are for the best.
 "By processor" is the same ratio of the seconds that all processors together worked, which a busy machine disturbs
-less. Memory is that of a program and all it starts, shared pages counted once (PSS), looked at twenty times a second.
+less. Memory is that of a program and all it starts, shared pages counted once (PSS), looked at twenty times per second.
 
 examples:
   tools/benchmarks/answers.py                                        everything, in some twenty minutes

@@ -153,7 +153,7 @@ def too_slow(scene: Scene) -> Truth:
     scene.wait(48, 55)
     truth = incident("too_slow", [group], [topic])
     truth.planted = (
-        f"Since then {group} reads a third of what is written to {topic}, at about {rate:.0f} records a second."
+        f"Since then {group} reads a third of what is written to {topic}, at about {rate:.0f} records per second."
     )
     truth.members = [member]
     truth.since, truth.since_margin_ms = since, 8000

@@ -49,7 +49,7 @@ _VARINTS: Final = 1 << 16
 
 
 class Batches(NamedTuple):
-    """What is known of batches that follow one another, an element for each."""
+    """What is known about batches that follow one another, an element for each."""
 
     base_offset: INT64
     counts: INT64

@@ -105,7 +105,7 @@ class MetadataResponseTopic(msgspec.Struct, frozen=True, gc=False):
     partitions: tuple[
         MetadataResponsePartition, ...
     ] = ()  # Partitions: []MetadataResponsePartition, versions 0+
-    """What is known of its partitions."""
+    """What is known about its partitions."""
 
     topic_authorized_operations: int = -2147483648  # TopicAuthorizedOperations: int32, versions 8+
     """What the caller may do with it: bit n is ACL operation n; lowest int32 if not asked."""
@@ -169,7 +169,7 @@ class MetadataResponse(msgspec.Struct, frozen=True, gc=False):
     """Broker to send requests for the controller to; -1 if there is none."""
 
     topics: tuple[MetadataResponseTopic, ...] = ()  # Topics: []MetadataResponseTopic, versions 0+
-    """What is known of the topics."""
+    """What is known about the topics."""
 
     cluster_authorized_operations: int = -2147483648  # ClusterAuthorizedOperations: int32, versions 8-10
     """What the caller may do with the cluster: bit n is ACL operation n."""

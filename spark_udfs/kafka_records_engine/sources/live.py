@@ -41,7 +41,7 @@ from kafka_records_engine.sources.transaction_requests import TransactionRequest
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_runtime.kafka.uuids import Uuid
 
-_NO_TIMES: Final = "since when its records are unread is unknown"
+_NO_TIMES: Final = "it is unknown how long its records have been unread"
 _URL: Final = re.compile(r"([A-Za-z][\w+.-]*://)(?:[^/?#]*@)?([^/?#]*)")
 _NO_HOST: Final = re.compile(r"[\s/@\\?#]")
 

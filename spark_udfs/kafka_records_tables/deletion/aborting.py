@@ -196,7 +196,7 @@ def _producer(planned: OpenTransaction) -> ActiveProducer:
 def _entries(
     source: LiveBrokers, requests: TransactionRequests, producers: Sequence[ActiveProducer]
 ) -> dict[int, Mapping[str, Any]]:
-    """What is known of the transactional ids, by producer id: the live one, if there is any."""
+    """What is known about the transactional ids, by producer id: the live one, if there is any."""
     ids = {each.producer_id for each in producers}
     found: dict[int, Mapping[str, Any]] = {}
     told = [{"producer_id": each.producer_id, **each._asdict()} for each in requests.known_transactions(ids)]

@@ -185,7 +185,7 @@ class Asked:
         return self
 
     def with_known_topics(self) -> Asked:
-        """The request, with what the source knows of topics if the table uses that."""
+        """The request, with what the source knows about topics if the table uses that."""
         if self.rows is None or not uses_topics(self.rows.request):
             return self
         request = with_known_topics(self.rows.request, self.place.source())

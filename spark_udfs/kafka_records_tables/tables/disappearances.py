@@ -104,7 +104,7 @@ The confidence:
   surely one of them. docs/limits.md has two exceptions in logs of Kafka 4.0 to 4.2.
 - `medium`: other causes are ruled out only by the given retention and timeouts, or would be a coincidence: an
   administrator may delete exactly what the next clean-up would remove.
-- `low`: records around it are missing, nothing is known of what it deleted, or it contradicts the rules.
+- `low`: records around it are missing, nothing is known about what it deleted, or it contradicts the rules.
   `possible_causes` lists the alternatives.
 
 That an offset stays is proof once the clock of the log has advanced by more than a minute (each record counts for at

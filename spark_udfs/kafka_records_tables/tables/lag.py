@@ -228,7 +228,7 @@ whose consumers assign partitions to themselves.
 
 `problem` says why an offset is not what it seems; it is the first that applies:
 
-- `not_authorized`: brokers do not describe the topic to this client, so nothing is known of its logs, nor whether it
+- `not_authorized`: brokers do not describe the topic to this client, so nothing is known about its logs, nor whether it
   exists. A finding names the missing right. Newer groups identify assigned topics by id: if a member has partitions of
   an id whose name is unknown, each hidden topic that its group subscribes to has one row, without a partition.
 - `no_log`: the source has no log of this partition. Its topic is deleted, or is elsewhere.
@@ -364,7 +364,7 @@ def _without_a_commit(commits: Any, assigned: Any, ends: Any, hidden: Any) -> An
 
 
 def _judged(rows: Any, hidden: Any) -> Any:
-    """The lag in offsets and the problem of each row, from commits next to what is known of their logs."""
+    """The lag in offsets and the problem of each row, from commits next to what is known about their logs."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -239,7 +239,7 @@ def _of(by_producer: dict[int, _Producer], row: _Row) -> _Producer:
 
 @dataclass(slots=True)
 class _Producer:
-    """What is known of a producer id."""
+    """What is known about a producer id."""
 
     producer_id: int
     pending: list[_Row] = field(default_factory=list)
@@ -248,7 +248,7 @@ class _Producer:
     """By transactional id."""
 
     def add(self, entry: _Row) -> None:
-        """Set what is known of a transactional id, instead of what was known before."""
+        """Set what is known about a transactional id, instead of what was known before."""
         self.entries[entry["transactional_id"]] = {name: entry[name] for name in _OF_ENTRY}
 
     def rows(self, now: int) -> Iterator[_Row]:

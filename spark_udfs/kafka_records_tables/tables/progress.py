@@ -146,7 +146,7 @@ The state is null if it is unknown, and `reason` says why:
 - `beyond_end`: the offset is negative, or above the end.
 - `time_unknown`: records are left, but it is unknown since when.
 
-What is known of logs over time depends on the source; `known_by` names it:
+What is known about logs over time depends on the source; `known_by` names it:
 
 - `log`: the files of the topic. The headers of all batches in at least the last 128 KiB of each log are read, which
   give the times of records to the batch; for earlier ones `.timeindex` has some times. Records are not read. All states

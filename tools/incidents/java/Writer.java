@@ -8,7 +8,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * A producer of `rate` records a second, of `size` bytes, in turn to all partitions of its topics.
+ * A producer of `rate` records per second, of `size` bytes, in turn to all partitions of its topics.
  *
  * <p>With a `transactional` id it writes in transactions of `transaction` ms, and stopped as "vanish" it leaves the
  * last one open. With `limit` it ends after so many records.

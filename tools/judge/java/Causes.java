@@ -71,7 +71,7 @@ final class Causes {
         if (call.startsWith("join")) {
             return !endsAKind(together) ? "member_replaced" : takesMembersOver(together) ? "conversion" : "replaced_empty_group";
         }
-        throw new IllegalStateException("No cause is known of a tombstone of type " + type + " by " + call);
+        throw new IllegalStateException("No cause is known about a tombstone of type " + type + " by " + call);
     }
 
     private static boolean endsAKind(List<CoordinatorRecord> records) {

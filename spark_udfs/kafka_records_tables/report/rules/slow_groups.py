@@ -233,7 +233,7 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
             f" {counted(waiting, 'record')}.{_own_history(growth)}"
         ),
         impact=(
-            f"It falls behind by {writes - reads:.1f} records a second: its results are later and later, and records "
+            f"It falls behind by {writes - reads:.1f} records per second: its results are later and later, and records "
             "that the topic deletes by their age before they are read are lost."
         ),
         consequence="work_stopped" if reads < writes / 10 else "none",
@@ -288,8 +288,8 @@ def _weighed(group: str, topic: str, growth: Growth, since: Evidence) -> dict[st
     from kafka_records_tables.report.rule_context import shown
 
     reads, writes = growth.rates
-    slower = f"The work of {shown(group)} became slow: it reads {reads:.1f} records a second"
-    more = f"More is written to {shown(topic)} than {shown(group)} can read: {writes:.1f} records a second"
+    slower = f"The work of {shown(group)} became slow: it reads {reads:.1f} records per second"
+    more = f"More is written to {shown(topic)} than {shown(group)} can read: {writes:.1f} records per second"
     if growth.before is None:
         lacked = ("how fast it was before the backlog grew",)
         return {
@@ -297,8 +297,8 @@ def _weighed(group: str, topic: str, growth: Growth, since: Evidence) -> dict[st
             "more_written": Verdict(f"{more}.", (since,), lacked=lacked),
         }
     read, wrote = growth.before
-    of_reads = Evidence(f"{read:.1f} records a second were read before, {reads:.1f} since")
-    of_writes = Evidence(f"{wrote:.1f} records a second were written before, {writes:.1f} since")
+    of_reads = Evidence(f"{read:.1f} records per second were read before, {reads:.1f} since")
+    of_writes = Evidence(f"{wrote:.1f} records per second were written before, {writes:.1f} since")
     is_slower, is_more = reads * _CHANGED < read * (_CHANGED - 1), writes * _CHANGED > wrote * (_CHANGED + 1)
     if not is_slower and not is_more:
         # Neither rate has changed much, so neither cause is more likely.
@@ -335,8 +335,8 @@ for each partition with a backlog, of any topic, of the groups with the five lar
     find=_find,
     listing=Rows("progress", ("state=falling_behind",)),
     causes=(
-        PossibleCause("work_slower", "the work became slow", "for: fewer records a second than before"),
-        PossibleCause("more_written", "more is written than before", "for: more records a second than before"),
+        PossibleCause("work_slower", "the work became slow", "for: fewer records per second than before"),
+        PossibleCause("more_written", "more is written than before", "for: more records per second than before"),
     ),
     questions=(Question("work_slower", "more_written", "Does the work for each record take longer than it did?"),),
     thresholds=(

@@ -37,7 +37,7 @@ class _Topic:
 
     @property
     def there_since_ms(self) -> int | None:
-        """Since when it can have had readers; None if that is unknown."""
+        """The time from which it can have had readers; None if that is unknown."""
         known = [each for each in (self.created_ms, self.first_ms) if each is not None]
         return min(known, default=None)
 
