@@ -227,7 +227,7 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
         level=Level.NOTE if is_usual else Level.HIGH if reads < writes / 2 else Level.MODERATE,
         title=RULE.title if not is_usual else "a group has a backlog as large as it had before",
         problem=(
-            f"The group {shown(group)} reads {reads:.1f} records a second of {shown(topic)}"
+            f"The group {shown(group)} reads {reads:.1f} records per second of {shown(topic)}"
             f" ({partitions_shown([each for _, each in growth.places])}), and {writes:.1f} are written: its backlog has"
             f" grown since {moment(growth.since_ms)}, for {length(growth.until_ms - growth.since_ms)}, to"
             f" {counted(waiting, 'record')}.{_own_history(growth)}"
