@@ -24,7 +24,14 @@ from kafka_records_tables.report.facts.share_archives import Covered
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, ReportFinding, ReportRequest
 from kafka_records_tables.report.rule_context import RuleContext
-from kafka_records_tables.report.rules import RULES, crash_loops, rebalancing, shared_group_ids, slow_groups
+from kafka_records_tables.report.rules import (
+    RULES,
+    crash_loops,
+    rebalancing,
+    shared_group_ids,
+    slow_groups,
+    stuck_partitions,
+)
 from kafka_records_tables.report.thresholds import thresholds_of
 from kafka_records_tables.tables import TABLES
 from kafka_records_tables.tables.declaration import Table
@@ -195,7 +202,7 @@ def _spans(*offsets: tuple[int, int]) -> list[Span]:
 
 def test_a_partition_that_is_idle_does_not_go_on() -> None:
     """One that has moved before the others stood still is not one of those that go on either."""
-    stuck = crash_loops.StuckPartition("orders", 0, 7, 5, 1000, _spans((7, 900))[0], [])
+    stuck = stuck_partitions.StuckPartition("orders", 0, 7, 5, 1000, _spans((7, 900))[0], [])
     spans = {
         ("g", "orders", 0): _spans((5, 800), (7, 900)),
         ("g", "orders", 1): _spans((5, 800), (9, 950)),

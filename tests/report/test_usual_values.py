@@ -12,8 +12,8 @@ from kafka_records_tables.report.facts.log_times import chosen_offsets
 from kafka_records_tables.report.facts.usual_values import LEAST, UsualGap, as_often_as_ever, usual_gap, usual_most
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import read_report
-from kafka_records_tables.report.rules.crash_loops import usual_attempts
 from kafka_records_tables.report.rules.slow_groups import earlier_backlogs
+from kafka_records_tables.report.rules.stuck_partitions import usual_attempts
 from tests.report.classic_lives import ClassicLife
 from tests.report.made_up_cluster import HOUR, MINUTE, SECOND, MadeCluster
 from tests.report.modern_lives import ModernLife

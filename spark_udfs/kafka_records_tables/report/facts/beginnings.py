@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY
 from kafka_records_tables.report.facts.group_facts import log_ends
+from kafka_records_tables.report.rule_context import RuleContext, counted
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.facts.group_facts import LogEnds, Place
-    from kafka_records_tables.report.rule_context import RuleContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +78,12 @@ def either_words(who: str, whose: str, found: list[Beginning]) -> str:
 def skipped_words(found: list[Beginning]) -> str:
     """A sentence with the number of records that were never read; an upper bound if files do not show where the log
     ended."""
-    from kafka_records_tables.report.rule_context import counted
-
     most = "" if all(each.end is not None for each in found if each.skipped) else "at most "
     return most + counted(sum(each.skipped for each in found), "record")
 
 
 def repeated_words(found: list[Beginning]) -> str | None:
     """A sentence with the number of records that were read again; None if there are none."""
-    from kafka_records_tables.report.rule_context import counted
-
     again, is_least = sum(each.again for each in found), not all(each.is_start_known for each in found)
     if not again:
         return "earlier records" if is_least else None

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from kafka_records_tables.tables.cluster.cluster_facts import ClusterFacts
+
 if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
-    from kafka_records_tables.tables.cluster.cluster_facts import ClusterFacts
 
 
 def cluster_settings(context: RuleContext) -> ClusterFacts:
@@ -24,8 +27,6 @@ def lacking_settings(context: RuleContext) -> tuple[str, ...]:
 def delivery_limits(context: RuleContext, groups: Sequence[str], otherwise: int) -> Any:
     """For each share group, the maximum number of deliveries of a record (`share.delivery.count.limit`), as a numpy
     array; `otherwise` if it is unknown."""
-    import numpy as np
-
     facts = cluster_settings(context) if groups else None
     limits = {
         each: None if facts is None else facts.group_limit(each, "share.delivery.count.limit") for each in set(groups)
@@ -35,6 +36,4 @@ def delivery_limits(context: RuleContext, groups: Sequence[str], otherwise: int)
 
 
 def _read(context: RuleContext) -> ClusterFacts:
-    from kafka_records_tables.tables.cluster.cluster_facts import ClusterFacts
-
     return ClusterFacts.of(context.look("configs").to_pylist())

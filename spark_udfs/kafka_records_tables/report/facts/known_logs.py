@@ -10,12 +10,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
+import pyarrow.compute as pc
 
-    from kafka_records_tables.report.facts.group_facts import Place
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Place
+from kafka_records_tables.report.rule_context import RuleContext, places_shown
+from kafka_records_tables.tables.lag import end_offsets
+
+if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import ReportFinding
-    from kafka_records_tables.report.rule_context import RuleContext
 
 _PLACE: Final = ["topic", "partition"]
 _OF_RECORDS: Final = "records_"
@@ -29,8 +33,6 @@ def known_ends(context: RuleContext) -> dict[Place, int]:
 
 def without_end(context: RuleContext, groups: Iterable[str], topics: Iterable[str] = ()) -> list[Place]:
     """The partitions that some groups consume, of some topics or else of all, whose end is unknown."""
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows, topics = context.once(_rows_without_end), tuple(topics)
     if not rows.num_rows:
         return []
@@ -50,8 +52,6 @@ def partition_count(context: RuleContext, topic: str) -> int | None:
 def absent_partitions(context: RuleContext, topic: str) -> list[int]:
     """The partitions of a topic of coordinators that have no log in the source. Without the number of partitions, those
     after the last one that is there are unknown. Empty if ends are unknown altogether."""
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("log_ends")
     there = set(kept(rows, equal(rows, "topic", topic))["partition"].to_pylist())
     if not there:
@@ -69,8 +69,6 @@ def incomplete_partitions(context: RuleContext, topic: str) -> list[int]:
 
 def ends_of_logs(places: Iterable[Place]) -> str:
     """What is missing, as a noun: `the ends of the logs of "orders" (partitions 0, 1)`."""
-    from kafka_records_tables.report.rule_context import places_shown
-
     places = list(dict.fromkeys(places))
     what = "the end of the log" if len(places) == 1 else "the ends of the logs"
     return f"{what} of {places_shown(places)}"
@@ -78,9 +76,6 @@ def ends_of_logs(places: Iterable[Place]) -> str:
 
 def with_known_counts(context: RuleContext, finding: ReportFinding) -> ReportFinding:
     """Adds to a finding for which logs its counts of records are incomplete."""
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
-    from kafka_records_tables.report.rule_context import places_shown
-
     if not any(number for name, number in finding.scale.items() if name.startswith(_OF_RECORDS)):
         return finding
     topics = [each for each in finding.topics if not each.startswith("__")]
@@ -97,11 +92,6 @@ def with_known_counts(context: RuleContext, finding: ReportFinding) -> ReportFin
 
 def _ends(context: RuleContext) -> pa.Table:
     """Rows of `log_ends` whose end is known."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.tables.lag import end_offsets
-
     rows = context.table("log_ends")
     is_whole = pc.and_(pc.is_valid(end_offsets(rows)), pc.invert(pc.fill_null(rows["is_cut"], False)))
     ends = pa.table({**{name: rows[name] for name in _PLACE}, "end": end_offsets(rows)})
@@ -115,10 +105,6 @@ def _ends_by_place(context: RuleContext) -> dict[Place, int]:
 
 def _rows_without_end(context: RuleContext) -> pa.Table:
     """Groups with the partitions that they consume and whose end is unknown."""
-    import pyarrow as pa
-
-    from kafka_records_tables.report.case_columns import equal, kept
-
     columns = ["group_id", *_PLACE]
     assigned = context.table("assignments")
     assigned = kept(assigned, equal(assigned, "group_kind", "classic", "consumer"))

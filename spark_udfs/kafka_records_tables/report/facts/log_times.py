@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow as pa
+
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table
 from kafka_records_tables.tables.lag import TIMES
+from kafka_records_tables.tables.lagging.unread_columns import asked_of_logs
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kafka_records_engine.sources import Context
 
 _COMMITTED: Final = 24
@@ -51,11 +53,6 @@ TABLE: Final = Table(
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
     """A row for each partition of a group."""
-    import numpy as np
-    import pyarrow as pa
-
-    from kafka_records_tables.tables.lagging.unread_columns import asked_of_logs
-
     logs = {(each["topic"], each["partition"]): each for each in parts["log_ends"].to_pylist()}
     committed: dict[tuple[str, str, int], set[int]] = {}
     present: dict[tuple[str, str, int], int] = {}

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafka_records_tables.report.case_columns import kept, numbers
+from kafka_records_tables.report.command_lines import command_line, condition_of, option
+from kafka_records_tables.report.facts.cluster_settings import delivery_limits, lacking_settings
+from kafka_records_tables.report.facts.group_facts import log_ends
+from kafka_records_tables.report.facts.share_archives import TABLE
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, command_of, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
+from kafka_records_tables.report.rule_context import (
+    MINUTE_MS,
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    length,
+    listed,
+    moment,
+    of_group,
+    partitions_shown,
+    shown,
+)
 from kafka_records_tables.topics import SHARE_STATE
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "share_records_archived"
 _LEAST_LIMIT: Final = 2
@@ -21,10 +35,6 @@ _LEAST_LIMIT: Final = 2
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.case_columns import kept, numbers
-    from kafka_records_tables.report.facts.cluster_settings import delivery_limits
-    from kafka_records_tables.report.facts.share_archives import TABLE
-
     # Without share partitions there is nothing to read a second time.
     if not context.table("share_partitions").num_rows:
         return []
@@ -62,20 +72,6 @@ def _usual_gap(ranges: list[dict[str, Any]]) -> int | None:
 def _incident(
     context: RuleContext, group: str, topic_id: str, ranges: list[dict[str, Any]], *, is_rejected: bool
 ) -> Incident:
-    from kafka_records_tables.report.command_lines import command_line, condition_of, option
-    from kafka_records_tables.report.facts.cluster_settings import lacking_settings
-    from kafka_records_tables.report.rule_context import (
-        MINUTE_MS,
-        MOST_EVIDENCE,
-        counted,
-        length,
-        listed,
-        moment,
-        of_group,
-        partitions_shown,
-        shown,
-    )
-
     ranges = sorted(ranges, key=lambda each: (each["log_timestamp_ms"] or 0, each["log_offset"]))
     first, last = ranges[0], ranges[-1]
     names = {each["topic_id"]: each["topic"] for each in context.table("share_group_topics").to_pylist()}
@@ -228,16 +224,12 @@ def _incident(
 
 def _printing(name: str | None, last: dict[str, Any]) -> tuple[str, ...]:
     """Arguments that print the record at an offset, or else the next one, with its offset."""
-    from kafka_records_tables.report.command_lines import option
-
     place = ("--partition", str(last["partition"]), "--offset", str(last["first_offset"]))
     return (*option("--topic", name or "TOPIC"), *place, "--max-messages", "1", "--property", "print.offset=true")
 
 
 def _records_among(context: RuleContext, name: str | None, ranges: list[dict[str, Any]]) -> Evidence | None:
     """That there are records at some of the offsets, if the log of the topic shows it: batches end with them."""
-    from kafka_records_tables.report.facts.group_facts import log_ends
-
     if name is None:
         return None
     ends = log_ends(context)

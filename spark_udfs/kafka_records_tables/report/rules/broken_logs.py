@@ -4,9 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked, true_where
+from kafka_records_tables.report.command_lines import condition_of, option
+from kafka_records_tables.report.facts.known_logs import absent_partitions
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule
+from kafka_records_tables.report.rule_context import (
+    HOUR_MS,
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    listed,
+    moment,
+    partitions_shown,
+    shown,
+)
+from kafka_records_tables.report.rules.group_spans import SETTLES, last_commits, settled
 from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -14,16 +31,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from kafka_records_tables.report.rule_context import RuleContext
-
 
 def _cases_of(kind: str) -> Callable[[RuleContext], pa.Table]:
     def cases(context: RuleContext) -> pa.Table:
-        import numpy as np
-        import pyarrow.compute as pc
-
-        from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, ranked, true_where
-
         words, places, worst = _CHECKS[kind]
         rows = context.table("checks")
         found = grouped(
@@ -57,8 +67,6 @@ def _cases_of(kind: str) -> Callable[[RuleContext], pa.Table]:
 
 def _unread_state(context: RuleContext) -> str | None:
     """Why a missing state may exist on the broker; None if all of its topic was read."""
-    from kafka_records_tables.report.facts.known_logs import absent_partitions
-
     unread = {each.partition or 0 for each in context.reading if each.topic == SHARE_STATE and each.bytes}
     unread |= {each.partition for each in context.ends if each.topic == SHARE_STATE}
     absent = absent_partitions(context, SHARE_STATE)
@@ -70,18 +78,12 @@ def _unread_state(context: RuleContext) -> str | None:
 
 def _may_be_over(context: RuleContext, rows: pa.Table) -> Any:
     """In which rows of `checks` some work is under way that takes only a moment in a healthy cluster."""
-    from kafka_records_tables.report.case_columns import equal, numbers, true_where
-    from kafka_records_tables.report.rules.group_spans import SETTLES, settled
-
     is_young = numbers(rows, "log_timestamp_ms", -(2**62)) > context.at_ms - context.limit(SETTLES)
     return true_where(equal(rows, "level", "transient")) & (is_young | ~settled(context, rows))
 
 
 def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding]:
     def tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-        from kafka_records_tables.report.command_lines import condition_of
-        from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed, shown
-
         _, places, _ = _CHECKS[kind]
         details = case["detail_list"]
         groups = tuple(dict.fromkeys(each for each in case["group_id_list"] if each is not None))
@@ -147,8 +149,6 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
 
 def unloaded_partitions(context: RuleContext) -> list[int]:
     """The partitions of `__consumer_offsets` that no coordinator loads: their groups are not cleaned up."""
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("checks")
     rows = kept(rows, equal(rows, "check", *LOADS), equal(rows, "level", "broken"), equal(rows, "log_topic", OFFSETS))
     return sorted(filter(lambda number: number is not None, rows["log_partition"].unique().to_pylist()))
@@ -170,8 +170,6 @@ def _what(kind: str, case: dict[str, Any]) -> str:
 
 def groups_of_logs(context: RuleContext, topic: str | None, partitions: Sequence[int]) -> tuple[str, ...]:
     """The groups whose records are in some logs of the offsets topic, as far as these could be read."""
-    from kafka_records_tables.report.case_columns import equal, kept
-
     if topic != OFFSETS:
         return ()
     rows = context.table("groups")
@@ -180,12 +178,6 @@ def groups_of_logs(context: RuleContext, topic: str | None, partitions: Sequence
 
 def _stopped_since(context: RuleContext, groups: Sequence[str], case: dict[str, Any]) -> str:
     """Whether a coordinator has already read the records, as a sentence: nobody has committed since."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import HOUR_MS, moment
-    from kafka_records_tables.report.rules.group_spans import last_commits
-
     newest = context.once(last_commits)
     last: int | None = pc.max(kept(newest, equal(newest, "group_id", *groups))["last"]).as_py()
     written = max((each for each in case["log_timestamp_ms_list"] if each is not None), default=None)
@@ -196,8 +188,6 @@ def _stopped_since(context: RuleContext, groups: Sequence[str], case: dict[str, 
 
 def groups_shown(groups: Sequence[str]) -> str:
     """The affected groups, as a sentence with a space after it; empty if there are none."""
-    from kafka_records_tables.report.rule_context import counted, listed
-
     if not groups:
         return ""
     has, all_of = ("has its", "it is affected") if len(groups) == 1 else ("have their", "all of them are affected")
@@ -206,8 +196,6 @@ def groups_shown(groups: Sequence[str]) -> str:
 
 def logs_shown(topic: str | None, partitions: Sequence[int]) -> str:
     """Log partitions of a topic in a sentence: `__consumer_offsets-4`, `__consumer_offsets (partitions 0-3, 7)`."""
-    from kafka_records_tables.report.rule_context import partitions_shown
-
     if topic is None:
         return "the log"
     if not partitions:
@@ -220,8 +208,6 @@ def _column(place: str) -> str:
 
 
 def _more(context: RuleContext, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
-    from kafka_records_tables.report.command_lines import option
-
     offset = case["log_offset_list"][0]
     steps = []
     if kind == "coordinator_cannot_load":

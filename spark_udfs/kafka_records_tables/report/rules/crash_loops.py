@@ -2,58 +2,52 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, grouped, kept
+from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.group_facts import (
+    MOST_GROUPS,
+    MemberLife,
+    Offset,
+    Place,
+    Span,
+    commit_spans,
+    log_ends,
+    member_lives,
+    stopped_quickly,
+)
+from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    length,
+    listed,
+    of_group,
+    shown,
+)
+from kafka_records_tables.report.rules.past_crash_loops import past_incident, past_loops
+from kafka_records_tables.report.rules.stuck_partitions import KIND, StuckPartition, usual_attempts
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kafka_records_tables.report.facts.group_facts import MemberLife, Offset, Place, Span
-    from kafka_records_tables.report.rule_context import RuleContext
-
-KIND: Final = "crash_loop"
-
-
-@dataclass(frozen=True, slots=True)
-class StuckPartition:
-    """A partition whose offset does not move, although members get it again and again."""
-
-    topic: str
-    partition: int
-    offset: int
-    lag: int
-    unread_ms: int | None
-    span: Span
-    attempts: list[MemberLife]
-    """The members that have had it since then, and left."""
-    usual: int | None = None
-    """The number of members that had it and left before its offset moved, which 95 % of the earlier cases do not
-    exceed; None if the log has too few cases."""
-
-    @property
-    def place(self) -> str:
-        """The partition in the form that operators write."""
-        return f"{self.topic}-{self.partition}"
+    pass
 
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
     """Groups that many members left, with their partitions that have something to read, from `lag`; none if everything
     is read."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, grouped, kept
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
-
     rows = context.table("timeline")
     left = grouped(
         kept(rows, equal(rows, "event", "member_left", "member_replaced")), ["group_id"], [("event", "count")]
@@ -69,9 +63,6 @@ def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.facts.group_facts import commit_spans, member_lives
-    from kafka_records_tables.report.rules.past_crash_loops import past_incident, past_loops
-
     suspects = _suspects(context)
     lives = member_lives(context, suspects)
     spans = commit_spans(context, tuple(suspects))
@@ -106,8 +97,6 @@ def _may_be_stuck(
 ) -> list[tuple[Place, int]]:
     """Partitions whose offset does not move either while members come and go, each with that offset, if the end of the
     log is unknown: the record on which members fail may be in one of them, or nothing may be left to read there."""
-    from kafka_records_tables.report.facts.known_logs import without_end
-
     since = _since(stuck)
     tried = {place for each in lives if (each.left_ms or 0) >= since for place in each.places}
     found = []
@@ -138,8 +127,6 @@ def _rises(spans: list[Span], since_ms: int) -> bool:
 def _stuck(
     context: RuleContext, row: dict[str, Any], spans: list[Span], lives: list[MemberLife]
 ) -> StuckPartition | None:
-    from kafka_records_tables.report.facts.group_facts import log_ends
-
     last, place = spans[-1], (row["topic"], row["partition"])
     since = max(last.from_ms or 0, row["unread_timestamp_ms"] or 0)
     left = [each for each in lives if each.left_ms is not None and place in each.places]
@@ -156,36 +143,9 @@ def _stuck(
     return StuckPartition(*place, last.offset, row["lag"], row["unread_timestamp_ms"], last, attempts, usual)
 
 
-def usual_attempts(
-    spans: list[Span], left: list[MemberLife], written_ms: Callable[[int], int | None] | None
-) -> int | None:
-    """How many members usually had a partition and left before its offset moved, according to its history: the number
-    that 95 % of its commits do not exceed; None if the log has too few commits. Members count from the time at which
-    there was a record to read. `written_ms` returns that time for an offset; offsets without a known time are left out.
-    Without `written_ms`, members count from the commit.
-    """
-    from kafka_records_tables.report.facts.usual_values import usual_most
-
-    times = sorted(each.left_ms or 0 for each in left)
-    counts = []
-    for each in spans:
-        written = 0 if written_ms is None else written_ms(each.offset)
-        if each.from_ms is not None and each.to_ms is not None and written is not None:
-            since = min(max(each.from_ms, written), each.to_ms)
-            counts.append(bisect_left(times, each.to_ms) - bisect_left(times, since))
-    return usual_most(counts)
-
-
 def _incident(
     context: RuleContext, group: str, stuck: list[StuckPartition], others: int, unknown: list[tuple[Place, int]]
 ) -> Incident:
-    from statistics import median
-
-    from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.facts.group_facts import stopped_quickly
-    from kafka_records_tables.report.facts.known_logs import ends_of_logs
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, length, listed, of_group, shown
-
     first = stuck[0]
     tries = first.attempts
     stays = [each for each in map(stopped_quickly, tries) if each is not None]
@@ -325,8 +285,6 @@ def _incident(
 
 def _look(context: RuleContext, topic: str, partition: int, offset: int) -> NextStep:
     """The step to look at a record."""
-    from kafka_records_tables.report.command_lines import option
-
     return context.ask_kafka(
         f"Look at the record at offset {offset} of {topic}-{partition}, and in the log of the application for what "
         "fails",
@@ -339,11 +297,6 @@ def _look(context: RuleContext, topic: str, partition: int, offset: int) -> Next
 def _polls_too_late(context: RuleContext, group: str, stays: list[int]) -> str:
     """The evidence that members were removed: they stay as long as their rebalance timeout, which clients take from
     max.poll.interval.ms. Empty if they do not."""
-    from statistics import median
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import length
-
     rows = kept(context.table("members"), equal(context.table("members"), "group_id", group))
     limits = [each for each in rows["rebalance_timeout_ms"].to_pylist() if each is not None and each > 0]
     usual = median(stays) if stays else 0
@@ -356,9 +309,6 @@ def _polls_too_late(context: RuleContext, group: str, stays: list[int]) -> str:
 
 def _how_they_left(context: RuleContext, group: str, usual: float) -> str:
     """Whether they left by themselves or timed out, as a sentence."""
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import length
-
     rows = kept(context.table("members"), equal(context.table("members"), "group_id", group))
     timeouts = [each for each in rows["session_timeout_ms"].to_pylist() if each is not None]
     if timeouts and usual < min(timeouts):

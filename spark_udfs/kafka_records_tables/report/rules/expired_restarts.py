@@ -4,19 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import numpy as np
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, kept, true_where
 from kafka_records_tables.report.command_lines import kafka_command
+from kafka_records_tables.report.facts.beginnings import (
+    Beginning,
+    agreed,
+    beginning,
+    either_words,
+    repeated_words,
+    scale_of,
+)
+from kafka_records_tables.report.facts.group_facts import (
+    MOST_GROUPS,
+    LogEnds,
+    MemberLife,
+    Span,
+    commit_spans,
+    log_ends,
+    member_lives,
+)
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    length,
+    listed,
+    moment,
+    of_group,
+    shown,
+)
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.beginnings import Beginning
-    from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Span
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "expired_and_began_again"
 _CAUSES: Final = {"expired", "group_deleted", "offset_deleted"}
@@ -37,12 +63,6 @@ class Restart:
 
 def _suspects(context: RuleContext) -> list[str]:
     """Groups whose offsets may have been deleted by a clean-up, and that have offsets now."""
-    import numpy as np
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import kept, true_where
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
-
     rows = context.table("activity")
     counts = [rows[name] for name in ("expirations", "likely_expirations", "deletions", "likely_deletions")]
     counts.append(rows["unclear_deletions"])
@@ -56,9 +76,6 @@ def _suspects(context: RuleContext) -> list[str]:
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.facts.group_facts import commit_spans, log_ends, member_lives
-
     groups = _suspects(context)
     if not groups:
         return []
@@ -89,8 +106,6 @@ def _find(context: RuleContext) -> list[Incident]:
 def _restart(
     place: tuple[str, int], before: Span, after: Span, lives: list[MemberLife], ends: LogEnds, why: dict[str, Any]
 ) -> Restart:
-    from kafka_records_tables.report.facts.beginnings import beginning
-
     joined = [
         each.joined_ms
         for each in lives
@@ -103,17 +118,6 @@ def _restart(
 def _incident(
     context: RuleContext, group: str, found: list[tuple[Restart, dict[str, Any]]], lives: list[MemberLife]
 ) -> Incident:
-    from kafka_records_tables.report.facts.beginnings import agreed, either_words, repeated_words, scale_of
-    from kafka_records_tables.report.rule_context import (
-        MOST_EVIDENCE,
-        counted,
-        length,
-        listed,
-        moment,
-        of_group,
-        shown,
-    )
-
     found.sort(key=lambda each: (each[1]["log_timestamp_ms"], each[1]["log_offset"]))
     gone, restarts = found[0][1], [each for each, _ in found]
     since = gone["log_timestamp_ms"]

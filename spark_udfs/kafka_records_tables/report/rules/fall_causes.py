@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.known_logs import ends_of_logs, known_ends
 from kafka_records_tables.report.report_parts import Evidence
 from kafka_records_tables.report.rule import Hypothesis, Question, Verdict
 from kafka_records_tables.topics import OFFSETS
@@ -22,8 +24,6 @@ def places_of(case: dict[str, Any]) -> list[Place]:
 def not_in_logs(context: RuleContext, case: dict[str, Any]) -> tuple[list[Place], list[Place]]:
     """The partitions whose higher offset may be beyond the end of the log, which is unknown, and those for which it is.
     Nobody has consumed up to there, so a fall from there repeats nothing."""
-    from kafka_records_tables.report.facts.known_logs import known_ends
-
     if "sawtooth" in case["kind_distinct"]:
         # Two consumers reached the higher offsets again and again.
         return [], []
@@ -78,8 +78,6 @@ def _weigh_out_of_range(context: RuleContext, case: dict[str, Any]) -> Verdict |
 
 
 def _weigh_beyond_end(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
-    from kafka_records_tables.report.facts.known_logs import ends_of_logs, known_ends
-
     unknown, beyond = not_in_logs(context, case)
     if not unknown and not beyond:
         return None
@@ -98,8 +96,6 @@ def _weigh_beyond_end(context: RuleContext, case: dict[str, Any]) -> Verdict | N
 
 
 def _weigh_seek(context: RuleContext, case: dict[str, Any]) -> Verdict:
-    from kafka_records_tables.report.facts.known_logs import ends_of_logs
-
     unknown, _ = not_in_logs(context, case)
     return Verdict(
         "A member of the group went back by itself (seek).",
@@ -109,8 +105,6 @@ def _weigh_seek(context: RuleContext, case: dict[str, Any]) -> Verdict:
 
 
 def _ask_for_ends(context: RuleContext, case: dict[str, Any]) -> str | None:
-    from kafka_records_tables.report.command_lines import option
-
     return context.ask_kafka("", "kafka-get-offsets", *option("--topic", case["topic_list"][0])).command
 
 

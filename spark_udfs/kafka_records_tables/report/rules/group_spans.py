@@ -5,21 +5,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import RowMask, equal, grouped, kept, looked_up, numbers, with_columns
+from kafka_records_tables.report.facts.known_logs import without_end
+from kafka_records_tables.report.rule_context import RuleContext, counted, listed, moment
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
-
-    from kafka_records_tables.report.case_columns import RowMask
-    from kafka_records_tables.report.rule_context import RuleContext
 
 SETTLES: Final = "report.group_settles_within"
 
 
 def last_commits(context: RuleContext) -> pa.Table:
     """`group_id` and `last`, when each group last committed an offset that still exists, in milliseconds since 1970."""
-    from kafka_records_tables.report.case_columns import grouped
-
     rows = grouped(context.table("current_offsets"), ["group_id"], [("commit_timestamp_ms", "max")])
     return rows.select(["group_id", "commit_timestamp_ms_max"]).rename_columns(["group_id", "last"])
 
@@ -28,26 +29,18 @@ def settled(context: RuleContext, rows: pa.Table) -> RowMask:
     """The rows whose group has had no event for `report.group_settles_within`: no member joined or left, and nothing
     was assigned. A finding about any other group may be wrong a moment later. A group without such records counts as
     settled."""
-    from kafka_records_tables.report.case_columns import looked_up, numbers, with_columns
-
     last = looked_up(rows["group_id"], context.once(_last_events), "group_id", "at_timestamp_ms_max")
     latest = context.at_ms - context.limit(SETTLES)
     return numbers(with_columns(rows, last_event_ms=last), "last_event_ms", -(2**62)) <= latest
 
 
 def _last_events(context: RuleContext) -> pa.Table:
-    from kafka_records_tables.report.case_columns import grouped
-
     return grouped(context.table("timeline"), ["group_id"], [("at_timestamp_ms", "max")])
 
 
 def spans(context: RuleContext) -> tuple[pa.Table, pa.Table]:
     """For each group when the first of its windows with a record begins (`first`), and when the last one does (`last`);
     the latter with `is_lower_bound`: whether earlier records may be missing."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import grouped, kept
-
     rows = context.table("activity")
     used = kept(rows, pc.or_(pc.greater(rows["commits"], 0), pc.greater(rows["completed_rebalances"], 0)))
     found = grouped(
@@ -63,9 +56,6 @@ def spans(context: RuleContext) -> tuple[pa.Table, pa.Table]:
 def stands_now(context: RuleContext, group: str, topics: Sequence[str]) -> str:
     """A sentence with the number of members that a group has at the moment of the report, and its lag on topics if it
     is known."""
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import counted
-
     groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
     members = (groups["member_count"][0].as_py() or 0) if groups.num_rows else 0
     assigns_itself = groups["group_kind"].to_pylist() == ["simple"]
@@ -77,12 +67,6 @@ def stands_now(context: RuleContext, group: str, topics: Sequence[str]) -> str:
 
 def to_consume(context: RuleContext, group: str, topics: Sequence[str]) -> str:
     """The lag of a group on topics in words, empty if unknown: `12 records of "orders" to consume`."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.facts.known_logs import without_end
-    from kafka_records_tables.report.rule_context import counted, listed
-
     rows = context.table("lag")
     lag = pc.sum(kept(rows, equal(rows, "group_id", group), equal(rows, "topic", *topics))["lag"]).as_py()
     least = "at least " if lag is not None and without_end(context, [group], topics) else ""
@@ -91,10 +75,6 @@ def to_consume(context: RuleContext, group: str, topics: Sequence[str]) -> str:
 
 def emptied_at(context: RuleContext, group: str) -> int | None:
     """When the last member of a group left, in milliseconds since 1970; null if no record shows it."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.once(_emptied)
     at: int | None = pc.max(kept(rows, equal(rows, "group_id", group))["at_timestamp_ms"]).as_py()
     return at
@@ -102,8 +82,6 @@ def emptied_at(context: RuleContext, group: str) -> int | None:
 
 def _emptied(context: RuleContext) -> pa.Table:
     """The events by which groups lost their last member."""
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("timeline")
     return kept(rows, equal(rows, "event", "emptied"))
 
@@ -111,10 +89,6 @@ def _emptied(context: RuleContext) -> pa.Table:
 def with_life(context: RuleContext, rows: pa.Table, alive_within_ms: int) -> pa.Table:
     """Rows of groups with `members`, `last_ms` (the last commit of the group) and `works`: whether it has members, or
     has committed within some time."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import looked_up, numbers, with_columns
-
     ids = rows["group_id"]
     members = pc.fill_null(looked_up(ids, context.table("groups"), "group_id", "member_count"), 0)
     rows = with_columns(rows, members=members, last_ms=looked_up(ids, context.once(last_commits), "group_id", "last"))
@@ -124,8 +98,6 @@ def with_life(context: RuleContext, rows: pa.Table, alive_within_ms: int) -> pa.
 
 def life_words(context: RuleContext, group: str, members: int, last_ms: int | None) -> str:
     """Whether a group has consumers, as words that follow its name: `has 2 members, and last committed at …`."""
-    from kafka_records_tables.report.rule_context import counted, moment
-
     committed = "" if last_ms is None else f", and last committed at {moment(last_ms)}"
     if members:
         return f"has {counted(members, 'member')}{committed}"

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.facts.known_logs import without_end
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.report.rule_context import (
+    RuleContext,
+    counted,
+    length,
+    listed,
+    moment,
+    of_group,
+    places_shown,
+    shown,
+)
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "partitions_not_given_up"
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("assignments")
     rows = kept(rows, equal(rows, "role", "pending_revocation"))
     held: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -29,18 +36,6 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[str, Any]]) -> Incident | None:
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.facts.known_logs import without_end
-    from kafka_records_tables.report.rule_context import (
-        counted,
-        length,
-        listed,
-        moment,
-        of_group,
-        places_shown,
-        shown,
-    )
-
     places = {(each["topic"], each["partition"]) for each in held}
     asked_ms = min((each["log_timestamp_ms"] for each in held if each["log_timestamp_ms"] is not None), default=None)
     members = {

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafka_records_tables.coordinator.rules.open_on_purpose import NO_TIMEOUT_MS, has_timeout
+from kafka_records_tables.report.case_columns import (
+    equal,
+    kept,
+    level_by,
+    looked_up,
+    numbers,
+    ranked,
+    true_where,
+    with_columns,
+)
+from kafka_records_tables.report.command_lines import condition_of, instant
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
+from kafka_records_tables.report.facts.known_logs import incomplete_partitions
+from kafka_records_tables.report.facts.usual_values import usual_gap
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    length,
+    listed,
+    moment,
+    of_group,
+    places_shown,
+    shown,
+)
 from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.rule_context import RuleContext
 
 _MARGIN_MS: Final = 5 * 60 * 1000
 """The time after which Kafka counts a transaction as late, in addition to its timeout (`open_transactions`)."""
@@ -27,22 +51,6 @@ _ON_PURPOSE: Final = ", with no timeout because its producer takes part in a two
 def _open(context: RuleContext) -> pa.Table:
     """The open transactions with `age_ms`, whether each hangs and by which rule (`is_late`, `is_left`), `held`, its
     `level`, and `coordinator`: the partition with its entry."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import (
-        equal,
-        kept,
-        level_by,
-        looked_up,
-        numbers,
-        ranked,
-        true_where,
-        with_columns,
-    )
-    from kafka_records_tables.report.facts.known_logs import incomplete_partitions
-
     rows = context.table("open_transactions")
     rows = rows.filter(pc.less_equal(pc.fill_null(rows["since_timestamp_ms"], 0), context.at_ms))
     age = context.at_ms - numbers(rows, "since_timestamp_ms", context.at_ms)
@@ -102,9 +110,6 @@ def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
 def _stopped(context: RuleContext, transaction: dict[str, Any]) -> tuple[str, ...]:
     """Groups that wait for a transaction and have committed nothing since then, for at least two times the longest
     interval between their commits before. Groups whose log has too few commits are left out."""
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
-    from kafka_records_tables.report.facts.usual_values import usual_gap
-
     since = transaction["since_timestamp_ms"]
     waiting = tuple(dict.fromkeys(group for group, *_ in _waiting_at(context, [transaction])))[:MOST_GROUPS]
     if since is None or not waiting:
@@ -113,8 +118,8 @@ def _stopped(context: RuleContext, transaction: dict[str, Any]) -> tuple[str, ..
     for (group, *_), spans in commit_spans(context, waiting).items():
         times.setdefault(group, []).extend(each.from_ms for each in spans if each.from_ms is not None)
     found = []
-    for group, of_group in times.items():
-        before, last = usual_gap(sorted({each for each in of_group if each <= since})), max(of_group)
+    for group, moments in times.items():
+        before, last = usual_gap(sorted({each for each in moments if each <= since})), max(moments)
         if before is not None and context.at_ms - max(last, since) >= max(2 * before.most_ms, _LEAST_STOP_MS):
             found.append(group)
     return tuple(found)
@@ -131,10 +136,6 @@ def _cause(transaction: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _cases(context: RuleContext) -> pa.Table:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.case_columns import ranked
-
     causes = context.once(_causes)
     topics = [
         sorted(
@@ -156,9 +157,6 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.command_lines import condition_of
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, length, listed, of_group
-
     cause = context.once(_causes)[case["at"]]
     oldest = cause[0]
     held = [{**each, "producer_id": one["producer_id"]} for one in cause for each in one["holds_back"] or []]
@@ -276,11 +274,6 @@ def _written(cause: list[dict[str, Any]]) -> str:
 
 def _why(context: RuleContext, case: dict[str, Any]) -> str:
     """Why it counts as hanging: because of its timeout, or because no transactional id has it open."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import length, moment
-
     if case["hanging_rule"] != "no_entry":
         return f", longer than its timeout of {length(case['timeout_ms'])}" if case["is_late"] else ""
     if not (case["is_left"] or case["is_late"]):
@@ -300,9 +293,6 @@ def _why(context: RuleContext, case: dict[str, Any]) -> str:
 
 def _effect(context: RuleContext, held: list[dict[str, Any]], holds: str) -> str:
     """Sentences about what waits for them: partitions of groups, and the cleaner."""
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import counted, listed, places_shown
-
     rows = context.table("current_offsets")
     groups = list(dict.fromkeys(each["group_id"] for each in held))
     names = rows.select(["group_id", "topic", "partition"])
@@ -321,8 +311,6 @@ def _effect(context: RuleContext, held: list[dict[str, Any]], holds: str) -> str
 def _waiting_at(context: RuleContext, cause: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
     """The groups that have read up to the start of an open transaction, with topic and partition. Whether they wait
     depends on their `isolation.level`, which no log shows."""
-    from kafka_records_tables.report.case_columns import equal, kept
-
     blocked = {(topic, partition): offset for each in cause for topic, partition, offset in each.get("blocks", ())}
     rows = context.table("lag").select(["group_id", "topic", "partition", "offset"])
     rows = kept(rows, equal(rows, "topic", *{topic for topic, _ in blocked}))
@@ -336,8 +324,6 @@ def _waiting_at(context: RuleContext, cause: list[dict[str, Any]]) -> list[tuple
 
 def _unread(context: RuleContext, waiting: list[tuple[str, str, int]], groups: tuple[str, ...]) -> int:
     """Records that groups have not read in the partitions in which they wait."""
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("lag").select(["group_id", "topic", "partition", "lag"])
     rows = kept(rows, equal(rows, "group_id", *groups))
     return sum(
@@ -346,8 +332,6 @@ def _unread(context: RuleContext, waiting: list[tuple[str, str, int]], groups: t
 
 
 def _who_waits(waiting: list[tuple[str, str, int]]) -> str:
-    from kafka_records_tables.report.rule_context import listed, places_shown
-
     groups = list(dict.fromkeys(group for group, *_ in waiting))
     where = places_shown((topic, partition) for _, topic, partition in waiting)
     verb = "has" if len(groups) == 1 else "have"
@@ -358,8 +342,6 @@ def _who_waits(waiting: list[tuple[str, str, int]]) -> str:
 
 def _written_at(context: RuleContext, producers: list[int]) -> dict[tuple[int, str, str, int], int | None]:
     """The time of the first of the pending commits, by producer, group, topic and partition."""
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("pending_offsets")
     rows = kept(rows, equal(rows, "producer_id", *producers))
     return {
@@ -376,8 +358,6 @@ def _seen(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> Next
     """The rows as of the moment of a copy, which has to be passed to `open_transactions`. For another moment than now
     that table has only what `__transaction_state` and `__consumer_offsets` show, so no moment is passed for
     transactions that only snapshots show."""
-    from kafka_records_tables.report.command_lines import instant
-
     by_records = all(each["hanging_rule"] != "no_entry" or each["holds_back"] for each in cause)
     has_moment = by_records and context.is_stored and not context.request.as_of
     return context.see("List what is held back", rows, *(("--as-of", instant(context.at_ms)) if has_moment else ()))
@@ -385,8 +365,6 @@ def _seen(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> Next
 
 def _ask_producer(context: RuleContext, cause: list[dict[str, Any]], stopped: tuple[str, ...]) -> list[NextStep]:
     """Steps for a transaction that may still end by itself, while groups wait for it."""
-    from kafka_records_tables.report.rule_context import shown
-
     name = cause[0]["transactional_id"]
     if not stopped or name is None:
         return []

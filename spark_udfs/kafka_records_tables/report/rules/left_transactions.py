@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow.compute as pc
 
 from kafka_records_tables.coordinator.rules.open_on_purpose import has_timeout
+from kafka_records_tables.report.facts.first_uses import TABLE
+from kafka_records_tables.report.facts.known_logs import incomplete_partitions
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.report.rule_context import (
+    RuleContext,
+    counted,
+    length,
+    listed,
+    moment,
+    places_shown,
+    shown,
+)
+from kafka_records_tables.report.rules.broken_logs import logs_shown
 from kafka_records_tables.topics import TRANSACTIONS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "transaction_of_dead_instance"
 _LAST_PART: Final = re.compile("[-_.:]?[0-9A-Za-z]*$")
@@ -24,8 +35,6 @@ def _family(name: str) -> str:
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    import pyarrow.compute as pc
-
     rows = context.table("transactions")
     is_open = pc.equal(rows["state"], "Ongoing")
     families: dict[str, list[dict[str, Any]]] = {}
@@ -55,8 +64,6 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _first_uses(context: RuleContext) -> dict[str, dict[str, Any]]:
-    from kafka_records_tables.report.facts.first_uses import TABLE
-
     return {each["transactional_id"]: each for each in context.look(TABLE).to_pylist()}
 
 
@@ -65,10 +72,6 @@ def _weighed(
 ) -> tuple[dict[str, Any], dict[str, Verdict]]:
     """The other instance, and whether it replaced the silent one. Producer ids do not show that: each broker has a
     block of them."""
-    from kafka_records_tables.report.facts.known_logs import incomplete_partitions
-    from kafka_records_tables.report.rule_context import moment, shown
-    from kafka_records_tables.report.rules.broken_logs import logs_shown
-
     firsts = context.once(_first_uses)
     name, after = row["transactional_id"], row["last_update_timestamp_ms"]
 
@@ -122,15 +125,6 @@ def _weighed(
 
 
 def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, Any]]) -> Incident | None:
-    from kafka_records_tables.report.rule_context import (
-        counted,
-        length,
-        listed,
-        moment,
-        places_shown,
-        shown,
-    )
-
     since = row["start_timestamp_ms"] or row["last_update_timestamp_ms"]
     silent = context.at_ms - row["last_update_timestamp_ms"]
     # Another id that is silent for as long proves nothing, because transactions that take a minute are silent for that
@@ -238,8 +232,6 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
 
 def _steps(context: RuleContext, row: dict[str, Any], own: list[tuple[str, int]]) -> list[NextStep]:
     """The steps to end the transaction: `abort-transaction` refuses it, because its coordinator has it open."""
-    from kafka_records_tables.report.rule_context import shown
-
     name = shown(row["transactional_id"])
     restart = NextStep(
         f"Start a producer with the transactional.id {name} once (initTransactions): its coordinator aborts what is"

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from statistics import median, quantiles
+from typing import Any, Final
 
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.cluster_settings import cluster_settings, lacking_settings
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Span, commit_spans
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
+from kafka_records_tables.report.rule_context import (
+    MINUTE_MS,
+    MOST_EVIDENCE,
+    SECOND_MS,
+    RuleContext,
+    counted,
+    length,
+    moment,
+    of_group,
+    partitions_shown,
+    shown,
+)
+from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.group_facts import Span
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "deleted_before_read"
 _OF_LAG: Final = ("group_id", "topic", "partition", "log_start_offset", "lost", "problem")
@@ -35,11 +51,6 @@ class Jump:
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
     """Partitions of groups that have something to read, in logs that do not start at 0, from `lag`."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import kept
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
-
     rows = context.table("lag")
     rows = kept(rows, pc.greater(rows["log_start_offset"], 0), pc.greater(rows["lag"], 0))
     rows = rows.sort_by([("lost", "descending")])
@@ -51,8 +62,6 @@ def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.facts.group_facts import commit_spans
-
     suspects = _suspects(context)
     spans = commit_spans(context, tuple(suspects))
     found: dict[tuple[str, str], tuple[list[Jump], list[dict[str, Any]]]] = {}
@@ -70,8 +79,6 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _jumps(context: RuleContext, row: dict[str, Any], spans: list[Span]) -> list[Jump]:
-    from statistics import median, quantiles
-
     pairs = [
         (before, after)
         for before, after in pairwise(spans)
@@ -99,16 +106,6 @@ def _jumps(context: RuleContext, row: dict[str, Any], spans: list[Span]) -> list
 
 
 def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], rows: list[dict[str, Any]]) -> Incident:
-    from kafka_records_tables.report.rule_context import (
-        MINUTE_MS,
-        MOST_EVIDENCE,
-        SECOND_MS,
-        counted,
-        of_group,
-        partitions_shown,
-        shown,
-    )
-
     jumps.sort(key=lambda each: (each.after.from_ms or 0, each.partition))
     since, until = jumps[0].after.from_ms or 0, jumps[-1].after.from_ms or 0
     waiting = sum(each["lost"] or 0 for each in rows)
@@ -178,9 +175,6 @@ def _deleted_by(
     context: RuleContext, group: str, topic: str, jumps: list[Jump], rows: list[dict[str, Any]]
 ) -> tuple[str, dict[str, Verdict]]:
     """A sentence: how long the topic keeps records, and what may have deleted them."""
-    from kafka_records_tables.report.facts.cluster_settings import cluster_settings, lacking_settings
-    from kafka_records_tables.report.rule_context import length, shown
-
     starts = {each["partition"]: each["log_start_offset"] for each in rows}
     shows = tuple(
         Evidence(
@@ -260,9 +254,6 @@ def _deleted_by(
 def _away(context: RuleContext, group: str, jumps: list[Jump]) -> Evidence | None:
     """The event by which the group lost its last member, if it did so before each jump, after it had committed the
     offset from which it jumped."""
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import moment
-
     events = context.table("timeline")
     events = kept(events, equal(events, "group_id", group), equal(events, "event", "emptied"))
     left = [each for each in events.to_pylist() if each["at_timestamp_ms"] is not None]
@@ -283,8 +274,6 @@ def _away(context: RuleContext, group: str, jumps: list[Jump]) -> Evidence | Non
 
 def _knows_files(context: RuleContext, topic: str) -> bool:
     """Whether the source shows which files a log of the topic has."""
-    from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
-
     return any(row["sizes"] for row in context.look(LOG_SIZES, topic=topic).to_pylist())
 
 
@@ -292,8 +281,6 @@ def _deleted_by_hand(context: RuleContext, topic: str, jumps: list[Jump]) -> tup
     """A sentence: logs begin inside a segment file, which only DeleteRecords causes. Retention deletes whole files,
     after which a log begins where the next file does (`UnifiedLog.deleteOldSegments`). Empty unless this is so for all
     logs in which the group has jumped."""
-    from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
-
     shows = []
     rows = {row["partition"]: row for row in context.look(LOG_SIZES, topic=topic).to_pylist()}
     for partition in sorted({each.partition for each in jumps}):
@@ -307,9 +294,6 @@ def _deleted_by_hand(context: RuleContext, topic: str, jumps: list[Jump]) -> tup
 
 
 def _alter(context: RuleContext, topic: str, name: str, value: str, why: str) -> NextStep:
-    from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.rule_context import shown
-
     return context.ask_kafka(
         f"Raise {name} of {shown(topic)} {why} here), so that no more records are lost",
         "kafka-configs",
@@ -321,8 +305,6 @@ def _alter(context: RuleContext, topic: str, name: str, value: str, why: str) ->
 
 
 def _ask_for_settings(context: RuleContext, case: dict[str, Any]) -> str | None:
-    from kafka_records_tables.report.command_lines import option
-
     words = ("--describe", "--all", *option("--topic", case["topic_list"][0]))
     return context.ask_kafka("", "kafka-configs", *words).command
 

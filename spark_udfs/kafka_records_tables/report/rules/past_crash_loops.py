@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from statistics import median
 
+from kafka_records_tables.report.facts.cluster_settings import cluster_settings
+from kafka_records_tables.report.facts.group_facts import MemberLife, Offset, Span, log_ends, stopped_quickly
 from kafka_records_tables.report.incident_rule import Incident
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Verdict
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    length,
+    listed,
+    moment,
+    of_group,
+    shown,
+)
+from kafka_records_tables.report.rules.stuck_partitions import KIND, StuckPartition, usual_attempts
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.group_facts import MemberLife, Offset, Span
-    from kafka_records_tables.report.rule_context import RuleContext
-    from kafka_records_tables.report.rules.crash_loops import StuckPartition
 
 
 def past_loops(
@@ -23,9 +31,6 @@ def past_loops(
 ) -> list[StuckPartition]:
     """Partitions of a group whose offset once did not move while members failed on it, and which it got past later.
     Running brokers do not say when the records of those times were there, so jobs without work would look like it."""
-    from kafka_records_tables.report.facts.group_facts import log_ends
-    from kafka_records_tables.report.rules.crash_loops import KIND, StuckPartition, usual_attempts
-
     left = [each for each in lives if each.left_ms is not None]
     found = []
     for (owner, topic, partition), of_place in spans.items():
@@ -64,21 +69,6 @@ def past_incident(
     spans: dict[Offset, list[Span]],
 ) -> Incident:
     """The finding about a loop that is over; `over` is not empty."""
-    from statistics import median
-
-    from kafka_records_tables.report.facts.cluster_settings import cluster_settings
-    from kafka_records_tables.report.facts.group_facts import stopped_quickly
-    from kafka_records_tables.report.rule_context import (
-        MOST_EVIDENCE,
-        counted,
-        length,
-        listed,
-        moment,
-        of_group,
-        shown,
-    )
-    from kafka_records_tables.report.rules.crash_loops import KIND
-
     first, ended = over[0], over[0].span.to_ms or 0
     since = first.span.from_ms or 0
     clients = Counter(each.name for each in first.attempts)

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import (
+    equal,
+    grouped,
+    kept,
+    level_by,
+    looked_up,
+    numbers,
+    ranked,
+    with_columns,
+)
+from kafka_records_tables.report.facts.usual_values import as_often_as_ever, usual_most
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    length,
+    listed,
+    moment,
+    of_group,
+    shown,
+)
+from kafka_records_tables.report.rules.group_spans import SETTLES
 from kafka_records_tables.report.rules.rebalance_causes import CAUSES, QUESTIONS
 from kafka_records_tables.tables.words.timeline_words import UNCHANGED
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.rule_context import RuleContext
 
 
 def _runs(context: RuleContext) -> pa.Table:
     """Changes of the epoch in the last run of each group, without a pause between two of them. A change with no members
     before or after it, as in jobs, is left out."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import kept, numbers
-
     rows = _rebalances(context)
     rows = kept(rows, pc.is_valid(rows["at_timestamp_ms"]))
     rows = rows.sort_by([("group_id", "ascending"), ("log_partition", "ascending"), ("log_offset", "ascending")])
@@ -55,10 +70,6 @@ def _runs(context: RuleContext) -> pa.Table:
 
 def _rebalances(context: RuleContext) -> pa.Table:
     """Changes of the epoch, without those that give no member a new target."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("timeline")
     return kept(
         rows, equal(rows, "event", "epoch"), pc.invert(pc.match_substring(rows["detail"], f'"target": "{UNCHANGED}"'))
@@ -72,11 +83,6 @@ def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
     A start is at most a quarter of the run, and the time after it is twice as long as any between later rebalances. It
     counts as a start only if the other rebalances are enough for a finding.
     """
-    import numpy as np
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import numbers
-
     codes = pc.rank(rows["group_id"], tiebreaker="min").to_numpy()
     times, members = numbers(rows, "at_timestamp_ms"), numbers(rows, "member_count")
     holds = np.ones(rows.num_rows, bool)
@@ -96,11 +102,6 @@ def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
 
 
 def _cases(context: RuleContext) -> pa.Table:
-    import numpy as np
-    import pyarrow as pa
-
-    from kafka_records_tables.report.case_columns import grouped, kept, level_by, numbers, ranked, with_columns
-
     cases = grouped(
         _runs(context),
         ["group_id"],
@@ -134,12 +135,6 @@ def _cases(context: RuleContext) -> pa.Table:
 def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]:
     """A sentence about each of some groups that scales, falls behind nowhere, and rebalances as often as it always
     did."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.facts.usual_values import as_often_as_ever
-    from kafka_records_tables.report.rule_context import length
-
     if not groups:
         return {}
     progress = context.table("progress")
@@ -167,19 +162,12 @@ def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]
 
 
 def _goes_on(context: RuleContext, cases: pa.Table) -> Any:
-    from kafka_records_tables.report.case_columns import numbers
-
     return numbers(cases, "at_timestamp_ms_max") >= context.at_ms - context.limit("endless_rebalances.pause")
 
 
 def _standing_still(context: RuleContext, group: str, since_ms: int) -> tuple[tuple[str, ...], str]:
     """The topics for which a group has offsets, and a sentence: how many partitions have had no commit since a
     moment."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import counted, listed, moment
-
     rows = context.table("current_offsets")
     rows = kept(rows, equal(rows, "group_id", group))
     topics = tuple(sorted(rows["topic"].unique().to_pylist()))
@@ -198,9 +186,6 @@ def _standing_still(context: RuleContext, group: str, since_ms: int) -> tuple[tu
 
 def _why_members_left(context: RuleContext, group: str) -> tuple[NextStep, ...]:
     """A step for groups whose members have records of their own; those of a classic group leave no tombstones."""
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import of_group
-
     groups = context.table("groups")
     if "classic" in kept(groups, equal(groups, "group_id", group))["group_kind"].to_pylist():
         return ()
@@ -209,8 +194,6 @@ def _why_members_left(context: RuleContext, group: str) -> tuple[NextStep, ...]:
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.rule_context import counted, length, moment, of_group, shown
-
     group, count = case["group_id"], case["log_offset_count"]
     first, last = case["at_timestamp_ms_min"], case["at_timestamp_ms_max"]
     rows = Rows("timeline", of_group(group, "event=epoch", f"at_timestamp_ms>={first}"))
@@ -319,11 +302,6 @@ _WAITS_FOR: Final = {
 def _usual_lengths(events: pa.Table, groups: list[str]) -> dict[str, int]:
     """How long 95 % of the earlier rebalances of groups took at most, in milliseconds, for those of which the log has
     enough."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.facts.usual_values import usual_most
-
     rows = kept(
         events,
         equal(events, "group_id", *groups),
@@ -338,21 +316,6 @@ def _usual_lengths(events: pa.Table, groups: list[str]) -> dict[str, int]:
 
 
 def _unsettled_cases(context: RuleContext) -> pa.Table:
-    import numpy as np
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import (
-        equal,
-        grouped,
-        kept,
-        level_by,
-        looked_up,
-        numbers,
-        ranked,
-        with_columns,
-    )
-    from kafka_records_tables.report.rules.group_spans import SETTLES
-
     groups = context.table("groups")
     groups = kept(groups, equal(groups, "state", *_WAITS_FOR))
     events = context.table("timeline")
@@ -378,11 +341,6 @@ def _unsettled_cases(context: RuleContext) -> pa.Table:
 def _first_since_stable(groups: pa.Table, events: pa.Table) -> Any:
     """The time of the first change of each group's epoch since its last rebalance ended: members that came later
     changed it again, and the group was unsettled by then."""
-    import numpy as np
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, grouped, kept, looked_up, with_columns
-
     own = kept(events, pc.is_in(events["group_id"], groups["group_id"].combine_chunks()))
     ended = grouped(kept(own, equal(own, "event", "rebalance_completed")), ["group_id"], [("at_timestamp_ms", "max")])
     changed = kept(own, equal(own, "event", "epoch", "rebalance_started"))
@@ -395,12 +353,6 @@ def _first_since_stable(groups: pa.Table, events: pa.Table) -> Any:
 
 
 def _tell_unsettled(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, length, listed, of_group, shown
-    from kafka_records_tables.report.rules.group_spans import SETTLES
-
     group = case["group_id"]
     members = kept(context.table("members"), equal(context.table("members"), "group_id", group))
     behind = kept(

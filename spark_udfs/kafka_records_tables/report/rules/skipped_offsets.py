@@ -5,18 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.group_facts import (
+    MOST_GROUPS,
+    LogEnds,
+    MemberLife,
+    Span,
+    commit_spans,
+    log_ends,
+    member_lives,
+)
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Question, Threshold, Verdict
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    moment,
+    of_group,
+    places_shown,
+    shown,
+)
 from kafka_records_tables.tables.words.timeline_words import OFFSETS_RESET
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Span
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "offsets_moved_ahead"
 
@@ -44,9 +60,6 @@ class Jump:
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans, log_ends, member_lives
-
     rows = context.table("timeline")
     rows = kept(rows, equal(rows, "event", OFFSETS_RESET)).sort_by([("at_timestamp_ms", "descending")])
     groups = tuple(rows["group_id"].unique().to_pylist())[:MOST_GROUPS]
@@ -90,16 +103,6 @@ def _interval_of(lives: list[MemberLife], commit: Span) -> tuple[int, int]:
 
 
 def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[MemberLife]) -> Incident:
-    from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.rule_context import (
-        MOST_EVIDENCE,
-        counted,
-        moment,
-        of_group,
-        places_shown,
-        shown,
-    )
-
     jumps.sort(key=lambda each: (each.after.from_ms or 0, each.topic, each.partition))
     first, skipped = jumps[0], sum(each.skipped for each in jumps)
     since, last = first.after.from_ms or 0, jumps[-1].after.from_ms or 0

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, kept, numbers
+from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
+from kafka_records_tables.report.facts.usual_values import UsualGap, usual_gap
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Threshold, Verdict
+from kafka_records_tables.report.rule_context import (
+    RuleContext,
+    counted,
+    length,
+    listed,
+    moment,
+    of_group,
+    places_shown,
+    shown,
+)
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.usual_values import UsualGap
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "group_stands_still"
 _TIMES: Final = 2
@@ -20,8 +32,6 @@ _TIMES: Final = 2
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("progress")
     rows = kept(rows, equal(rows, "state", "stopped"))
     stopped: dict[str, list[dict[str, Any]]] = {}
@@ -50,9 +60,6 @@ def _find(context: RuleContext) -> list[Incident]:
 def _usual_gaps(context: RuleContext, groups: list[str]) -> dict[str, UsualGap | None]:
     """How long groups usually take from one commit of a new offset to the next, in any of their partitions; None for
     those of which the log has too few."""
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
-    from kafka_records_tables.report.facts.usual_values import usual_gap
-
     times: dict[str, set[int]] = {each: set() for each in groups}
     for (group, *_), spans in commit_spans(context, tuple(groups[:MOST_GROUPS])).items():
         times[group].update(each.from_ms for each in spans if each.from_ms is not None)
@@ -62,12 +69,6 @@ def _usual_gaps(context: RuleContext, groups: list[str]) -> dict[str, UsualGap |
 def _stopped_on_brokers(context: RuleContext) -> list[dict[str, Any]]:
     """Rows as `progress` has them for files, of partitions of running brokers that have records to read and no commit
     for longer than usual: the times of their first unread records are asked for, because `progress` lacks them."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept, numbers
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
-    from kafka_records_tables.report.facts.usual_values import usual_gap
-
     if context.is_stored or context.second_look is None:
         return []
     groups = context.table("groups")
@@ -97,10 +98,6 @@ def _stopped_on_brokers(context: RuleContext) -> list[dict[str, Any]]:
 def _incident(
     context: RuleContext, group: str, places: list[dict[str, Any]], limit: int, gaps: UsualGap | None
 ) -> Incident:
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.rule_context import counted, length, listed, moment, of_group, places_shown, shown
-
     rows = context.table("lag")
     lags = {(each["topic"], each["partition"]): each for each in kept(rows, equal(rows, "group_id", group)).to_pylist()}
     mine = [lags.get((each["topic"], each["partition"])) or {} for each in places]
