@@ -155,6 +155,15 @@ CONCLUDED = {
         "--topic carts-raw",
         ["rating-merger"],
     ),
+    "topic_recreated-13": Concluded(
+        "topic_made_anew",
+        "created_for_a_client",
+        1795797716365,
+        {},
+        "CreateTopics",
+        ["order-archiver"],
+        ("offsets_rewound",),
+    ),
     "transactional_ids_explode-1": Concluded(
         "many_transactional_ids", "random_ids", 1795559263575, {"transactional_ids": 319}, "fixed transactional.id", []
     ),

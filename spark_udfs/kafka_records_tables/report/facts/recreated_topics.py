@@ -52,6 +52,42 @@ def recreation_of(context: RuleContext, topic: str) -> Recreation | None:
     return found
 
 
+def continued_groups(context: RuleContext) -> list[dict[str, Any]]:
+    """The partitions in which groups lost their offsets with a deleted topic and have committed for the new one, in the
+    columns of `regressions`: a coordinator deletes offsets with their topic, so there is no fall."""
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
+
+    gone = kept(context.table("timeline"), equal(context.table("timeline"), "event", "offsets_deleted"))
+    if not gone.num_rows:
+        return []
+    lost: dict[str, list[int]] = {}
+    for group, at_ms in zip(gone["group_id"].to_pylist(), gone["at_timestamp_ms"].to_pylist(), strict=True):
+        lost.setdefault(group, []).append(at_ms or 0)
+    offsets = kept(context.table("current_offsets"), equal(context.table("current_offsets"), "group_id", *lost))
+    chosen: dict[tuple[str, str], tuple[int, int]] = {}
+    for row in offsets.group_by(["group_id", "topic"]).aggregate([]).to_pylist():
+        found = recreation_of(context, row["topic"])
+        if found is None or found.since_ms is None or found.created["at_timestamp_ms"] is None:
+            continue
+        if any(0 <= at_ms - found.since_ms <= _SOON_MS for at_ms in lost[row["group_id"]]):
+            chosen[row["group_id"], row["topic"]] = found.since_ms, found.created["at_timestamp_ms"]
+    rows = []
+    groups = tuple(dict.fromkeys(group for group, _ in chosen))[:MOST_GROUPS]
+    for (group, topic, partition), spans in commit_spans(context, groups).items():
+        deleted_ms, created_ms = chosen.get((group, topic), (None, None))
+        if deleted_ms is None or created_ms is None:
+            continue
+        before = [each for each in spans if each.from_ms is not None and each.from_ms <= deleted_ms]
+        after = [each for each in spans if each.from_ms is not None and each.from_ms >= created_ms]
+        if before and after:
+            first = after[0]
+            row = {"group_id": group, "topic": topic, "partition": partition, "from_offset": before[-1].offset}
+            row |= {"to_offset": first.offset, "commit_timestamp_ms": first.from_ms, "confidence": "high"}
+            rows.append(row | {"log_partition": first.log_partition, "log_offset": first.log_offset})
+    return rows
+
+
 def _weigh_by_client(context: RuleContext, case: dict[str, Any]) -> Verdict:
     from kafka_records_tables.report.rule_context import counted, length, shown
 

@@ -129,10 +129,11 @@ class Reader(MetadataReader[TopicChangeReplay]):
 
 def changes_of(context: RuleContext, topic: str) -> list[dict[str, Any]]:
     """The changes of a topic in the order of the metadata log; empty without such a log."""
-    rows: list[dict[str, Any]] = context.once(_changes)
-    return [each for each in rows if each["topic"] == topic]
+    return context.once(_changes).get(topic, [])
 
 
-def _changes(context: RuleContext) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = context.look(TABLE).to_pylist()
-    return rows
+def _changes(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in context.look(TABLE).to_pylist():
+        found.setdefault(row["topic"], []).append(row)
+    return found

@@ -96,6 +96,7 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext
             # If a group assigns partitions to itself, seeking back is as likely as a reset by an administrator.
             choices.append((true_where(equal(found, "group_kind_first", "simple")), Level.NOTE))
         levels = level_by(*choices, (is_new, lately), default=earlier)
+        found = with_columns(found, since_ms=found["commit_timestamp_ms_min"])
         return ranked(found, levels, numbers(found, "distance_sum"))
 
     return cases

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.report.facts.recreated_topics import CAUSES, QUESTIONS
+from kafka_records_tables.report.facts.recreated_topics import CAUSES, QUESTIONS, continued_groups
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule import Folds, ReportRule, Threshold
 from kafka_records_tables.report.rules.offset_falls import LATELY, PAST
 from kafka_records_tables.topics import OFFSETS
 
@@ -38,7 +38,9 @@ _WAITS: Final = ("group_id", "topic", "partition", "offset", "commit_timestamp_m
 
 
 def _cases(context: RuleContext) -> pa.Table:
-    from kafka_records_tables.report.case_columns import grouped, level_by, numbers, ranked, true_where
+    import pyarrow as pa
+
+    from kafka_records_tables.report.case_columns import grouped, level_by, numbers, ranked, true_where, with_columns
 
     places = _places(context)
     cases = grouped(
@@ -56,7 +58,9 @@ def _cases(context: RuleContext) -> pa.Table:
         (waits | ~of_the_past, Level.LOW),
         default=Level.NOTE,
     )
-    return ranked(cases, levels, made)
+    # Without a commit for the new topic nothing is later, so that nothing follows from it.
+    since = [min((at for at in times if at is not None), default=2**62) for times in cases["made_ms_list"].to_pylist()]
+    return ranked(with_columns(cases, since_ms=pa.array(since, pa.int64())), levels, made)
 
 
 def _places(context: RuleContext) -> pa.Table:
@@ -70,6 +74,11 @@ def _places(context: RuleContext) -> pa.Table:
 
     falls, lag = context.table("regressions"), context.table("lag")
     went = kept(falls, equal(falls, "kind", _RECREATED)).select(_WENT_ON)
+    fell = {(each["group_id"], each["topic"]) for each in went.select(["group_id", "topic"]).to_pylist()}
+    more = [each for each in continued_groups(context) if (each["group_id"], each["topic"]) not in fell]
+    was_deleted = [*[False] * went.num_rows, *[True] * len(more)]
+    went = pa.concat_tables([went, pa.Table.from_pylist(more, went.schema)])
+    went = went.append_column("was_deleted", pa.array(was_deleted, pa.bool_()))
     went = went.append_column("made_ms", pc.coalesce(went["commit_timestamp_ms"], pa.scalar(-(2**62), pa.int64())))
     waits = kept(lag, equal(lag, "problem", _RECREATED))
     waits = with_life(context, waits, context.limit(f"{_KIND}.alive_within")).select(_WAITS)
@@ -98,7 +107,11 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     if waiting:
         parts.append(f"{_waiting(context, waits)} {_WAITING}")
     own = condition_of("topic", topic)
-    tables = ((went, "regressions", f"kind={_RECREATED}"), (waits, "lag", f"problem={_RECREATED}"))
+    tables = (
+        ([each for each in went if not each["was_deleted"]], "regressions", f"kind={_RECREATED}"),
+        ([each for each in went if each["was_deleted"]], "disappearances", "cause=topic_deleted"),
+        (waits, "lag", f"problem={_RECREATED}"),
+    )
     seen = {name: Rows(name, (own, only)) for part, name, only in tables if part}
     is_sure = all(each["confidence"] in ("high", None) for each in went)
     return ReportFinding(
@@ -216,6 +229,7 @@ _WAITING: Final = (
 )
 _SEE: Final = {
     "regressions": "List which groups started over, with the records that show it",
+    "disappearances": "List the offsets that were deleted with the older topic",
     "lag": "List the offsets of the older topic",
 }
 
@@ -225,6 +239,8 @@ RULE = ReportRule(
     about="""\
 Commits with another topic id than those before, of groups that have continued with the new topic (`regressions`,
 topic_recreated), and commits with another id than the topic has now, of groups that have not (`lag`, topic_recreated).
+Groups whose offsets the coordinator deleted with the topic, and that have committed since it was created again, if the
+metadata log shows both.
 One finding for a topic, with all groups. Kafka 4.1 and later write these ids. The metadata log shows when the topic was
 deleted and created, and what speaks for each cause; without it, both causes remain.""",
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
@@ -239,6 +255,10 @@ deleted and created, and what speaks for each cause; without it, both causes rem
     cases=_cases,
     tell=_tell,
     listing=lambda _: Rows("regressions", (f"kind={_RECREATED}",)),
+    folds=(
+        Folds("offsets_rewound", ("group_id", "topic"), if_later=True),
+        Folds("offsets_began_anew", ("group_id", "topic"), if_later=True),
+    ),
     causes=CAUSES,
     questions=QUESTIONS,
     thresholds=(
