@@ -201,7 +201,8 @@ def _detailed(finding: ReportFinding, width: int, is_styled: bool, mark: str) ->
 
 
 def _step_lines(step: NextStep, start: str, width: int) -> Iterator[str]:
-    yield from _wrapped(f"{start}{step.what}:" if step.command else f"{start}{step.what}", _INDENT, width)
+    colon = ":" if step.command and not step.what.endswith("?") else ""
+    yield from _wrapped(f"{start}{step.what}{colon}", _INDENT, width)
     if step.command is not None:
         # Print a command as one line of any length, so that it can be copied.
         is_long = len(step.command) > _LONGEST_COMMAND

@@ -133,7 +133,7 @@ def count_before(moved: Sequence[MovedGroup]) -> int | None:
 
 
 def add_effects(context: RuleContext, moved: Sequence[MovedGroup]) -> None:
-    """Add what the records of some groups show: what they read again, and whether they go on."""
+    """Add what the records of the groups show: whether they go on, and what the first MOST_GROUPS read again."""
     names = tuple(each.group_id for each in moved[:MOST_GROUPS])
     of_group: dict[str, dict[Offset, list[Span]]] = {}
     for key, value in commit_spans(context, names).items():
@@ -142,7 +142,7 @@ def add_effects(context: RuleContext, moved: Sequence[MovedGroup]) -> None:
     rows: dict[tuple[str, int], dict[str, Any]] = {
         (row["group_id"], row["log_partition"]): row for row in context.table("groups").to_pylist()
     }
-    last = _last_commits(context, names)
+    last = _last_commits(context, [each.group_id for each in moved])
     settles_ms = context.limit("report.group_settles_within")
     for each in moved:
         spans = of_group.get(each.group_id, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.report_parts import Evidence
@@ -10,6 +11,7 @@ from kafka_records_tables.report.rule import Hypothesis, Question, Verdict
 from kafka_records_tables.topics import METADATA
 
 if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import Span
     from kafka_records_tables.report.rule_context import RuleContext
 
 _SOON_MS: Final = 60_000
@@ -59,33 +61,37 @@ def continued_groups(context: RuleContext) -> list[dict[str, Any]]:
     from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
 
     gone = kept(context.table("timeline"), equal(context.table("timeline"), "event", "offsets_deleted"))
-    if not gone.num_rows:
-        return []
     lost: dict[str, list[int]] = {}
     for group, at_ms in zip(gone["group_id"].to_pylist(), gone["at_timestamp_ms"].to_pylist(), strict=True):
-        lost.setdefault(group, []).append(at_ms or 0)
+        if at_ms is not None:
+            lost.setdefault(group, []).append(at_ms)
     offsets = kept(context.table("current_offsets"), equal(context.table("current_offsets"), "group_id", *lost))
-    chosen: dict[tuple[str, str], tuple[int, int]] = {}
-    for row in offsets.group_by(["group_id", "topic"]).aggregate([]).to_pylist():
-        found = recreation_of(context, row["topic"])
-        if found is None or found.since_ms is None or found.created["at_timestamp_ms"] is None:
-            continue
-        if any(0 <= at_ms - found.since_ms <= _SOON_MS for at_ms in lost[row["group_id"]]):
-            chosen[row["group_id"], row["topic"]] = found.since_ms, found.created["at_timestamp_ms"]
+    newest = offsets.group_by("group_id", use_threads=False).aggregate([("commit_timestamp_ms", "max")]).to_pylist()
+    back = [
+        each["group_id"] for each in newest if (each["commit_timestamp_ms_max"] or 0) >= min(lost[each["group_id"]])
+    ]
     rows = []
-    groups = tuple(dict.fromkeys(group for group, _ in chosen))[:MOST_GROUPS]
-    for (group, topic, partition), spans in commit_spans(context, groups).items():
-        deleted_ms, created_ms = chosen.get((group, topic), (None, None))
-        if deleted_ms is None or created_ms is None:
-            continue
-        before = [each for each in spans if each.from_ms is not None and each.from_ms <= deleted_ms]
-        after = [each for each in spans if each.from_ms is not None and each.from_ms >= created_ms]
-        if before and after:
-            first = after[0]
-            row = {"group_id": group, "topic": topic, "partition": partition, "from_offset": before[-1].offset}
-            row |= {"to_offset": first.offset, "commit_timestamp_ms": first.from_ms, "confidence": "high"}
-            rows.append(row | {"log_partition": first.log_partition, "log_offset": first.log_offset})
+    for (group, topic, partition), spans in commit_spans(context, tuple(back[:MOST_GROUPS])).items():
+        for before, after in pairwise(spans):
+            if _is_recreated(context, topic, before, after, lost[group]):
+                row = {"group_id": group, "topic": topic, "partition": partition, "from_offset": before.offset}
+                row |= {"to_offset": after.offset, "commit_timestamp_ms": after.from_ms, "confidence": "high"}
+                rows.append(row | {"log_partition": after.log_partition, "log_offset": after.log_offset})
     return rows
+
+
+def _is_recreated(context: RuleContext, topic: str, before: Span, after: Span, lost: list[int]) -> bool:
+    """Whether a topic was recreated between two commits, between which a group lost offsets: the commits have other ids
+    of the topic, or the metadata log shows its deletion and creation."""
+    from_ms, to_ms = before.from_ms, after.from_ms
+    if from_ms is None or to_ms is None or not any(from_ms <= at_ms <= to_ms for at_ms in lost):
+        return False
+    if before.topic_id is not None and after.topic_id is not None:
+        return before.topic_id != after.topic_id
+    found = recreation_of(context, topic)
+    if found is None or found.since_ms is None or found.created["at_timestamp_ms"] is None:
+        return False
+    return from_ms <= found.since_ms and bool(found.created["at_timestamp_ms"] <= to_ms)
 
 
 def _weigh_by_client(context: RuleContext, case: dict[str, Any]) -> Verdict:

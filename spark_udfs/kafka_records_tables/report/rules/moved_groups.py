@@ -162,6 +162,7 @@ def _impact(
     idle: Sequence[MovedGroup],
 ) -> str:
     from kafka_records_tables.report.facts.beginnings import either_words
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
     from kafka_records_tables.report.rule_context import counted, listed
 
     def named(groups: Sequence[MovedGroup]) -> str:
@@ -184,6 +185,8 @@ def _impact(
             f"{named(idle)} did nothing before the change or after it: without their offsets they will begin where "
             "auto.offset.reset says"
         )
+    if len(moved) > MOST_GROUPS:
+        parts.append(f"what groups read again was counted for {MOST_GROUPS} of them")
     back = [each for each in moved if each.is_share and each.is_there]
     if back:
         parts.append(f"the state of {named(back)} was initialized again: they began where share.auto.offset.reset says")

@@ -239,8 +239,8 @@ RULE = ReportRule(
     about="""\
 Commits with another topic id than those before, of groups that have continued with the new topic (`regressions`,
 topic_recreated), and commits with another id than the topic has now, of groups that have not (`lag`, topic_recreated).
-Groups whose offsets the coordinator deleted with the topic, and that have committed since it was created again, if the
-metadata log shows both.
+Groups whose offsets the coordinator deleted with the topic, and that have committed since with another id, or since it
+was created again, as the metadata log shows it.
 One finding for a topic, with all groups. Kafka 4.1 and later write these ids. The metadata log shows when the topic was
 deleted and created, and what speaks for each cause; without it, both causes remain.""",
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
