@@ -226,7 +226,7 @@ incident-scores: $(INSTALLED) ## Score the report on the recorded incidents of t
 
 .PHONY: incomplete-incidents
 incomplete-incidents: $(INSTALLED) ## Look for false statements in the report on recorded incidents of which a part is missing.
-	$(BIN)/python -m tools.incidents.incomplete tests/data/incidents
+	$(BIN)/python -m tools.incidents.incomplete tests/data/incidents tests/data/clusters
 
 .PHONY: page-scripts
 page-scripts: $(INSTALLED) ## Fetch the Vega builds that a report page holds from npm again, and compare them with their digests.

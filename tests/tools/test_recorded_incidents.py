@@ -11,18 +11,19 @@ from tests.variants import one_in
 from tools.incidents.incomplete import faults_of
 from tools.incidents.score import score_folder
 
-FOLDER = Path(__file__).resolve().parents[1] / "data" / "incidents"
+DATA = Path(__file__).resolve().parents[1] / "data"
+FOLDER = DATA / "incidents"
 
 INCOMPLETE = (
-    ("poison_record-1", "bookings.v2-3"),
-    ("poison_record-1", "bookings.v2-0"),
-    ("foreign_offsets-1", "user_topics"),
-    ("foreign_offsets-1", "all_but_offsets"),
-    ("deleted_before_read-1", "cluster_metadata"),
-    ("purged_before_read-4107", "all_but_logs"),
-    ("share_archived-3", "__share_group_state-0 and all_but_logs"),
-    ("too_slow-1", "payments-raw-0"),
-    ("dead_instance_transaction-1", "all_but_offsets"),
+    ("clusters/07", "orders.v2-2"),
+    ("clusters/07", "orders.v2-1"),
+    ("incidents/foreign_offsets-1", "user_topics"),
+    ("incidents/foreign_offsets-1", "all_but_offsets"),
+    ("incidents/deleted_before_read-1", "cluster_metadata"),
+    ("incidents/purged_before_read-4107", "all_but_logs"),
+    ("incidents/share_archived-3", "__share_group_state-0 and all_but_logs"),
+    ("incidents/too_slow-1", "payments-raw-0"),
+    ("incidents/dead_instance_transaction-1", "all_but_offsets"),
 )
 """A recording, and what is removed from it."""
 
@@ -33,7 +34,7 @@ def test_the_report_is_right(name: str) -> None:
     assert got.solved, "\n".join(got.faults)
 
 
-@pytest.mark.parametrize("case", one_in(2, INCOMPLETE), ids="without ".join)
+@pytest.mark.parametrize("case", one_in(2, INCOMPLETE), ids=" without ".join)
 def test_the_report_says_nothing_false_if_a_part_is_missing(case: tuple[str, str]) -> None:
     name, removed = case
-    assert faults_of(FOLDER / name, [removed], ("--processes", "1")) == {removed: []}
+    assert faults_of(DATA / name, [removed], ("--processes", "1")) == {removed: []}
