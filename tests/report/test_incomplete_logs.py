@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_tables.report.facts.known_logs import absent_partitions, with_known_counts, without_end
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import ReportFinding
@@ -15,7 +16,7 @@ from kafka_records_tables.report.whole_logs import seen_by
 from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 from tests.report.made_up_cluster import HOUR, MINUTE
 from tests.report.rule_cases import END_MS
-from tests.report.test_rules_in_detail import _context, _found
+from tests.report.test_rules_in_detail import _context, _first, _found, _transactions
 
 Row = Mapping[str, Any]
 _PLACE = {"group_id": "g", "topic": "orders", "partition": 0}
@@ -170,3 +171,69 @@ def test_a_backlog_without_an_end_is_unknown_and_not_empty(end: int | None, wait
     )
     (found,) = _found(context, "partitions_not_given_up")
     assert found.impact.startswith(f"{waits} of 1 partition wait")
+
+
+def test_the_successor_of_a_silent_instance_may_be_in_a_missing_log() -> None:
+    """Without that log its sibling, which is older, would prove that there is none."""
+    context = _context(
+        {"first_uses": [_first("worker-1", HOUR)]}, transactions=_transactions(), log_ends=[_end(1, 5, TRANSACTIONS)]
+    )
+    (found,) = _found(context, "transaction_of_dead_instance")
+    assert [(each.name, each.confidence) for each in found.causes] == [
+        ("instance_died", "medium"),
+        ("instance_hangs", "medium"),
+    ]
+    assert [each.what for each in found.lacked] == ["all of __transaction_state-0"]
+
+
+@pytest.mark.parametrize(
+    ("topics", "deliveries", "causes"),
+    [
+        ([{"topic": "orders"}], 2, ["rejected", "no_records"]),
+        ([], 2, ["cannot_be_processed", "rejected", "no_records"]),
+        ([], 1, ["rejected", "no_records"]),
+    ],
+)
+def test_without_configs_the_limit_of_deliveries_may_be_lower(
+    topics: list[Row], deliveries: int, causes: list[str]
+) -> None:
+    row = {"group_id": "g", "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ", "topic": "orders", "partition": 0}
+    archived = [
+        {
+            **row,
+            "log_partition": 0,
+            "log_offset": 1,
+            "first_offset": at,
+            "last_offset": at,
+            "delivery_count": deliveries,
+        }
+        for at in range(0, 20, 2)
+    ]
+    looks = {"share_archives": archived, "topics": topics}
+    (found,) = _found(_context(looks, share_partitions=[row], members=[]), "share_records_archived")
+    assert sorted(each.name for each in found.causes) == sorted(causes)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_group_whose_new_partition_is_missing_has_not_stopped(is_there: bool) -> None:
+    homes = {name: partition_for(name, 4) for name in ("a", "b", "c", "d", "e", "f")}
+    commits = [
+        {
+            "group_id": name,
+            "topic": "orders",
+            "partition": 0,
+            "offset": 5,
+            "log_partition": (home + 1) % 4,
+            "log_offset": 1,
+            "commit_timestamp_ms": END_MS - HOUR,
+        }
+        for name, home in homes.items()
+    ]
+    history = [{**each, "valid_from_timestamp_ms": END_MS - HOUR} for each in commits]
+    ends = [_end(number, 5, OFFSETS) for number in range(4) if is_there or number != homes["a"]]
+    topics = [{"topic": OFFSETS, "partition_count": 4}]
+    checks = [{"check": "wrong_partition", "level": "broken", "log_topic": OFFSETS}]
+    context = _context({"topics": topics, "history": history}, current_offsets=commits, checks=checks, log_ends=ends)
+    (found,) = _found(context, "groups_in_two_partitions")
+    gone = {name for name, home in homes.items() if home == homes["a"]}
+    assert found.scale["groups_stopped"] == (len(homes) if is_there else len(homes) - len(gone))
