@@ -198,7 +198,7 @@ def test_without_configs_the_limit_of_deliveries_may_be_lower(
     topics: list[Row], deliveries: int, causes: list[str]
 ) -> None:
     row = {"group_id": "g", "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ", "topic": "orders", "partition": 0}
-    archived = [
+    archived: list[Row] = [
         {
             **row,
             "log_partition": 0,
@@ -209,7 +209,7 @@ def test_without_configs_the_limit_of_deliveries_may_be_lower(
         }
         for at in range(0, 20, 2)
     ]
-    looks = {"share_archives": archived, "topics": topics}
+    looks: dict[str, list[Row]] = {"share_archives": archived, "topics": topics}
     (found,) = _found(_context(looks, share_partitions=[row], members=[]), "share_records_archived")
     assert sorted(each.name for each in found.causes) == sorted(causes)
 
