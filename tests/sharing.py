@@ -1,11 +1,12 @@
-"""How `pytest -n 3` shares the tests out: a file at a time, and files that need the same costly thing to one worker.
+"""How `pytest -n 3` shares the tests out: a file at a time, and tests that need the same costly thing to one worker.
 
 Every worker is a pytest session of its own, and would start its own Spark or broker for the first test that asks for
-one. A file that is put elsewhere than it belongs costs time and nothing else.
+one. What is put elsewhere than it belongs costs time and nothing else.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -30,21 +31,49 @@ _FIRST: Final = (SPARK, "tests/cluster/", SERVER, "tests/broker/")
 """What takes long for its number of tests: begun last, it would keep one worker busy while the others have ended."""
 
 
-@cache
-def home_of(path: str) -> str:
-    """What a file, by its path below the root, is done together with: the name of a thing, a folder, or the path."""
-    text = (ROOT / path).read_text(encoding="utf-8")
+_WHOLE: Final = ("tests/broker/", "tests/spark/")
+"""Files here stay whole, because their tests share fixtures that cost as much."""
+
+
+def home_of(path: str, test: str = "") -> str:
+    """What a file, by its path below the root, or a test of it is done together with: the name of a thing, a folder, or
+    the path."""
+    text = _text(path)
     things = [thing for asked_for, thing in _ASKED_FOR if asked_for.search(text)]
+    if test and not path.startswith(_WHOLE) and test not in _asking(path):
+        things = []
     # A broker starts sooner than Spark, so the few files that need both go to Spark's worker.
     folders = [folder for folder in _FOLDERS if path.startswith(folder)]
     return next(iter((*things, *folders)), path)
+
+
+@cache
+def _text(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@cache
+def _asking(path: str) -> frozenset[str]:
+    """The functions and classes of a file that ask for a thing, by themselves or by a fixture above them."""
+    text = _text(path)
+    lines = text.splitlines()
+    found: set[str] = set()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            own = "\n".join(lines[first - 1 : node.end_lineno])
+            words = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+            if words & found or any(asked_for.search(own) for asked_for, _ in _ASKED_FOR):
+                found.add(node.name)
+    return frozenset(found)
 
 
 class ByHome(LoadScopeScheduling):  # type: ignore[misc]
     """Gives a worker all tests of one home, then those of the next: the longest first, then those with most tests."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return home_of(nodeid.partition("::")[0])
+        path, _, test = nodeid.partition("::")
+        return home_of(path, re.split(r"::|\[", test)[0])
 
     def _assign_work_unit(self, node: Any) -> None:
         self.workqueue.move_to_end(min(self.workqueue, key=_turn), last=False)

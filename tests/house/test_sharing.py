@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,24 @@ def test_the_home_of_a_file(path: str, home: str) -> None:
     assert home_of(path) == home
 
 
+@pytest.mark.parametrize(
+    ("path", "test", "home"),
+    [
+        ("tests/cli/test_table_spark.py", "test_spark_and_processes_agree", SPARK),
+        ("tests/cli/test_table_spark.py", "test_no_pyspark", "tests/cli/test_table_spark.py"),
+        ("tests/tables/test_open_transactions.py", "test_spark_gives_the_same_rows", SPARK),
+        ("tests/spark/test_workers.py", "test_a_wheel_that_was_not_renamed_is_not_with_the_workers", SPARK),
+    ],
+)
+def test_the_home_of_a_test(path: str, test: str, home: str) -> None:
+    assert home_of(path, test) == home
+
+
 def test_every_test_with_the_shared_session_is_at_its_home(request: pytest.FixtureRequest) -> None:
     """Of those that were collected in this run."""
     strangers = {
-        item.path.relative_to(ROOT).as_posix()
+        (item.path.relative_to(ROOT).as_posix(), re.split(r"::|\[", item.nodeid.partition("::")[2])[0])
         for item in request.session.items
         if isinstance(item, pytest.Function) and "spark" in item.fixturenames
     }
-    assert {path for path in strangers if home_of(path) != SPARK} == set()
+    assert {each for each in strangers if home_of(*each) != SPARK} == set()
