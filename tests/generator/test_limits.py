@@ -81,7 +81,7 @@ def test_as_deep_as_may_be(text: str) -> None:
 def too_deep(place: str, name: str) -> str:
     return (
         f"specs/Foo.json: {place}.type: the struct {name} would be 33 levels deep; the limit is 32, because "
-        "Python cannot read the Spark types of deeper ones"
+        "Python cannot read the Spark type of a deeper struct"
     )
 
 

@@ -154,7 +154,7 @@ def test_a_healthy_page_says_so_once_and_of_when_it_is(browser: Browser, tmp_pat
         write_page(replace(healthy, request=request, missing={}), file)
         opened = Opened(browser, file)
         page = opened.go()
-        assert page.locator("main").inner_text().count("Nothing was found that somebody should look at.") == 1
+        assert page.locator("main").inner_text().count("Nothing was found that needs attention.") == 1
         shown[name] = page.locator(".warning").all_inner_texts()
         opened.close()
     assert shown["now"] == shown["asked"] == []
@@ -362,7 +362,7 @@ def test_plots_span_the_time_in_which_rows_are(browser: Browser, tmp_path: Path)
     page = opened.go("group=orders")
     opened.draw_plots(1)
     of_activity = page.locator("#part-activity").inner_text()
-    assert "Not drawn, for it is long before: what was written at about 2026-08-22" in of_activity
+    assert "Not drawn, because it is long before: what was written at about 2026-08-22" in of_activity
     assert "08-22" not in (page.locator(".plot svg").text_content() or "")
     opened.close()
 
@@ -391,7 +391,7 @@ def test_what_is_cut_says_what_sums_are_of(browser: Browser, tmp_path: Path, mon
     assert "5,000" in page.locator("#numbers").inner_text()
     assert "These count and sum all rows" in page.locator("#numbers").inner_text()
     assert (
-        "The counts by kind and state are of the rows that are here." in page.locator("#groups .left-out").inner_text()
+        "The counts by kind and state cover only the rows in this file." in page.locator("#groups .left-out").inner_text()
     )
     opened.close()
 
@@ -506,7 +506,7 @@ def test_search_finds_and_opens_a_group(opened: Opened) -> None:
         expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
     opened.draw_plots(1)
     page.go_back()
-    expect(page.locator("h1")).to_have_text("Kafka coordinators, as their records tell")
+    expect(page.locator("h1")).to_have_text("Kafka coordinators, according to their records")
 
 
 def test_links_open_what_they_name(opened: Opened) -> None:

@@ -52,7 +52,7 @@ def _check_levels(
                 field.report(
                     "type",
                     f"the struct {used.name} would be {level + 1} levels deep; the limit is {MAX_LEVELS}, "
-                    "because Python cannot read the Spark types of deeper ones",
+                    "because Python cannot read the Spark type of a deeper struct",
                 )
     return max(levels.values()) <= MAX_LEVELS
 

@@ -83,7 +83,7 @@ class TellsRetentions(Protocol):
     """A source that knows how long topics are retained."""
 
     def retentions(self, topics: Collection[str]) -> Mapping[str, int]:
-        """The `retention.ms` in effect for each of some topics, without topics that are compacted or limited by size,
+        """The `retention.ms` in effect for each given topic, without topics that are compacted or limited by size,
         and without those for which it is unknown. Raises LogSourceError."""
 
 

@@ -54,7 +54,7 @@ def read_by_broker(
 
 
 def do_by_broker(tasks: Sequence[T], log_of: Callable[[T], LogPartition], do: Callable[[T], object]) -> None:
-    """Call `do` for each of some tasks: in task order for each broker, several brokers at the same time.
+    """Call `do` for each of the given tasks: in task order for each broker, several brokers at the same time.
 
     Raises what `do` raises. No thread is running when this returns or raises.
     """
@@ -73,7 +73,7 @@ def do_by_broker(tasks: Sequence[T], log_of: Callable[[T], LogPartition], do: Ca
 
 
 def read_in_order(tasks: Sequence[T], log_of: Callable[[T], LogPartition], read: Callable[[T, Act], object]) -> None:
-    """Call `read` for each of some tasks, several brokers at the same time. The actions that it passes to its second
+    """Call `read` for each given task, several brokers at the same time. The actions that it passes to its second
     argument are called in this thread: all of the first task, then all of the second, and so on.
 
     Errors of `read` and of the actions are raised in this order too.

@@ -107,7 +107,7 @@ class LiveBrokers:
         return KnownTopics(names, {name: count for name, (_, count) in topics.items()}, asked_ms=asked_ms)
 
     def missing_rights(self, topics: Collection[str]) -> list[MissingRight]:
-        """A right for each of some topics that may not be described. A broker does not say which of these exist. Raises
+        """A right for each given topic that may not be described. A broker does not say which of these exist. Raises
         LogSourceError."""
         cluster = Cluster(self._bootstrap, self._config, self._session)
         try:

@@ -73,7 +73,7 @@ class LogFacts:
     topics: KnownTopics = field(default_factory=KnownTopics)
     """The topics of the cluster, if the source knows them and a table uses them."""
     missing_rights: Callable[[Collection[str]], Sequence[Any]] = _no_rights
-    """For a view: returns a `missing_rights.MissingRight` for each of some topics that the source may not describe. It
+    """For a view: returns a `missing_rights.MissingRight` for each given topic that the source may not describe. It
     is called when the inputs are read."""
     unread: Callable[[Sequence[Any]], Iterator[Any]] = _nothing_unread
     """For a view: returns the unread records of some logs (`unread.UnreadAsked`), as far as the source knows."""

@@ -59,7 +59,7 @@ class TellsMissingRights(Protocol):
     """A source that hides topics from users who lack a right."""
 
     def missing_rights(self, topics: Collection[str]) -> Sequence[MissingRight]:
-        """The missing right for each of some topics that exist but may not be described."""
+        """The missing right for each of the given topics that exist but may not be described."""
 
 
 def missing_rights(source: Source, topics: Collection[str]) -> Sequence[MissingRight]:

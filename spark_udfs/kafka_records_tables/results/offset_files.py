@@ -31,7 +31,8 @@ def write_reset_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
     (`ConsumerGroupCommand.parseResetPlan`); `--all-groups` means only the groups that the brokers still know. If a log
     does not have the offset, the tool uses the nearest one that it has.
 
-    The rows are those of `without_line_breaks`: the tool cuts the file at line breaks before it looks for quotes.
+    The rows must come from `without_line_breaks`, because the tool splits the file at line breaks before it handles
+    quotes.
     """
     for batch in batches:
         write_rows([batch.select(NEEDED[:4])], out, "\n")

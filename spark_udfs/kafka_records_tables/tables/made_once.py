@@ -27,7 +27,7 @@ class Maker(Protocol[_Made_co]):
 
 
 class MadeOnce(Generic[_Maker, _Made]):
-    """The results of a maker from raw rows, and its findings. Tables that share a reading, name the same `what` and
+    """What a maker computes from raw rows, with its findings. Tables that share a reading, name the same `what` and
     have the same requested groups and moment get the same objects, which must not be changed.
 
     The maker gets its rows from the first of these tables, which is the first to receive each batch and to reach the

@@ -36,7 +36,7 @@ not contain the first."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnreadAsked:
-    """The question of how many records a log has after each of some offsets, which are ascending and distinct; `end` is
+    """The question of how many records a log has after each given offset (they are ascending and distinct); `end` is
     the end of the log.
     """
 

@@ -71,7 +71,7 @@ class Bounds:
                 self.trouble |= {each: str(over) for each in missing if each not in known}
 
     def _waits(self, waits: dict[int | None, Patience], missing: Sequence[int]) -> Mapping[int | None, Patience]:
-        """The wait for each of some partitions; if none are given, the wait for the partitions of the topic."""
+        """The wait for each of the given partitions; if none are given, the wait for the partitions of the topic."""
         partitions: list[int | None] = [*missing] or [None]
         for partition in partitions:
             if partition not in waits:

@@ -92,7 +92,7 @@ def _incident(context: RuleContext, count: int, change: _Change, moved: list[Mov
     # Nobody could commit between the stop of a coordinator and its start.
     worked = [each.last_old_ms for each in moved if each.last_old_ms is not None and each.last_old_ms <= (since or 0)]
     until = max(worked, default=since)
-    # If the log of its new partition is missing, nothing is known of what a group did since.
+    # If the log of its new partition is missing, nothing is known about what a group did since.
     unread = incomplete_partitions(context, OFFSETS)
     known = [each for each in moved if each.home not in unread]
     stopped = [each for each in known if each.is_stopped(until, context.at_ms)]

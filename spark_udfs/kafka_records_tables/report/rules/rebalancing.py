@@ -133,7 +133,7 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]:
-    """A sentence about each of some groups that scales, falls behind nowhere, and rebalances as often as it always
+    """A sentence about each of the given groups that scales, falls behind nowhere, and rebalances as often as it always
     did."""
     if not groups:
         return {}

@@ -44,7 +44,7 @@ _EVIDENCE: Final = {
 
 
 def kinds(falls: pa.RecordBatch, is_empty: FLAGS) -> pa.Array:
-    """The kind of each of some falls (`falls.FALLS`), given whether its group had no member before it."""
+    """The kind of each fall (a row of `falls.FALLS`), given whether its group was empty before it."""
     cases = {
         TOPIC_RECREATED: pc.not_equal(falls.column("from_topic_id"), falls.column("topic_id")),
         AFTER_DELETION: pc.is_valid(falls.column("tombstone_log_offset")),

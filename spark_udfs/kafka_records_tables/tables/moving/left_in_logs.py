@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftInLogs:
-    """The unread records from each of some commits on; NONE if unknown. The last three fields are samples of logs
+    """The unread records from each of the given commits on; NONE if unknown. The last three fields are samples of logs
     (`LogTail`), each with the place of a commit for its log."""
 
     unread: INT64

@@ -12,7 +12,7 @@ _SECOND = 1000
 
 
 def commit_rate(rows: INT64, ms: INT64, after: INT64, offset: INT64, start: int, now: int, part: int) -> pa.Array:
-    """The offsets per second by which each of some commits has advanced since `start`. `rows`, `ms` and `after`
+    """The offsets per second by which each of the given commits has advanced since `start`. `rows`, `ms` and `after`
     describe changes of offsets: the commit, the time, and the new offset. Null if the offset at `start` is unknown or
     was higher."""
     base = np.full(len(offset), NONE, np.int64)
@@ -25,7 +25,7 @@ def commit_rate(rows: INT64, ms: INT64, after: INT64, offset: INT64, start: int,
 
 
 def produce_rate(samples: Samples, log: INT64, end: INT64, exact_from: INT64, start: int, now: int) -> pa.Array:
-    """The offsets per second that each of some logs has received since `start`; null if its end at that time is
+    """The offsets per second that each of the given logs has received since `start`; null if its end at that time is
     unknown."""
     then, when = samples.last_before(log, np.full(len(log), start, np.int64))
     is_unknown = (then == NONE) | (end == NONE) | (exact_from == NONE)

@@ -59,7 +59,7 @@ COLUMNS: Final = (
     Column("member_id", "string", "the member; null for none"),
     Column("topic", "string", "topic of the partition; null for none, or if its name is unknown"),
     Column("topic_id", "string", "id of the topic, 22 characters; null for none"),
-    Column("partition", "int32", "the partition, the first of several, or the number of a task; null for none"),
+    Column("partition", "int32", "the partition (the first one of several), or the number of a task; null for neither"),
     Column("detail", "string", "the problem in one sentence, with the numbers"),
     Column("log_topic", "string", "topic of the record that shows the problem, such as __consumer_offsets"),
     *timestamps("log", "when that record was written; null if the source has no times"),

@@ -183,7 +183,7 @@ const findingList = (findings, level = 3) => {
 /** What $BOOTSTRAP is, where a command has it: files name no brokers. */
 const brokersNamed = (findings) => {
   const isThere = findings.some((each) => each.next.some((step) => step.command?.includes('"$BOOTSTRAP"')));
-  return isThere ? make("p", { class: "brokers" }, make("code", {}, "$BOOTSTRAP"), " in a command is the address of a broker of this cluster, which files do not tell. Say it once, and all commands run as they are: ", make("code", {}, "export BOOTSTRAP=HOST:PORT")) : null;
+  return isThere ? make("p", { class: "brokers" }, make("code", {}, "$BOOTSTRAP"), " in a command is the address of a broker of this cluster, which files do not contain. Set it once, and all commands run unchanged: ", make("code", {}, "export BOOTSTRAP=HOST:PORT")) : null;
 };
 
 /** What needs somebody; notes are folded. */

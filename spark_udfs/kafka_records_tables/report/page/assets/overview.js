@@ -8,7 +8,7 @@ const headline = () => {
   const counts = LEVELS.map((level) => [level, findings.filter((each) => each.level === level).length]).filter(([, count]) => count);
   const [worst] = findings;
   const said =
-    !worst ? make("p", { class: "verdict" }, "Nothing was found that somebody should look at.")
+    !worst ? make("p", { class: "verdict" }, "Nothing was found that needs attention.")
     : worst.level === "note" ? make("p", { class: "verdict" }, `${plural(findings.length, "note")}, and nothing that should worry anybody.`)
     : make("p", { class: "verdict" }, make("strong", { class: worst.level }, `${worst.level}: ${ASKS[worst.level]}`), " – ", visible(worst.title), concerned(worst), deadline(worst), ".");
   const all = worst && worst.level !== "note" && findings.length > 1 ? make("p", { class: "dim" }, "All findings: ", counts.map(([level, count]) => `${number(count)} ${level}`).join(", "), ".") : null;
@@ -33,7 +33,7 @@ const deadline = ({ until_timestamp_ms: until }) => (until === null ? null : [",
 const laterThanRead = () => {
   if (!isOfThePast()) return null;
   const { at_timestamp_ms: at, made_timestamp_ms: made } = report.document.request;
-  return make("p", { class: "warning" }, "This report is about ", when(at), " UTC, when the last record that it read was written: ", make("b", {}, `${span(made - at)} before it was made`), ". It knows nothing of what happened since, and counts ages and deadlines from then.");
+  return make("p", { class: "warning" }, "This report is about ", when(at), " UTC, when the last record that it read was written: ", make("b", {}, `${span(made - at)} before it was made`), ". It does not cover what happened since, and counts ages and deadlines from that moment.");
 };
 
 /** Tables that are not there, by the reason. */
@@ -73,7 +73,7 @@ const requestFacts = () => {
 const numbersSection = () => {
   const numbers = report.document.numbers.filter((each) => each.value !== 0);
   if (!numbers.length) return null;
-  const isCut = report.document.omissions.length ? make("p", { class: "dim" }, "These count and sum all rows, also those that are left out of this file for its size.") : null;
+  const isCut = report.document.omissions.length ? make("p", { class: "dim" }, "These count and sum all rows, including those that this file leaves out because of its size.") : null;
   return section("numbers", "Numbers", isCut, make("ul", { class: "numbers" }, numbers.map((each) => {
     const described = report.document.tables.find((table) => table.name === each.rows.table);
     const value = make("b", {}, amount(each.value, each.unit));
@@ -120,7 +120,7 @@ const groupsSection = async (chosen) => {
     open: (row) => openRow(groups, row),
     filters: chips,
   });
-  return section("groups", "Groups", leftOut("groups", "The counts by kind and state are of the rows that are here."), kindsAndStates(groups), table, groupsKey(groups, lag));
+  return section("groups", "Groups", leftOut("groups", "The counts by kind and state cover only the rows in this file."), kindsAndStates(groups), table, groupsKey(groups, lag));
 };
 
 const BADGE = 11; // characters that the widest level takes
@@ -130,7 +130,7 @@ const groupsKey = (groups, lag) => {
   const kinds = new Set(Array.from(allRows(groups.rows), (row) => groups.at("group_kind", row)));
   const said = [
     kinds.has("simple") && "A simple group is one whose clients assign themselves partitions, as Flink and Spark do: Kafka calls it Empty, and it has no members, also while they consume.",
-    lag && "Lag is what is left to consume, and lost is the part of it that the log of the topic has no longer.",
+    lag && "Lag is what is left to consume; lost is the part of it that the log of the topic does not have any more.",
     lag && kinds.has("share") && "Share groups commit no offsets, so nothing is known about their lag.",
     "– is what the log does not tell.",
   ];
@@ -180,7 +180,7 @@ const activitySection = async () => {
   const draw = () => place.replaceChildren(writersPlot(activity, rows, `${measure.value} in __consumer_offsets by group, over time`, measure.value));
   measure.addEventListener("change", draw);
   draw();
-  return section("activity", "Activity", leftOut("activity", "The plots sum up the rows that are here."), make("div", { class: "plots" },
+  return section("activity", "Activity", leftOut("activity", "The plots cover only the rows in this file."), make("div", { class: "plots" },
     make("div", {}, make("label", { class: "measure" }, "Sum up ", measure), place),
     happeningsPlot(activity, rows, "What happened, by type, over time")),
     make("p", { class: "sources" }, "rows: ", make("a", { href: tableAddress("activity") }, "activity")));
@@ -206,7 +206,7 @@ const topicsSection = async () => {
     const sought = typed.toLowerCase();
     return (row) => names[row].toLowerCase().includes(sought);
   };
-  return section("topics", "Who reads a topic", leftOut("current_offsets", "The counts are of the rows that are here."), leftOut("lag", "The largest lag is that of the rows that are here."), rowTable({ label: "Topics", columns, rows, find, sort: ["groups", true] }));
+  return section("topics", "Who reads a topic", leftOut("current_offsets", "The counts cover only the rows in this file."), leftOut("lag", "The largest lag is that of the rows in this file."), rowTable({ label: "Topics", columns, rows, find, sort: ["groups", true] }));
 };
 
 const topicsRead = (offsets, lag) => {
@@ -231,7 +231,7 @@ const topicsRead = (offsets, lag) => {
 };
 
 const tablesSection = () =>
-  section("tables", "Tables", make("p", {}, "Every number here is a row of one of these, or counts or sums rows of one."),
+  section("tables", "Tables", make("p", {}, "Every number here is in a row of one of these tables, or counts or sums such rows."),
     make("ul", { class: "tables" }, report.document.tables.map((each) => make("li", {}, make("a", { href: tableAddress(each.name) }, each.name), " ", dimmed(plural(each.allRows, "row")), make("p", {}, each.about)))),
     Object.keys(report.document.missing).length
       ? make("details", {}, make("summary", {}, "tables that this source does not have"), make("dl", { class: "pairs" }, Object.entries(report.document.missing).flatMap(([name, why]) => [make("dt", {}, name), make("dd", {}, visible(why))])))
@@ -295,6 +295,6 @@ const leftOut = (name, sums = "") => {
 };
 
 const overview = async (chosen) => {
-  const main = [make("div", { class: "intro" }, make("h1", { tabindex: "-1" }, "Kafka coordinators, as their records tell"), headline(), requestFacts(), notRead()), diffSection(), findingsSection(chosen), numbersSection()];
+  const main = [make("div", { class: "intro" }, make("h1", { tabindex: "-1" }, "Kafka coordinators, according to their records"), headline(), requestFacts(), notRead()), diffSection(), findingsSection(chosen), numbersSection()];
   return { title: "Kafka records report", parts: main, later: [() => groupsSection(chosen), activitySection, topicsSection, tablesSection, readingSection] };
 };

@@ -111,7 +111,7 @@ const whereMostAre = (values) => {
 const earlierOnes = (earlier) => {
   if (!earlier.length) return null;
   const [first, last] = [earlier[0].start, earlier[earlier.length - 1].start];
-  return make("p", { class: "dim" }, "Not drawn, for it is long before: what was written ", first === last ? ["at about ", when(first)] : ["from ", when(first), " to ", when(last)], " UTC and is still in the log.");
+  return make("p", { class: "dim" }, "Not drawn, because it is long before: what was written ", first === last ? ["at about ", when(first)] : ["from ", when(first), " to ", when(last)], " UTC and is still in the log.");
 };
 
 const HOUR = 3_600_000;
@@ -186,5 +186,5 @@ const writersPlot = (activity, rows, title, measure) => {
   const nameAt = new Map(largest.map((place, rank) => [place, `${rank + 1}. ${plotName(groups.texts[place])}`]));
   const names = [...nameAt.values(), ...(totals.size > largest.length ? [EMPTY_SERIES] : [])];
   const [sums, earlier] = whereMostAre(sumsOverTime(activity, rows, (row) => nameAt.get(groups.numbers[row]) ?? EMPTY_SERIES, (row) => [["", amountIn(row)]], names));
-  return plot(title, "By window of time, the groups with most of them each for itself; the table activity has the numbers.", earlier, () => barsOverTime(sums, names, measure, measure === "bytes" ? "~s" : ",~s"));
+  return plot(title, "By window of time, the groups with the most of them separately; the table activity has the numbers.", earlier, () => barsOverTime(sums, names, measure, measure === "bytes" ? "~s" : ",~s"));
 };
