@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.text.printable import printable
+from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.first_screen import actor_words, incident_lines, needs_somebody, scale_words
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.rule_context import listed, moment
@@ -123,8 +124,6 @@ def in_short(report: Report) -> str:
 
 def _not_judged(report: Report) -> str:
     """What nobody may conclude from a report without alarms: that groups keep up, if logs are not in the source."""
-    from kafka_records_tables.report.case_columns import equal, kept
-
     if "lag" not in report.tables:
         return ""
     rows = report.tables["lag"]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from kafka_records_engine.findings import DAMAGED_LOG
+from kafka_records_tables.report.case_columns import equal, kept, true_where
+from kafka_records_tables.report.facts.known_logs import absent_partitions
 from kafka_records_tables.tables.words.check_words import STATE_UNNAMED
 from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kafka_records_tables.report.rule_context import RuleContext
 
 _FROM_ABSENCE: Final = frozenset(
@@ -49,9 +52,6 @@ def _whole_logs(context: RuleContext) -> RuleContext:
 
 def _lacks_groups(context: RuleContext) -> bool:
     """Whether a log with groups is not in the source at all. It is looked for only if something depends on it."""
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.facts.known_logs import absent_partitions
-
     checks = context.table("checks")
     return kept(checks, equal(checks, "check", STATE_UNNAMED)).num_rows > 0 and bool(
         absent_partitions(context, OFFSETS)
@@ -92,9 +92,6 @@ def _last_seen(
 
 
 def _without(rows: pa.Table, column: str, values: list[str]) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not values or column not in rows.column_names:
         return rows
     return rows.filter(pc.invert(pc.is_in(rows[column], pa.array(values, rows.schema.field(column).type))))
@@ -102,6 +99,4 @@ def _without(rows: pa.Table, column: str, values: list[str]) -> pa.Table:
 
 def _without_unnamed(checks: pa.Table) -> pa.Table:
     """The rows without share state that no group names: its group may be among the records that were not read."""
-    from kafka_records_tables.report.case_columns import equal, kept, true_where
-
     return kept(checks, ~true_where(equal(checks, "check", STATE_UNNAMED)))

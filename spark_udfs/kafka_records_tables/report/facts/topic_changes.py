@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from kafka_records_tables.tables.cluster.metadata_reader import MetadataReader, MetadataReplay
+from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events, values_of
 from kafka_records_tables.tables.declaration import REPLAYED, Column, Table
 from kafka_records_tables.topics import METADATA
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kafka_records_engine.sources import Context
     from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
     from kafka_records_tables.report.rule_context import RuleContext
@@ -48,8 +49,6 @@ class TopicChangeReplay(MetadataReplay):
     """Collects the changes of topics in the order of the log."""
 
     def __init__(self, context: Context) -> None:
-        from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords
-
         super().__init__(MetadataRecords(context, (_CREATED, _DELETED, _CONFIG, _PARTITION), (_PARTITION,)))
         self.rows: list[dict[str, Any]] = []
         self._by_id: dict[str, dict[str, Any]] = {}
@@ -58,8 +57,6 @@ class TopicChangeReplay(MetadataReplay):
         self._counts: dict[str, int] = {}
 
     def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
-        from kafka_records_tables.tables.cluster.metadata_records import events, values_of
-
         numbers = self._records.numbers
         times = [None] * decoded.rows.num_rows if is_checkpoint else decoded.rows.column("timestamp_ms").to_pylist()
         for at, name, value in events(decoded, {each: numbers[each] for each in (_CREATED, _DELETED, _CONFIG)}):
@@ -119,8 +116,6 @@ class Reader(MetadataReader[TopicChangeReplay]):
         super().__init__(TopicChangeReplay(context))
 
     def _rows(self) -> pa.RecordBatch:
-        import pyarrow as pa
-
         # Records of a checkpoint, which have no times, come before those of the log.
         rows = self._replay.complete()
         rows.sort(key=lambda each: (each["at_timestamp_ms"] is not None, each["log_offset"]))

@@ -5,14 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.command_lines import condition_of, option
+from kafka_records_tables.report.facts.cluster_settings import cluster_settings, lacking_settings
+from kafka_records_tables.report.facts.known_logs import absent_partitions
+from kafka_records_tables.report.facts.log_samples import TABLE
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Question, Threshold, Verdict
+from kafka_records_tables.report.rule_context import RuleContext, counted, length, moment, shown
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
-    from kafka_records_tables.report.rule_context import RuleContext
     from kafka_records_tables.tables.cluster.cluster_facts import ClusterFacts
 
 KIND: Final = "topic_unread"
@@ -48,8 +56,6 @@ def _find(context: RuleContext) -> list[Incident]:
     topics = _unread(context)
     if not topics:
         return []
-    from kafka_records_tables.report.facts.cluster_settings import cluster_settings
-
     settings = cluster_settings(context)
     # Clients read compacted topics as tables, without a group.
     topics = {name: each for name, each in topics.items() if not settings.is_compacted(name)}
@@ -65,9 +71,6 @@ def _find(context: RuleContext) -> list[Incident]:
 def _has_all_groups(context: RuleContext) -> bool:
     """Whether all logs of `__consumer_offsets` are available, from their first record on: what is missing may have the
     commits of a reader."""
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.facts.known_logs import absent_partitions
-
     rows = context.table("log_ends")
     rows = kept(rows, equal(rows, "topic", OFFSETS))
     there = set(rows["partition"].to_pylist())
@@ -87,11 +90,6 @@ def _is_there(topic: dict[str, object]) -> bool:
 
 def _unread(context: RuleContext) -> dict[str, _Topic]:
     """Topics with records that no group has, or had, anything to do with."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import kept
-
     ends = context.table("log_ends")
     ends = kept(
         ends,
@@ -114,8 +112,6 @@ def _unread(context: RuleContext) -> dict[str, _Topic]:
 
 
 def _add_times(context: RuleContext, topics: dict[str, _Topic]) -> None:
-    from kafka_records_tables.report.facts.log_samples import TABLE
-
     for each in context.look("topics").to_pylist() if topics else ():
         if each["topic"] in topics and _is_there(each):
             topics[each["topic"]].created_ms = each["created_timestamp_ms"]
@@ -128,10 +124,6 @@ def _add_times(context: RuleContext, topics: dict[str, _Topic]) -> None:
 
 
 def _incident(context: RuleContext, settings: ClusterFacts, topic: _Topic) -> Incident:
-    from kafka_records_tables.report.command_lines import condition_of, option
-    from kafka_records_tables.report.facts.cluster_settings import lacking_settings
-    from kafka_records_tables.report.rule_context import counted, length, moment, shown
-
     name = shown(topic.name)
     since = topic.there_since_ms
     kept_ms = settings.retention_ms(topic.name)
