@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from kafka_records_runtime.kafka.partitioner import partition_for
+from kafka_records_tables.report.facts.group_facts import MemberLife, Span
 from kafka_records_tables.report.facts.known_logs import absent_partitions, with_known_counts, without_end
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import ReportFinding
 from kafka_records_tables.report.rule_context import RuleContext
+from kafka_records_tables.report.rules.past_crash_loops import past_loops
 from kafka_records_tables.report.whole_logs import seen_by
 from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 from tests.report.made_up_cluster import HOUR, MINUTE
@@ -237,3 +239,52 @@ def test_a_group_whose_new_partition_is_missing_has_not_stopped(is_there: bool) 
     (found,) = _found(context, "groups_in_two_partitions")
     gone = {name for name, home in homes.items() if home == homes["a"]}
     assert found.scale["groups_stopped"] == (len(homes) if is_there else len(homes) - len(gone))
+
+
+@pytest.mark.parametrize("end", [9000, None])
+def test_an_offset_moved_ahead_may_be_beyond_the_end(end: int | None) -> None:
+    event = {"group_id": "g", "log_partition": 0, "sequence": 0}
+    member = {**event, "member_id": "m", "detail": "{}"}
+    timeline = [
+        {**member, "event": "member_joined", "log_offset": 1, "at_timestamp_ms": END_MS - HOUR},
+        {**member, "event": "member_left", "log_offset": 3, "at_timestamp_ms": END_MS - 3 * MINUTE},
+        {**event, "event": "offsets_reset", "log_offset": 4, "at_timestamp_ms": END_MS - MINUTE},
+    ]
+    history: list[Row] = [
+        {
+            **_PLACE,
+            "offset": offset,
+            "log_offset": at,
+            "log_partition": 0,
+            "ended_by": ended,
+            "valid_from_timestamp_ms": ms,
+        }
+        for offset, at, ended, ms in ((10, 2, "commit", END_MS - 4 * MINUTE), (5010, 4, None, END_MS - MINUTE))
+    ]
+    looks: dict[str, list[Row]] = {"history": history, "log_samples": []}
+    context = _context(looks, timeline=timeline, current_offsets=[_PLACE], log_ends=[_end(0, end)])
+    (found,) = _found(context, "offsets_moved_ahead")
+    assert found.scale["records_lost"] == (5000 if end else 0)
+    assert found.impact.startswith(
+        "It skipped 5000 records" if end else "If the new offsets are in their logs, it skipped"
+    )
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_members_that_left_may_have_had_nothing_to_read(is_there: bool) -> None:
+    """Without the log of a topic a job that starts, finds nothing and leaves is no loop that is over."""
+    place = ("orders", 0)
+    spans = {
+        ("g", *place): [
+            Span(5, END_MS - HOUR, END_MS - MINUTE, "commit", 0, 1, None, 1),
+            Span(9, END_MS - MINUTE, None, None, 0, 40, None, 1),
+        ]
+    }
+    lives = [
+        MemberLife(
+            "g", f"m{at}", END_MS - (20 - at) * MINUTE, at, 0, left_ms=END_MS - (19 - at) * MINUTE, places={place}
+        )
+        for at in range(10)
+    ]
+    context = _context({"log_samples": []}, log_ends=[_end(0, 20)] if is_there else [])
+    assert len(past_loops(context, "g", spans, lives)) == is_there

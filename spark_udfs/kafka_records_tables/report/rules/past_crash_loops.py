@@ -8,6 +8,7 @@ from statistics import median
 
 from kafka_records_tables.report.facts.cluster_settings import cluster_settings
 from kafka_records_tables.report.facts.group_facts import MemberLife, Offset, Span, log_ends, stopped_quickly
+from kafka_records_tables.report.facts.known_logs import known_ends
 from kafka_records_tables.report.incident_rule import Incident
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
@@ -35,7 +36,8 @@ def past_loops(
     found = []
     for (owner, topic, partition), of_place in spans.items():
         had = [each for each in left if (topic, partition) in each.places] if owner == group else []
-        if len(had) < context.limit(f"{KIND}.attempts"):
+        if len(had) < context.limit(f"{KIND}.attempts") or (topic, partition) not in known_ends(context):
+            # Without the log it is unknown since when there was a record to read.
             continue
         for at, span in enumerate(of_place[:-1]):
             if span.from_ms is None or span.to_ms is None:

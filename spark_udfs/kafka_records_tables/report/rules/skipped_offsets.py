@@ -18,6 +18,7 @@ from kafka_records_tables.report.facts.group_facts import (
     log_ends,
     member_lives,
 )
+from kafka_records_tables.report.facts.known_logs import ends_of_logs, known_ends
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
@@ -108,6 +109,9 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
     since, last = first.after.from_ms or 0, jumps[-1].after.from_ms or 0
     to_end = [each for each in jumps if each.end is not None and each.after.offset >= each.end - _NEAR]
     where = places_shown({(each.topic, each.partition) for each in jumps})
+    known = known_ends(context)
+    unknown = [(each.topic, each.partition) for each in jumps if (each.topic, each.partition) not in known]
+    lost = sum(each.skipped for each in jumps if (each.topic, each.partition) in known)
     is_much = skipped >= context.limit(f"{KIND}.records")
     is_new = last >= context.at_ms - context.limit(f"{KIND}.lately")
     to = " to the ends of their logs" if len(to_end) == len(jumps) else ""
@@ -159,10 +163,15 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
         title=RULE.title,
         problem=(
             f"At {moment(since)}, when the group {shown(group)} had no members, its offsets for {where} were moved "
-            f"ahead{to}, by {counted(skipped, 'record')} in all{continued}."
+            f"ahead{to}, by {counted(skipped, 'offset' if unknown else 'record')} in all{continued}."
         ),
-        impact=f"It skipped {counted(skipped, 'record')} that it had not read.",
-        consequence="data_lost" if is_much else "none",
+        impact=(
+            f"It skipped {counted(lost, 'record')} that it had not read."
+            if not unknown
+            else f"If the new offsets are in their logs, it skipped {counted(skipped, 'record')} that it had not read. "
+            f"If they are beyond the ends, they belong to another log. The source lacks {ends_of_logs(unknown)}."
+        ),
+        consequence="data_lost" if is_much and lost else "none",
         group_ids=(group,),
         topics=tuple(sorted({each.topic for each in jumps})),
         partitions=tuple(sorted({each.partition for each in jumps if each.topic == first.topic})),
@@ -171,7 +180,7 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
         is_going_on=False,
         symptom_confidence="medium",
         why_not_sure="no record shows whether a tool or a client that is no member committed",
-        scale={"records_lost": skipped, "partitions": len(jumps)},
+        scale={"records_lost": lost, "partitions": len(jumps)},
         evidence=tuple(
             Evidence(
                 f"{each.place}: from {each.before.offset} to {each.after.offset}",
