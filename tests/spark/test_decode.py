@@ -1,8 +1,7 @@
-"""`decode_records` over made-up and captured records."""
+"""`decode_records` over made-up records; tests/spark/across_releases has captured ones."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +17,6 @@ from kafka_records_engine.spark.raw import RAW_SCHEMA
 from kafka_records_runtime.schema import RecordSchema
 
 if TYPE_CHECKING:
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -268,24 +266,6 @@ def test_columns_of_one_name_are_refused() -> None:
     with pytest.raises(ColumnClash) as failure:
         decoded_schema([twin])
     assert str(failure.value) == ("two columns would be called 'error': decode the records that share it one at a time")
-
-
-@pytest.mark.parametrize("topic", ["__consumer_offsets", "__share_group_state", "__transaction_state"])
-def test_every_captured_record_decodes(spark: SparkSession, topics_dir: Path, topic: str) -> None:
-    from importlib import import_module
-
-    from kafka_records_engine.spark.segments import read_segments
-
-    schemas = import_module(f"kafka_records.schemas.{topic.strip('_')}").RECORDS
-    raw = read_segments(spark, topics_dir / "kafka-4.3" / "segments", topic=topic, below_log_start=True)
-
-    rows = decode_records(raw, schemas).select("record_type", "error", "control").collect()
-
-    assert [row.error for row in rows if row.error] == []
-    assert len(rows) == {"__consumer_offsets": 859, "__share_group_state": 95, "__transaction_state": 45}[topic]
-    counts = Counter(row.record_type for row in rows if row.control is None)
-    assert None not in counts
-    assert set(counts) <= set(schemas)
 
 
 # -- rows of other topics ----------------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""Every table over segment files and over a DataFrame: what processes on this machine say."""
+"""Every table over segment files and over a DataFrame: what processes on this machine say.
+
+Of the installed release `make test` compares them in tests/tables/test_spark.py and test_spark_sql.py.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,7 @@ def _collected(frame: DataFrame) -> list[dict[str, Any]]:
     return _in_order([row.asDict(recursive=True) for row in frame.collect()])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", USUALLY)
 def test_tables(spark: SparkSession, segments: str, name: str) -> None:
     expected = read_table(name, segments)
@@ -56,6 +60,7 @@ def test_instants(spark: SparkSession, segments: str) -> None:
     assert all(row["is_same"] for row in times)
 
 
+@pytest.mark.matrix
 def test_sql(spark: SparkSession, segments: str) -> None:
     """As far as a release has it: Python Data Sources came with 4.0, the functions behind columns with 4.1."""
     if find_spec("pyspark.sql.datasource") is None:
