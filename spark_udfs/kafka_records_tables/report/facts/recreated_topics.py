@@ -94,6 +94,20 @@ def _is_recreated(context: RuleContext, topic: str, before: Span, after: Span, l
     return from_ms <= found.since_ms and bool(found.created["at_timestamp_ms"] <= to_ms)
 
 
+def is_old_position(context: RuleContext, fall: dict[str, Any]) -> bool:
+    """Whether a fall of an offset is from a position in an older topic of this name. A consumer that goes on after a
+    topic was recreated may commit that position once more, and brokers store it with the id of the new topic."""
+    from kafka_records_tables.report.facts.group_facts import log_ends
+
+    found = recreation_of(context, fall["topic"])
+    created = None if found is None else found.created["at_timestamp_ms"]
+    before = fall["from_commit_timestamp_ms"]
+    if created is None or before is None or not created <= before <= created + _SOON_MS:
+        return False
+    end = log_ends(context).end_at((fall["topic"], fall["partition"]), before)
+    return end is None or bool(fall["from_offset"] > end)
+
+
 def _weigh_by_client(context: RuleContext, case: dict[str, Any]) -> Verdict:
     from kafka_records_tables.report.rule_context import counted, length, shown
 

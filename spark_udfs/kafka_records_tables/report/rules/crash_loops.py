@@ -79,7 +79,15 @@ def _find(context: RuleContext) -> list[Incident]:
             # If an offset sometimes moves, there have been fewer attempts since its last move.
             most = max(len(each.attempts) for each in stuck)
             stuck = [each for each in stuck if 2 * len(each.attempts) >= most]
-            stuck.sort(key=lambda each: (each.unread_ms or 2**62, each.span.from_ms or 0, each.partition))
+            # What an application writes for itself follows from the records that it reads.
+            stuck.sort(
+                key=lambda each: (
+                    each.topic.startswith(f"{group}-"),
+                    each.unread_ms or 2**62,
+                    each.span.from_ms or 0,
+                    each.partition,
+                )
+            )
             others = _others_that_move(spans, group, stuck)
             unknown = _may_be_stuck(context, group, stuck, spans, lives.get(group, []))
             found.append(_incident(context, group, stuck, others, unknown))
@@ -176,8 +184,13 @@ def _incident(
     poison = Verdict(
         (
             f"The application fails on the record at offset {first.offset} of {first.place}: no member gets past it."
-            if not unknown
-            else f"The application fails on a record: at offset {first.offset} of {first.place}, or {may_be}."
+            if not unknown and (moves or not more)
+            else (
+                "The application fails on a record of one of these partitions, at the offset or soon after it: "
+                f"{', '.join([f'{first.place} at {first.offset}', *more][:5])}."
+                if not unknown
+                else f"The application fails on a record: at offset {first.offset} of {first.place}, or {may_be}."
+            )
         ),
         evidence_for=(
             Evidence(

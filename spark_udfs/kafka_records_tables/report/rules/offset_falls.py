@@ -29,15 +29,19 @@ _WORDS = {
     "two_committers": ("sawtooth",),
 }
 
+_MOST_REWINDS: Final = 1000
+"""How many falls are compared with the times at which topics were created."""
 
-def _with_first_teeth(context: RuleContext) -> pa.Table:
+
+def with_causes(context: RuleContext) -> pa.Table:
     """`regressions` with `cause`: the kind, but sawtooth also for the fall before the first sawtooth of a partition,
-    which looks like any other (`regressions`)."""
+    which looks like any other (`regressions`), and topic_recreated for one from a position in an older topic."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, true_where, with_columns
+    from kafka_records_tables.report.facts.recreated_topics import is_old_position
 
     places = ("group_id", "topic", "partition")
     rows = context.table("regressions").sort_by(
@@ -49,7 +53,11 @@ def _with_first_teeth(context: RuleContext) -> pa.Table:
         same = [true_where(pc.equal(rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1))) for name in places]
         leads[:-1] = is_tooth[1:] & np.logical_and.reduce(same)
     leads &= true_where(equal(rows, "kind", "reset_while_empty", "rewind_by_member"))
-    return with_columns(rows, cause=pc.if_else(pa.array(leads), "sawtooth", rows["kind"]))
+    cause = pc.if_else(pa.array(leads), "sawtooth", rows["kind"])
+    is_old = np.zeros(rows.num_rows, bool)
+    for at in np.flatnonzero(true_where(pc.equal(cause, "rewind_by_member")))[:_MOST_REWINDS].tolist():
+        is_old[at] = is_old_position(context, rows.slice(at, 1).to_pylist()[0])
+    return with_columns(rows, cause=pc.if_else(pa.array(is_old), "topic_recreated", cause))
 
 
 def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext], pa.Table]:
@@ -65,7 +73,7 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext
             with_columns,
         )
 
-        rows = context.once(_with_first_teeth)
+        rows = context.once(with_causes)
         rows = kept(rows, equal(rows, "cause", *_WORDS[kind]))
         rows = with_columns(rows, distance=numbers(rows, "from_offset") - numbers(rows, "to_offset"))
         found = grouped(

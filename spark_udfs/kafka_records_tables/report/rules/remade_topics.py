@@ -9,7 +9,7 @@ from kafka_records_tables.report.facts.recreated_topics import CAUSES, QUESTIONS
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, ReportRule, Threshold
-from kafka_records_tables.report.rules.offset_falls import LATELY, PAST
+from kafka_records_tables.report.rules.offset_falls import LATELY, PAST, with_causes
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _WENT_ON: Final = (
     "partition",
     "from_offset",
     "to_offset",
+    "kind",
     "commit_timestamp_ms",
     "confidence",
     "log_partition",
@@ -72,8 +73,8 @@ def _places(context: RuleContext) -> pa.Table:
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rules.group_spans import with_life
 
-    falls, lag = context.table("regressions"), context.table("lag")
-    went = kept(falls, equal(falls, "kind", _RECREATED)).select(_WENT_ON)
+    falls, lag = context.once(with_causes), context.table("lag")
+    went = kept(falls, equal(falls, "cause", _RECREATED)).select(_WENT_ON)
     fell = {(each["group_id"], each["topic"]) for each in went.select(["group_id", "topic"]).to_pylist()}
     more = [each for each in continued_groups(context) if (each["group_id"], each["topic"]) not in fell]
     was_deleted = [*[False] * went.num_rows, *[True] * len(more)]
@@ -107,12 +108,14 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     if waiting:
         parts.append(f"{_waiting(context, waits)} {_WAITING}")
     own = condition_of("topic", topic)
-    tables = (
-        ([each for each in went if not each["was_deleted"]], "regressions", f"kind={_RECREATED}"),
-        ([each for each in went if each["was_deleted"]], "disappearances", "cause=topic_deleted"),
-        (waits, "lag", f"problem={_RECREATED}"),
+    fell = [each for each in went if not each["was_deleted"]]
+    are_told = all(each["kind"] == _RECREATED for each in fell)
+    tables: tuple[tuple[list[dict[str, Any]], str, tuple[str, ...]], ...] = (
+        (fell, "regressions", (f"kind={_RECREATED}",) * are_told),
+        ([each for each in went if each["was_deleted"]], "disappearances", ("cause=topic_deleted",)),
+        (waits, "lag", (f"problem={_RECREATED}",)),
     )
-    seen = {name: Rows(name, (own, only)) for part, name, only in tables if part}
+    seen = {name: Rows(name, (own, *only)) for part, name, only in tables if part}
     is_sure = all(each["confidence"] in ("high", None) for each in went)
     return ReportFinding(
         kind=_KIND,

@@ -116,7 +116,7 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
     is_new = last >= context.at_ms - context.limit(f"{KIND}.lately")
     to = " to the ends of their logs" if len(to_end) == len(jumps) else ""
     goes_on = [each for each in lives if each.joined_ms is not None and each.joined_ms > last]
-    continued = f"; the group goes on from there since {moment(goes_on[0].joined_ms or 0)}" if goes_on else ""
+    continued = f"; its members continue from there since {moment(goes_on[0].joined_ms or 0)}" if goes_on else ""
     before = moment(min(each.before.from_ms or since for each in jumps))
     reread = context.ask_kafka(
         (

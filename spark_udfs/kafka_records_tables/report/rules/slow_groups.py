@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
@@ -28,6 +28,8 @@ _MOST_ASKED: Final = 5
 """For so many groups and topics at most, running brokers are asked when records were written."""
 _USUAL: Final = 2
 """A backlog that a group had so often before, and read, is usual for it."""
+_FEW: Final = 5
+"""A partition keeps up if it has less than this part of the mean of unread records."""
 _CHANGED: Final = 5
 """A speed counts as changed if it differs by a fifth."""
 
@@ -197,6 +199,9 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
     waiting = sum(each["lag"] or 0 for each in kept(lag, equal(lag, "topic", topic)).to_pylist()) or growth.lag
     members = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
     partitions = tuple(sorted({each["partition"] for each in kept(lag, equal(lag, "topic", topic)).to_pylist()}))
+    behind, owners = _behind(kept(lag, equal(lag, "topic", topic)).to_pylist(), waiting)
+    is_uneven = 0 < len(behind) < len(partitions)
+    slow = [each for each in members if each["client_id"] in owners] if is_uneven and owners else members
     room = len(partitions) - len(members)
     since = Evidence(
         f"{growth.read} records read and {growth.written} written since, {growth.lag} left over at the last commit",
@@ -210,8 +215,14 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
             f"Add members: {counted(len(members), 'member')} {'reads' if len(members) == 1 else 'read'}"
             f" {counted(len(partitions), 'partition')}, so up to {room} more help"
             if room > 0
-            else "There is already a member for each partition, so more members do not help: make the work for "
-            "each record faster"
+            else (
+                "There is already a member for each partition, so more members do not help: spread what is "
+                f"written to {partitions_shown(behind)} over all partitions (by their keys), or make the work for "
+                "each record faster"
+                if is_uneven
+                else "There is already a member for each partition, so more members do not help: make the work for "
+                "each record faster"
+            )
         ),
     )
     look = NextStep("Find out why the work became slow (a database, a service it calls, garbage collection)")
@@ -231,6 +242,7 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
             f" ({partitions_shown([each for _, each in growth.places])}), and {writes:.1f} are written: its backlog has"
             f" grown since {moment(growth.since_ms)}, for {length(growth.until_ms - growth.since_ms)}, to"
             f" {counted(waiting, 'record')}.{_own_history(growth)}"
+            + (f" Its other partitions keep up: what waits is in {partitions_shown(behind)}." if is_uneven else "")
         ),
         impact=(
             f"It falls behind by {writes - reads:.1f} records per second: its results are later and later, and records "
@@ -239,14 +251,14 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
         consequence="work_stopped" if reads < writes / 10 else "none",
         group_ids=(group,),
         topics=(topic,),
-        partitions=partitions,
+        partitions=behind if is_uneven else partitions,
         who=tuple(
             Actor("reads too slowly", group, each["member_id"], each["client_id"], each["client_host"])
-            for each in members[:5]
+            for each in slow[:5]
         ),
         since_timestamp_ms=growth.since_ms,
         is_going_on=True,
-        scale={"records_waiting": waiting, "partitions": len(partitions)},
+        scale={"records_waiting": waiting, "partitions": len(behind) if is_uneven else len(partitions)},
         evidence=(since,),
         evidence_count=1,
         rows=(Rows("lag", of_group(group)), Rows("progress", of_group(group))),
@@ -266,6 +278,18 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
         thresholds=context.limits_of(*(f"{KIND}.{each.name}" for each in RULE.thresholds)),
     )
     return Incident(finding, waiting, causes)
+
+
+def _behind(rows: list[dict[str, Any]], waiting: int) -> tuple[tuple[int, ...], set[str]]:
+    """The partitions in which nearly all unread records of a group wait, and the clients that have them; none if it is
+    behind in all."""
+    mean = waiting / max(len(rows), 1)
+    behind = [each for each in rows if (each["lag"] or 0) * _FEW >= mean]
+    rest = waiting - sum(each["lag"] or 0 for each in behind)
+    if len(behind) == len(rows) or rest * _FEW > mean:
+        return (), set()
+    clients = {each["client_id"] for each in behind if each["client_id"]}
+    return tuple(sorted(each["partition"] for each in behind)), clients
 
 
 def _own_history(growth: Growth) -> str:
