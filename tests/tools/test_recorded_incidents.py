@@ -28,7 +28,7 @@ INCOMPLETE = (
 """A recording, and what is removed from it."""
 
 
-@pytest.mark.parametrize("name", one_in(3, sorted(each.name for each in FOLDER.iterdir() if each.is_dir())))
+@pytest.mark.parametrize("name", one_in(4, sorted(each.name for each in FOLDER.iterdir() if each.is_dir())))
 def test_the_report_is_right(name: str) -> None:
     got = score_folder(FOLDER / name, "files", "--processes", "1")
     assert got.solved, "\n".join(got.faults)
