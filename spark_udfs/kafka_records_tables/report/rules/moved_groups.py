@@ -5,17 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.command_lines import instant, option
+from kafka_records_tables.report.facts.beginnings import either_words
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
+from kafka_records_tables.report.facts.known_logs import incomplete_partitions
+from kafka_records_tables.report.facts.moved_groups import MovedGroup, add_effects, count_before, moved_groups
+from kafka_records_tables.report.facts.topic_changes import changes_of
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.report.rule_context import MOST_EVIDENCE, RuleContext, counted, listed, moment, of_group
 from kafka_records_tables.topics import METADATA, OFFSETS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from kafka_records_tables.report.facts.moved_groups import MovedGroup
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "groups_in_two_partitions"
 
@@ -34,8 +41,6 @@ class _Change:
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.facts.moved_groups import add_effects, moved_groups
-
     count, moved = moved_groups(context)
     if count is None or not moved:
         return []
@@ -44,10 +49,6 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _change(context: RuleContext, count: int, moved: Sequence[MovedGroup]) -> _Change:
-    from kafka_records_tables.report.facts.moved_groups import count_before
-    from kafka_records_tables.report.facts.topic_changes import changes_of
-    from kafka_records_tables.report.rule_context import moment
-
     first = _first_in_new(context, moved)
     last = max((each.last_old_ms for each in moved if each.last_old_ms is not None), default=None)
     until = None if last is None else f"the last commit to an old partition was at {moment(last)}"
@@ -70,10 +71,6 @@ def _change(context: RuleContext, count: int, moved: Sequence[MovedGroup]) -> _C
 
 def _first_in_new(context: RuleContext, moved: Sequence[MovedGroup]) -> int | None:
     """The time of the first record of these groups in their new partitions."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-
     rows = context.table("timeline")
     rows = kept(rows, equal(rows, "group_id", *(each.group_id for each in moved)), pc.is_valid(rows["at_timestamp_ms"]))
     homes = {each.group_id: each.home for each in moved}
@@ -84,9 +81,6 @@ def _first_in_new(context: RuleContext, moved: Sequence[MovedGroup]) -> int | No
 
 
 def _incident(context: RuleContext, count: int, change: _Change, moved: list[MovedGroup]) -> Incident:
-    from kafka_records_tables.report.facts.known_logs import incomplete_partitions
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed
-
     since, before = change.since_ms, change.before
     again = sorted((each for each in moved if each.read_again), key=lambda each: -each.read_again)
     # Nobody could commit between the stop of a coordinator and its start.
@@ -161,10 +155,6 @@ def _impact(
     stopped: Sequence[MovedGroup],
     idle: Sequence[MovedGroup],
 ) -> str:
-    from kafka_records_tables.report.facts.beginnings import either_words
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
-    from kafka_records_tables.report.rule_context import counted, listed
-
     def named(groups: Sequence[MovedGroup]) -> str:
         return f"{counted(len(groups), 'group')} ({listed([each.group_id for each in groups])})"
 
@@ -197,9 +187,6 @@ def _impact(
 def _steps(
     context: RuleContext, change: _Change, moved: Sequence[MovedGroup], worst: Sequence[MovedGroup]
 ) -> tuple[NextStep, ...]:
-    from kafka_records_tables.report.command_lines import instant, option
-    from kafka_records_tables.report.rule_context import listed, of_group
-
     shares = [each.group_id for each in moved if each.is_share]
     first = next((each.group_id for each in worst if not each.is_share), None)
     # Without commits in new partitions, the present state of the old ones is right.
