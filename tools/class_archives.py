@@ -23,7 +23,7 @@ _EPILOG = """\
 An archive is a file of Java's class-data sharing in the cache folder: for one release and one Java, and made once. A
 JVM that finds other jars or is another Java ignores it.
 
-exit status: 0 made, there already, or impossible without Java or Maven; 1 a JVM failed
+exit status: 0, even if none can be made: tests run without
 """
 
 _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -55,9 +55,11 @@ def archive_options(what: str, release: str, java: str | None) -> list[str]:
 def spark_options(java: str | None) -> list[str]:
     """As `archive_options`, for the driver of the PySpark that is installed here."""
     try:
-        return archive_options("spark", version("pyspark"), java)
+        found = archive_options("spark", version("pyspark"), java)
     except PackageNotFoundError:
         return []
+    # Spark's scripts take their options from one variable, split at spaces.
+    return [] if " " in "".join(found) else found
 
 
 def _place(what: str, release: str, java: str) -> Path:
@@ -103,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.parse_args(arguments)
-    from tools.broker import BrokerError, MissingPrerequisite, broker_jars, java
+    from tools.broker import BrokerError, broker_jars, java
     from tools.kafka_releases import LATEST
 
     os.environ.pop("SPARK_HOME", None)
@@ -115,11 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for what, (release, run) in makers.items():
             if make(what, release, program, run):
                 print(f"{_place(what, release, program)}: made")
-    except (MissingPrerequisite, FetchError) as error:
-        print(f"No archives of classes: {error}")
-    except (subprocess.CalledProcessError, BrokerError, OSError) as error:
-        print(f"An archive of classes was not made: {error}", file=sys.stderr)
-        return 1
+    except (FetchError, BrokerError, subprocess.CalledProcessError, OSError) as error:
+        print(f"No archive of classes, so brokers and Spark start as slowly as without: {error}")
     return 0
 
 
