@@ -1,4 +1,4 @@
-"""Lets this project's programs start without pandas.
+"""Lets this project's programs start without pandas, and collect garbage less often.
 
 When pyarrow makes its first array, it loads pandas if that is installed, to find out whether its input is a pandas
 object. Loading takes as long as reading about ten megabytes, and no program of ours passes pandas objects to pyarrow.
@@ -6,6 +6,7 @@ object. Loading takes as long as reading about ten megabytes, and no program of 
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -20,10 +21,19 @@ class _NoPandas:
 
 _finder = _NoPandas()
 
+_ALLOCATIONS = 20_000
+"""After so many more objects than were freed, garbage is looked for; 700 is Python's default."""
+
 
 def leave_pandas_out() -> None:
     """Hide pandas from imports from now on. Call this only in this project's programs, never in a user's process."""
     sys.meta_path.insert(0, _finder)
+
+
+def collect_rarely() -> None:
+    """Look for garbage in cycles less often from now on, which saves 5 to 10 % of the time of reading. Only for this
+    project's programs, whose records and tables are freed without that."""
+    gc.set_threshold(_ALLOCATIONS, 10, 10)
 
 
 def let_pandas_in() -> None:

@@ -23,6 +23,7 @@ from kafka_records_tables.engines.logs_to_read import asked_of_logs
 from kafka_records_tables.engines.repeated_groups import RepeatedGroups
 from kafka_records_tables.engines.request import OnProgress
 from kafka_records_tables.engines.several_tables import SeveralTables
+from kafka_records_tables.engines.shared_columns import SharedColumns
 from kafka_records_tables.engines.with_state import State, check_state, source_with_state
 from kafka_records_tables.results.result import Result, Results, Stream
 from kafka_records_tables.tables import Table
@@ -307,6 +308,7 @@ def read_answers(question: Question, source: Any, engine: Engine) -> Results:
     several = SeveralTables(requests, source, question.topic)
     several.read(engine.run, engine.on_progress)
     absent = AbsentGroups(question.groups)
+    columns = SharedColumns()
     answers = {}
     for table in declarations:
         if table.name in several.there:
@@ -314,7 +316,9 @@ def read_answers(question: Question, source: Any, engine: Engine) -> Results:
             repeated = RepeatedGroups(table)
             batches = list(absent.watched(table, repeated.watched(iter(rows))))
             report.add(repeated.notes(), Counts())
-            answers[table.name] = table, _sorted(table, batches), report
+            found = columns.shared(_sorted(table, batches))
+            several.share(table.name, found)
+            answers[table.name] = table, found, report
     reading = several.reading
     for report in (reading, *(report for _, _, report in answers.values())):
         report.add(absent.notes(), Counts())

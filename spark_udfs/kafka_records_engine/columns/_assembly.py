@@ -171,6 +171,7 @@ class RowAssembly:
             )
         except DecodeError as error:
             self.errors[row] = error
+            _forget_frames(error)
         else:
             if self._plain is None:
                 self._plain = plain_values(self._message, self._unknown_tags)
@@ -210,3 +211,10 @@ def _together(walked: list[_WalkedRow], kind: pa.StructType) -> _DecodedRows:
         np.array([each.left for each in walked], np.int64),
         np.array([each.has_unknown for each in walked], np.bool_),
     )
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Their variables would keep all columns of these rows until garbage is collected."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__context__

@@ -18,9 +18,10 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
         sys.excepthook = _tell_failure
     try:
         if is_program:
-            from kafka_records_engine.lean import leave_pandas_out
+            from kafka_records_engine.lean import collect_rarely, leave_pandas_out
 
             leave_pandas_out()
+            collect_rarely()
         from kafka_records_tables.commands.command import run_command
 
         return run_command(arguments)

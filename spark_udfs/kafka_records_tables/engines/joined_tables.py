@@ -34,6 +34,15 @@ ReadInput = Callable[["TableRequest", Sequence["LogPartition"], "OnProgress | No
 """Reads a table over some log partitions."""
 
 
+@dataclass(frozen=True, slots=True)
+class ViewRows:
+    """The rows of a view that other views are made from."""
+
+    rows: Sequence[pa.RecordBatch]
+    findings: Sequence[Finding]
+    """The findings of the view itself."""
+
+
 def input_requests(request: TableRequest) -> dict[str, TableRequest]:
     """The request of a view to each of its inputs, by their names: with the groups, if only rows about them matter, and
     with the options of the view that the input has too. Each input has its own topic. An earlier moment can be
@@ -117,9 +126,10 @@ def read_view(
     on_progress: OnProgress | None = None,
     *,
     source: Source | None = None,
+    made: Callable[[TableRequest], ViewRows | None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a view. `read` reads its inputs one after another; they are held in memory. Findings of views go to
-    `found`. `source` is asked for missing rights."""
+    `found`. `source` is asked for missing rights. `made` has the rows of views that are made already."""
     sizes = {name: sum(log.size for log in of_input) for name, of_input in logs.items()}
     before = 0
 
@@ -127,6 +137,12 @@ def read_view(
         nonlocal before
         name = asked.table.name
         if asked.table.inputs:
+            there = made(asked) if made is not None and asked is not request else None
+            if there is not None:
+                for finding in there.findings:
+                    found.report(finding)
+                yield from there.rows
+                return
             inputs = input_requests(asked)
             yield from joined(asked, {each: list(rows_of(inputs[each])) for each in inputs}, found, source)
             return

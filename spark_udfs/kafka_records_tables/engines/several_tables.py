@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_tables.engines.asked_brokers import moments_asked
 from kafka_records_tables.engines.asked_coordinators import asked_coordinators, check_coordinators
 from kafka_records_tables.engines.asked_moment import moment_notes
-from kafka_records_tables.engines.joined_tables import LogsThere, at_the_bottom, logs_there, read_view
+from kafka_records_tables.engines.joined_tables import LogsThere, ViewRows, at_the_bottom, logs_there, read_view
 from kafka_records_tables.engines.kept_answers import KeptAnswer, KeptAnswers
 from kafka_records_tables.engines.log_tasks import LogTask, RunReport, RunReports
 from kafka_records_tables.engines.logs_to_read import (
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition
     from kafka_records_tables.engines.request import OnProgress
     from kafka_records_tables.tables import Table
+
+_IN_LOG_ORDER: Final = frozenset(("pending_offsets", "transactions"))
+"""The inputs of `open_transactions`, which lists equal transactions in the order of their records."""
 
 RunTasks = Callable[[Sequence[LogTask], RunReports, "OnProgress | None"], Iterator[tuple[int, pa.RecordBatch]]]
 """Returns the rows of some tasks, with the numbers of their requests. An engine does this."""
@@ -68,6 +71,10 @@ class SeveralTables:
         self._lacking: dict[Finding, None] = {}
         self._about_topics: list[Finding] = []
         self._rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
+        self._joined: dict[str, tuple[TableRequest, ViewRows]] = {}
+        """The rows of answered views that other views are made from, by their names."""
+        self._left: list[str] = []
+        """The tables that have no answer yet."""
         self._reports = RunReports()
         self._ends = RunReports()
         self._answers_kept = KeptAnswers(self._source) if has(self._source, KeepsAnswers) else None
@@ -135,7 +142,9 @@ class SeveralTables:
         self._needed = needed
 
     def answer(self, name: str) -> tuple[list[pa.RecordBatch], RunReport]:
-        """The rows of a table from what was read, and the report that it would have if it were read alone."""
+        """The rows of a table from what was read, and the report that it would have if it were read alone. Each table
+        is answered once, because rows that no other table needs are dropped."""
+        self._left.remove(name)
         request, there = self._answers[name]
         report = RunReport()
         report.add([*there.lacking, *(self._about_topics if uses_topics(request) else ())], Counts())
@@ -158,12 +167,47 @@ class SeveralTables:
         if not request.table.inputs:
             rows = list(was_read(request, (), None))
         else:
-            rows = list(read_view(request, there.logs, was_read, joined, source=self._source))
+            rows = list(read_view(request, there.logs, was_read, joined, source=self._source, made=self._made))
         if name in self._keys and self._answers_kept is not None:
             rows = self._keep(name, rows, [*asked], joined)
         if request.table.inputs:
             report.add([*joined, *moments_asked(report.counts, self._source.name)], Counts())
+        self._share(request, rows, tuple(joined))
+        self._drop(asked)
         return rows, report
+
+    def share(self, name: str, rows: pa.Table) -> None:
+        """Give the sorted rows of an answered table to the tables that are made from it, so that they are held once."""
+        if name not in self._kept:
+            request, _ = self._answers[name]
+            found = self._joined[name][1].findings if name in self._joined else ()
+            self._share(request, rows.to_batches(), found)
+
+    def _share(self, request: TableRequest, rows: list[pa.RecordBatch], found: Sequence[Finding]) -> None:
+        if not request.table.inputs:
+            number = self._number(request)
+            if number in self._rows and request.table.name not in _IN_LOG_ORDER:
+                self._rows[number] = rows
+        elif any(request.table.name in self._answers[name][0].table.inputs for name in self._left):
+            self._joined[request.table.name] = request, ViewRows(rows, found)
+
+    def _made(self, asked: TableRequest) -> ViewRows | None:
+        """The rows of a view that is an input, if the same request is answered."""
+        request, rows = self._joined.get(asked.table.name, (None, None))
+        return rows if request is not None and _is_same(request, asked) else None
+
+    def _drop(self, numbers: Iterable[int]) -> None:
+        """Drop rows that no further table is made from."""
+        bottom = (
+            each for name in self._left if name not in self._kept for each in at_the_bottom(self._answers[name][0])
+        )
+        needed = {self._number(each) for each in bottom}
+        for number in numbers:
+            if number not in needed:
+                self._rows.pop(number, None)
+        inputs = {name for left in self._left for name in self._answers[left][0].table.inputs}
+        for name in self._joined.keys() - inputs:
+            del self._joined[name]
 
     def _keep(
         self, name: str, rows: list[pa.RecordBatch], numbers: list[int], joined: Findings
@@ -220,6 +264,7 @@ class SeveralTables:
             for each in at_the_bottom(asked):
                 if each.table.name in there.logs and self._number(each) == len(self._read):
                     self._read.append((_alone(each), there.logs[each.table.name]))
+        self._left = [*self._answers]
 
     def _number(self, request: TableRequest) -> int:
         """The number of this request among those that are read; a new number if it is not yet among them."""
@@ -273,6 +318,12 @@ def _looked_up(ends: Counts, read: Counts) -> Counts:
     """The counts of looking up the ends of logs. Logs and files count only if no records were read: a view reads some
     of these logs, too, and they would count twice."""
     return Counts(moments=ends.moments) if read.partitions else ends
+
+
+def _is_same(one: TableRequest, other: TableRequest) -> bool:
+    """Whether two requests to a view have the same rows: the order of options does not matter."""
+    first, second = (replace(each.question, topic=None, values=()) for each in (one, other))
+    return first == second and one.question.options == other.question.options and one.topics == other.topics
 
 
 def _alone(request: TableRequest) -> TableRequest:

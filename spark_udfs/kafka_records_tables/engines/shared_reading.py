@@ -28,8 +28,8 @@ class SharedReading:
         known = next((each.topics for _, each in task.requests if each.topics != KnownTopics()), first.topics)
         context = first.context(task.log.topic, task.log.partition, log=LogFacts(topics=known))
         self._context = replace(context, progress=progress)
-        shared: dict[Any, Any] = {}
-        self._readers = [_Reader(number, request, self._context, shared) for number, request in task.requests]
+        self._shared: dict[Any, Any] = {}
+        self._readers = [_Reader(number, request, self._context, self._shared) for number, request in task.requests]
 
     def rows(self) -> Iterator[tuple[int, Any]]:
         """Rows as `pyarrow.RecordBatch`es, each with the number of its request, in no particular order. Raises the
@@ -51,6 +51,8 @@ class SharedReading:
                 for each in reading:
                     yield from each.take(batch)
         finally:
+            # What is made once knows this dictionary, and would be kept until the next collection of garbage.
+            self._shared.clear()
             close = getattr(batches, "close", None)
             if close is not None:
                 close()

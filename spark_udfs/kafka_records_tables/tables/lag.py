@@ -54,6 +54,9 @@ _OF_THE_COMMIT: Final = (
 )
 _OF_THE_LOG: Final = ("log_start_offset", "log_end_offset", "high_watermark", "last_stable_offset", "is_cut")
 
+_OF_THE_JUDGED: Final = frozenset(("id_of_log", "log_end_offset", "high_watermark", "is_cut", "has_log"))
+"""Columns that are needed only to find problems."""
+
 _UNKNOWN_PLACE: Final = -1
 
 _GROUP: Final = ["group_id", "log_partition", "topic"]
@@ -263,6 +266,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     """The rows that `TABLE.rules` describes."""
     import pyarrow as pa
 
+    from kafka_records_tables.tables.lagging.matching import with_columns
     from kafka_records_tables.tables.lagging.owners import of_own_partition, with_owners
     from kafka_records_tables.tables.lagging.query_offsets import query_notes, query_offsets
 
@@ -279,13 +283,14 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     ends = ends.rename_columns({"topic_id": "id_of_log"}).append_column("end_offset", end_offsets(ends))
     ends = ends.append_column("has_log", pa.repeat(True, ends.num_rows))
     hidden = _hidden_topics([commits, assigned], ends, context)
-    for rows in (
-        commits.join(ends, _PARTITION, use_threads=False),
-        _without_a_commit(commits, assigned, ends, hidden),
-    ):
+
+    def finished(rows: Any) -> Iterator[Any]:
         if rows.num_rows:
-            judged = with_owners(_judged(rows, hidden), assigned, left)
-            yield from _in_time(judged, parts.get("progress"), context).to_batches()
+            rows = with_owners(_judged(rows, hidden), assigned, left)
+            yield from _in_time(rows, parts.get("progress"), context).to_batches()
+
+    yield from finished(with_columns(commits, ends, _PARTITION))
+    yield from finished(_without_a_commit(commits, assigned, ends, hidden))
 
 
 def _in_time(rows: Any, progress: Any | None, context: Context) -> Any:
@@ -348,9 +353,11 @@ def _without_a_commit(commits: Any, assigned: Any, ends: Any, hidden: Any) -> An
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from kafka_records_tables.tables.lagging.matching import has_match, with_columns
+
     key = [*_GROUP, "partition"]
-    missing = assigned.select(key).join(commits.select(key), key, join_type="left anti", use_threads=False)
-    missing = missing.join(ends, _PARTITION, use_threads=False)
+    missing = assigned.select(key).filter(pc.invert(has_match(assigned, commits, key)))
+    missing = with_columns(missing, ends, _PARTITION)
     has_offsets = pc.greater(missing["end_offset"], pc.coalesce(missing["log_start_offset"], 0))
     has_log = pc.and_(pc.is_valid(missing["has_log"]), pc.fill_null(has_offsets, True))
     missing = missing.filter(pc.or_(has_log, pc.is_in(missing["topic"], hidden)))
@@ -391,4 +398,4 @@ def _judged(rows: Any, hidden: Any) -> Any:
         "lost": pc.if_else(has_lag, lost, none),
         "problem": problem,
     }
-    return pa.table({**{name: rows[name] for name in rows.column_names}, **made})
+    return pa.table({**{name: rows[name] for name in rows.column_names if name not in _OF_THE_JUDGED}, **made})

@@ -84,6 +84,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from kafka_records_tables.tables.lagging.matching import with_columns
     from kafka_records_tables.tables.lagging.unread_columns import time_columns, unread_columns
 
     state = parts["share_partitions"]
@@ -105,7 +106,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
         "write_timestamp_ms",
         "log_partition",
     ]
-    rows = state.select(columns).join(ends, _PARTITION, use_threads=False)
+    rows = with_columns(state.select(columns), ends, _PARTITION)
     lag = pc.subtract(pc.subtract(rows["end_offset"], rows["start_offset"]), rows["done"])
     lag = pc.coalesce(rows["coordinator_lag"], pc.max_element_wise(lag, 0, skip_nulls=False))
     rows = rows.append_column("lag", lag)

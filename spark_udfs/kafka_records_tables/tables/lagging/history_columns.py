@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_tables.tables.column_types import instants
+from kafka_records_tables.tables.lagging.matching import with_columns
 from kafka_records_tables.tables.words.progress_words import BY_COMMITS
 
 _KEY: Final = ["group_id", "topic", "partition", "log_partition"]
@@ -23,7 +24,7 @@ def with_progress(rows: pa.Table, progress: pa.Table | None) -> pa.Table:
             rows = rows.append_column(name, pa.nulls(rows.num_rows, kind))
         return rows
     told = progress.select([*_KEY, *_RATES, "unread_timestamp_ms"]).rename_columns([*_KEY, *_RATES, _BY_COMMITS_MS])
-    return rows.join(told, _KEY, use_threads=False)
+    return with_columns(rows, told, _KEY)
 
 
 def times_by_commits(rows: pa.Table, made: Mapping[str, Any]) -> dict[str, Any]:

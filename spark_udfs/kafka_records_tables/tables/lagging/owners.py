@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.findings import UNREAD_LOG, Finding
 from kafka_records_runtime.kafka.partitioner import partition_for
+from kafka_records_tables.tables.lagging.matching import with_columns
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -25,12 +26,12 @@ def with_owners(rows: pa.Table, assigned: pa.Table, left: pa.Table) -> pa.Table:
     """The rows of lag with `member_id`, `client_id`, `client_host` and `has_left`. `assigned` are the partitions that
     members have, `left` the topics that groups have left."""
     if assigned.num_rows:
-        rows = rows.join(assigned.select([*_PARTITION, *_OWNER]), _PARTITION, use_threads=False)
+        rows = with_columns(rows, assigned.select([*_PARTITION, *_OWNER]), _PARTITION)
     else:
         for name in _OWNER:
             rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.string()))
     if left.num_rows:
-        rows = rows.join(left.select([*_TOPIC, "has_left"]), _TOPIC, use_threads=False)
+        rows = with_columns(rows, left.select([*_TOPIC, "has_left"]), _TOPIC)
     else:
         rows = rows.append_column("has_left", pa.nulls(rows.num_rows, pa.bool_()))
     no = pa.scalar(False, pa.bool_())

@@ -1,0 +1,66 @@
+"""Rows next to the rows with the same key, by their places: columns that are not new are not copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+
+_MOST: Final = 2**62
+
+
+def with_columns(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The rows in their order, with the columns of the row of `others` that has the same key, null if there is none: a
+    left outer join. A null in a key is not equal to anything. If several of `others` have the same key, a row is
+    repeated for each, in no particular order."""
+    found = _places(rows, others, key)
+    if found is None:
+        return rows.join(others, list(key), use_threads=False)
+    for name in others.column_names:
+        if name not in key:
+            rows = rows.append_column(others.schema.field(name), others[name].combine_chunks().take(found))
+    return rows
+
+
+def has_match(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Array:
+    """Whether a row of `others` has the same key, for each of the rows."""
+    own, theirs = _codes(rows, others, key)
+    return pc.is_in(own, theirs.drop_null())
+
+
+def _places(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Array | None:
+    """For each of the rows the place of that with the same key, or null; None if several have the same key."""
+    own, theirs = _codes(rows, others, key)
+    known = pc.index_in(own, theirs.drop_null() if theirs.null_count else theirs)
+    if theirs.null_count:
+        known = pa.array(np.flatnonzero(theirs.is_valid()), pa.int64()).take(known)
+    return known if pc.count_distinct(theirs, mode="only_valid").as_py() == len(theirs) - theirs.null_count else None
+
+
+def _codes(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:
+    """A number for each key in both tables, the same for the same; null if a part of the key is null."""
+    both = pa.concat_tables([rows.select(key), others.select(key)])
+    codes, most = np.zeros(both.num_rows, np.int64), 1
+    is_null: FLAGS = np.zeros(both.num_rows, np.bool_)
+    for name in key:
+        part, count = _numbers(both[name])
+        is_null |= part < 0
+        if most * count >= _MOST:
+            codes = pa.array(codes).dictionary_encode().indices.to_numpy().astype(np.int64)
+            most = both.num_rows
+        codes, most = codes * count + part, most * count
+    found = pa.array(codes, pa.int64(), mask=is_null)
+    return found.slice(0, rows.num_rows), found.slice(rows.num_rows)
+
+
+def _numbers(column: pa.ChunkedArray) -> tuple[INT64, int]:
+    """Numbers of values, the same for the same, -1 for null; and a number that is above them all."""
+    encoded = column.dictionary_encode().unify_dictionaries()
+    parts = [chunk.indices.fill_null(-1).to_numpy() for chunk in encoded.chunks]
+    numbers: INT64 = np.concatenate([np.zeros(0, np.int32), *parts]).astype(np.int64)
+    return numbers, len(encoded.chunk(0).dictionary) + 1 if encoded.num_chunks else 1
