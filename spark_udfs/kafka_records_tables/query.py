@@ -91,7 +91,7 @@ def query_of(
     Parameters
     ----------
     columns
-        Names of columns, in the order to return; None for all.
+        Names of the columns to return, in this order; None for all.
     where
         Conditions, `COLUMN OPERATOR VALUE`, `COLUMN is null` or `COLUMN is not null`.
     topics

@@ -48,7 +48,7 @@ def test_the_log_is_that_of_the_disk(broker: Broker, admin: KafkaAdminClient, tm
     same_rows(target, broker.data)
     gone = {row["topic"] for row in read_table("topics", target).table.to_pylist() if row["deleted_timestamp"]}
     assert "fetched_gone" in gone
-    with pytest.raises(LogSourceError, match="this is not an empty directory: name a new one"):
+    with pytest.raises(LogSourceError, match="this is not an empty directory: give a new one"):
         fetch_metadata_log(broker.controller, target)
 
 

@@ -48,7 +48,7 @@ def test_a_directory_above_that_of_the_logs(tmp_path: Path, stray: str | None) -
         (tmp_path / stray).write_text("{}")
     message = "there is no segment file in this directory, nor in a folder <topic>-<partition> below it"
     for above in (tmp_path, tmp_path / "broker-1"):
-        told = f"{above}: {message}; name the folder that contains logs: {tmp_path}/broker-1/data"
+        told = f"{above}: {message}; give the folder that contains logs: {tmp_path}/broker-1/data"
         assert run("dump", str(above)) == (2, "", f"kafka-records: {told}\n")
 
 

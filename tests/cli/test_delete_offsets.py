@@ -154,7 +154,7 @@ def test_who_cannot_be_asked_is_told_before_anything_is_read(
     )
 
 
-NEEDED = "(needed are group_id, topic, partition, offset)"
+NEEDED = "(required: group_id, topic, partition, offset)"
 
 
 @pytest.mark.parametrize(
@@ -298,8 +298,8 @@ def test_a_last_line_without_an_end_counts_if_it_is_whole(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"x\n", "it has no column group_id (needed are group_id, topic, partition, offset)"),
-        (b"{}\n", "line 1: it has no group_id (needed are group_id, topic, partition, offset)"),
+        (b"x\n", "it has no column group_id (required: group_id, topic, partition, offset)"),
+        (b"{}\n", "line 1: it has no group_id (required: group_id, topic, partition, offset)"),
         (
             b'{"kind":"other","group_id":"g","topic":"t","partition":0}\n',
             "line 1: unknown kind of line 'other'",

@@ -113,7 +113,7 @@ def test_arguments_that_make_no_sense(arguments: tuple[str, ...], message: str) 
         ),
         (
             ("--message", "EndTxnMarker", "--version", "0", "--key", "00"),
-            "--key and --value need --topic; with --message, name the bytes without an option",
+            "--key and --value need --topic; with --message, give the bytes without an option",
         ),
     ],
 )

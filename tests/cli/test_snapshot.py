@@ -157,13 +157,13 @@ def test_another_log_is_refused_and_ends_with_1(segments: str, kept: str, tmp_pa
     [
         (
             ("{segments}", "--output", "{segments}/kept"),
-            "{segments}/kept: is inside of the source {segments}: name a directory elsewhere",
+            "{segments}/kept: is inside of the source {segments}: give a directory elsewhere",
         ),
         (("{segments}", "--output", "{here}/no/where"), "{here}/no/where: there is no directory {here}/no"),
         (("{segments}", "--output", "{here}/file"), "{here}/file: is a file, but a snapshot must be a directory"),
         (
             ("{segments}", "--output", "{here}"),
-            "{here}: this directory contains something else (file): name a new one, or a snapshot",
+            "{here}: this directory contains something else (file): give a new one, or a snapshot",
         ),
         (("{here}/nothing", "--output", "{kept}"), "{here}/nothing: there is no such file or directory"),
         (

@@ -77,7 +77,7 @@ class TestFoldersAndJars:
         (tmp_path / "text.jar").write_text("no jar", encoding="utf-8")
         other = jar(tmp_path / "other-1.jar")
         assert "no specs in this folder or below" in unusable(str(tmp_path / "empty"), "")
-        assert "is not a jar; name a folder of specs" in unusable(str(tmp_path / "text.jar"), "")
+        assert "is not a jar; give a folder of specs" in unusable(str(tmp_path / "text.jar"), "")
         assert f"{other}: contains no specs. Kafka's are in common/message of" in unusable(str(other), "")
 
     def test_specs_that_are_refused_are_called_by_the_name_of_the_jar(self, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ class TestRevisions:
 
     def test_what_is_no_revision(self, repository: Path) -> None:
         assert "no git revision in my specs: there is no such revision" in unusable("nine", "my specs")
-        said = "If it is a git revision, name a folder in it, as nine:"
+        said = "If it is a git revision, give a folder in it, as nine:"
         assert said in unusable("nine", "ten")
         assert "../gone is outside of the repository" in unusable("main:../gone", "my specs")
         assert "no git revision" in unusable("--output=x", "my specs")
@@ -125,7 +125,7 @@ class TestRevisions:
         specs = folder(tmp_path / "specs", key(), value())
         assert unusable("main", str(specs)) == (
             "main: no such folder or jar, and no release such as 4.3.1; it cannot be a git revision, because "
-            f"{specs} is in no git repository: clone the repository, or name a second folder"
+            f"{specs} is in no git repository: clone the repository, or give a second folder"
         )
 
     def test_a_folder_that_was_not_there(self, repository: Path) -> None:
@@ -155,7 +155,7 @@ class TestReleases:
         folder(kafka_releases.cache_folder() / "specs" / "4.2.0" / "kafka_clients", request())
         text = unusable("4.3.1", "")
         assert "Could not transfer artifact: Unknown host" in text
-        assert text.endswith("Without a network, name a folder or jars instead; already fetched: 4.2.0")
+        assert text.endswith("Without a network, give a folder or jars instead; already fetched: 4.2.0")
 
     def test_a_module_that_a_release_lacks(self, maven: Path) -> None:
         """Its messages are not changes: they were not compared."""

@@ -179,7 +179,7 @@ def test_names_that_lead_out_of_an_archive(tmp_path: Path, name: str) -> None:
 
 # -- what cannot be read -----------------------------------------------------------------------------------------------
 
-GET_IT_AGAIN = "and nothing in it is read: get it again, or unpack what is left of it and name the folder"
+GET_IT_AGAIN = "and nothing in it is read: get it again, or unpack what is left of it and give the folder"
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -227,7 +227,7 @@ def test_an_encrypted_zip(tmp_path: Path) -> None:
     data[6] |= 1
     data[data.index(b"PK\x01\x02") + 8] |= 1
     path = saved(tmp_path, "b.zip", bytes(data))
-    assert refusal(path) == f"{path}: its files are encrypted: unpack it with its password and name the folder"
+    assert refusal(path) == f"{path}: its files are encrypted: unpack it with its password and give the folder"
 
 
 def test_a_member_of_a_zip_that_is_damaged(tmp_path: Path) -> None:
@@ -293,12 +293,12 @@ def test_more_than_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(rows_of(path)) == 5
     path = saved(tmp_path, "b.tar.zst", compressed(data, "zstd"))
     allow(4 << 20)
-    assert refusal(path) == f"{path}: its logs have more than 0 GiB: unpack it and name the folder"
+    assert refusal(path) == f"{path}: its logs have more than 0 GiB: unpack it and give the folder"
     monkeypatch.undo()
     monkeypatch.setattr(_archive_bytes, "_ROOM_LEFT", 1 << 62)
     assert refusal(path) == (
         f"{path}: there is no space to unpack it in {tempfile.gettempdir()} (set TMPDIR to another folder): unpack "
-        "it and name the folder"
+        "it and give the folder"
     )
 
 
@@ -307,14 +307,14 @@ def test_a_head_of_absurd_size(tmp_path: Path) -> None:
     head.type, head.size = tarfile.XHDTYPE, 1 << 31
     for name, codec in (("a.tar", ""), ("a.tar.gz", "gzip")):
         path = saved(tmp_path, name, compressed(head.tobuf() + bytes(10_240), codec))
-        assert refusal(path) == f"{path}: one of its headers claims {1 << 31} bytes: unpack it and name the folder"
+        assert refusal(path) == f"{path}: one of its headers claims {1 << 31} bytes: unpack it and give the folder"
 
 
 def test_more_members_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (_tar_archives, _zip_archives):
         monkeypatch.setattr(module, "MOST_MEMBERS", 3)
     path = saved(tmp_path, "a.tar", tar_with([(f"{number}", b"") for number in range(4)]))
-    assert refusal(path) == f"{path}: the archive has more than 3 members: unpack it and name the folder"
+    assert refusal(path) == f"{path}: the archive has more than 3 members: unpack it and give the folder"
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         for number in range(4):
             archive.writestr(f"{number}", b"")

@@ -142,7 +142,7 @@ def test_logs_of_programs_beside_a_data_directory(tmp_path: Path) -> None:
     (tmp_path / "data" / "t-0").mkdir(parents=True)
     (tmp_path / "data" / "t-0" / f"{0:020}.log").write_bytes(b"")
     (tmp_path / "broker.log").write_bytes(b"[2026-01-31] INFO started\n")
-    assert refusal(tmp_path).endswith(f"; name the folder that contains logs: {tmp_path}/data")
+    assert refusal(tmp_path).endswith(f"; give the folder that contains logs: {tmp_path}/data")
 
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class TestTar:
             assert said.startswith(f"{DAMAGED}unexpected end of data)")
         else:
             assert said == (
-                f"a file in it claims {size} bytes, more than a segment file can have: unpack it and name the folder"
+                f"a file in it claims {size} bytes, more than a segment file can have: unpack it and give the folder"
             )
 
     @pytest.mark.parametrize("size", [-1, -512, -1536, -(2**80)])

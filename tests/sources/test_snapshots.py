@@ -375,7 +375,7 @@ def test_a_snapshot_is_never_read_as_plain_parquet(tmp_path: Path) -> None:
     file = next(root.glob("topic=*/partition=0/*.parquet"))
     shutil.copy(file, tmp_path / "copied.parquet")
 
-    said = "this belongs to a snapshot, which also holds deleted rows: name the directory with _snapshot.json"
+    said = "this belongs to a snapshot, which also holds deleted rows: give the directory with _snapshot.json"
     for given in (
         *(root / f"topic={TOPIC}", root / f"topic={TOPIC}" / "partition=0", file, tmp_path / "copied.parquet"),
         *(root.parent, root.parent / "*", root / "topic=*"),

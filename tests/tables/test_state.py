@@ -268,7 +268,7 @@ def test_a_second_run_is_told_that_there_is_a_first(cluster: Cluster, tmp_path: 
 
 def test_a_directory_with_something_else_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(LogSourceError, match=r"this directory contains something else \(notes\.txt\): name a new one"):
+    with pytest.raises(LogSourceError, match=r"this directory contains something else \(notes\.txt\): give a new one"):
         read_table("lag", cluster, state=tmp_path)
 
 

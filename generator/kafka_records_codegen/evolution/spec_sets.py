@@ -130,7 +130,7 @@ def _jars(word: str, jars: list[Path]) -> SpecSet:
                 inside = extract_specs(jar, root / module)
             except zipfile.BadZipFile:
                 raise UnusableSpecs(
-                    f"{jar}: is not a jar; name a folder of specs, a jar, a release such as 4.3.1 or a git revision"
+                    f"{jar}: is not a jar; give a folder of specs, a jar, a release such as 4.3.1 or a git revision"
                 ) from None
             if inside:
                 named = _JAR_OF_KAFKA.fullmatch(jar.stem)
@@ -169,7 +169,7 @@ def _unfetched(word: str, error: FetchError) -> str:
         return f"{word}: Maven knows no such release of Kafka; name another, a folder, a jar or a revision of git{here}"
     lines = str(error).splitlines()
     said = next((line for line in lines[1:] if line.strip()), "")
-    return f"{word}: {lines[0]} {said}".rstrip() + f"\nWithout a network, name a folder or jars instead{here}"
+    return f"{word}: {lines[0]} {said}".rstrip() + f"\nWithout a network, give a folder or jars instead{here}"
 
 
 # ---- revisions
@@ -180,7 +180,7 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
     folder = Path(inside or ".") if colon else Path(other)
     if not colon and not folder.is_dir():
         raise UnusableSpecs(
-            f"{word}: no such folder or jar, and no release such as 4.3.1. If it is a git revision, name a folder in "
+            f"{word}: no such folder or jar, and no release such as 4.3.1. If it is a git revision, give a folder in "
             f"it, as {word}:message_specs; without one the other side must be a folder, and {other} is not"
         )
     start = folder if folder.is_dir() else Path()
@@ -208,13 +208,13 @@ def _git(folder: Path, word: str, *arguments: str) -> bytes:
         command = ["git", "-C", str(folder), *arguments]
         done = subprocess.run(command, env={**os.environ, "LC_ALL": "C"}, capture_output=True, check=False)
     except FileNotFoundError:
-        raise UnusableSpecs(f"{word}: git revisions need git, which is not installed; name a folder or a jar") from None
+        raise UnusableSpecs(f"{word}: git revisions need git, which is not installed; give a folder or a jar") from None
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip() or "there is no such revision"
         if _OUTSIDE in said:
             raise UnusableSpecs(
                 f"{word}: no such folder or jar, and no release such as 4.3.1; it cannot be a git revision, because "
-                f"{folder} is in no git repository: clone the repository, or name a second folder"
+                f"{folder} is in no git repository: clone the repository, or give a second folder"
             )
         raise UnusableSpecs(
             f"{word}: no such folder or jar, no release such as 4.3.1, and no git revision in {folder}: {said}"

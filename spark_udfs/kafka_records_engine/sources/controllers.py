@@ -107,7 +107,7 @@ def fetch_metadata_log(
     fetching = _Fetching(addresses_of(controllers), config_of(config), Session(limit_of(timeout)), on_bytes)
     target = Path(arguments.path("directory", directory))
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise LogSourceError(str(target), "this is not an empty directory: name a new one")
+        raise LogSourceError(str(target), "this is not an empty directory: give a new one")
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))  # for its owner only
     try:

@@ -62,7 +62,7 @@ def _snapshot(given: Any, topic: str | None) -> Source:
     from kafka_records_engine.sources.snapshots import Snapshot
 
     if len(given) > 1:
-        raise LogSourceError(", ".join(given), "a snapshot cannot be read together with others: name one at a time")
+        raise LogSourceError(", ".join(given), "a snapshot cannot be read together with others: give one at a time")
     return Snapshot(given[0])
 
 

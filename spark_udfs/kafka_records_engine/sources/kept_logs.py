@@ -101,7 +101,7 @@ class StateDirectory:
     def __init__(self, path: str | PathLike[str], needed: compaction.NeededRows) -> None:
         named = on_this_machine(arguments.path("state", path))
         if is_url(named):
-            raise LogSourceError(without_secrets(named), "state can be kept only on local disk: name a local directory")
+            raise LogSourceError(without_secrets(named), "state can be kept only on local disk: give a local directory")
         self.root = os.path.abspath(named)
         self.needed = needed
 
@@ -196,7 +196,7 @@ def _check_is_ours(root: str) -> None:
     if others and set(others) <= {ANSWERS, *_KEPT_IN}:
         raise LogSourceError(os.path.join(root, MARK), f"is missing, {_BEGIN_AGAIN}")
     if others and MARK not in others:
-        what = f"this directory contains something else ({others[0]}): name a new one for --state"
+        what = f"this directory contains something else ({others[0]}): give a new one for --state"
         raise LogSourceError(root, what)
 
 

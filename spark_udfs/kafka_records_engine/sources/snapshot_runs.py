@@ -100,7 +100,7 @@ def take_snapshot(
         raise ValueError("topics is empty; leave it out to store all topics")
     source = source_of(source)
     if is_url(named):
-        what = "snapshots are written on this machine only: name a directory here, and copy it when it is written"
+        what = "snapshots are written on this machine only: give a directory here, and copy it when it is written"
         raise LogSourceError(without_secrets(named), what)
     root = os.path.abspath(named)
     if not _is_utf_8(root):
@@ -184,7 +184,7 @@ def _check_is_ours(root: str) -> None:
     others = [name for name in others if not name.endswith(PART)]
     if others and MARK not in others:
         raise LogSourceError(
-            root, f"this directory contains something else ({others[0]}): name a new one, or a snapshot"
+            root, f"this directory contains something else ({others[0]}): give a new one, or a snapshot"
         )
 
 

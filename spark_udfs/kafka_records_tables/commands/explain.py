@@ -89,7 +89,7 @@ def _check(options: argparse.Namespace) -> None:
     wrong = options.parser.error
     if options.message is not None:
         if options.key is not None or options.value is not None:
-            wrong("--key and --value need --topic; with --message, name the bytes without an option")
+            wrong("--key and --value need --topic; with --message, give the bytes without an option")
         if options.version is None:
             wrong("--message needs --version")
         if options.hex is None:

@@ -96,5 +96,5 @@ def output_of(options: argparse.Namespace) -> Output:
         if options.format == "parquet":
             raise UsageError("--format parquet needs --output: a Parquet file is not text")
         if options.format == "arrow" and sys.stdout.isatty():
-            raise UsageError("--format arrow is binary: pipe it into a program, or name a file with --output")
+            raise UsageError("--format arrow is binary: pipe it into a program, or give a file with --output")
     return Output(options.format, options.output, options.wide, options.overwrite, options.csv_safe)

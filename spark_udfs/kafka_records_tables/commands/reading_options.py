@@ -116,7 +116,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         type=_property,
         default=[],
         metavar="KEY=VALUE",
-        help="a property of Spark; may be repeated",
+        help="a Spark configuration property; may be repeated",
     )
 
 

@@ -57,7 +57,7 @@ def listed_rows(content: bytes) -> Iterator[ListedRow]:
     for at, row in rows_of_content(content):
         missing = [name for name in _NEEDED if name not in row]
         if missing:
-            raise ValueError(f"it has no column {missing[0]} (needed are {', '.join(_NEEDED)})")
+            raise ValueError(f"it has no column {missing[0]} (required: {', '.join(_NEEDED)})")
         try:
             yield _listed(row)
         except ValueError as error:
@@ -68,7 +68,7 @@ def committed_row(row: Mapping[str, Any]) -> CommittedRow:
     """The committed offset in a row of a table, or in a line that `delete-offsets` has written. Raises ValueError."""
     missing = [name for name in _NEEDED if name not in row]
     if missing:
-        raise ValueError(f"it has no {missing[0]} (needed are {', '.join(_NEEDED)})")
+        raise ValueError(f"it has no {missing[0]} (required: {', '.join(_NEEDED)})")
     return CommittedRow(
         _of(row, "group_id", _text, ""),
         (_of(row, "topic", _text, ""), _of(row, "partition", _number(_INT32), 0)),
@@ -220,7 +220,7 @@ def _of_csv(content: bytes) -> list[dict[str, Any]]:
     names = next(reader([header.decode()]))
     missing = [name for name in _NEEDED if name not in names]
     if missing:
-        raise ValueError(f"it has no column {missing[0]} (needed are {', '.join(_NEEDED)})")
+        raise ValueError(f"it has no column {missing[0]} (required: {', '.join(_NEEDED)})")
     texts = csv.ConvertOptions(
         column_types={name: string() for name in names},
         null_values=[""],

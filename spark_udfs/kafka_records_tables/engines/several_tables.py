@@ -1,4 +1,4 @@
-"""Computes several tables over one source, and reads once what they share."""
+"""Computes several tables over one source, and reads what they share only once."""
 
 from __future__ import annotations
 

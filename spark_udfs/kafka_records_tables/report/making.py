@@ -74,7 +74,7 @@ REPORTED: Final = (
 _OF_NOW: Final = "where logs start and end is known only as it is now, and the report is about another moment"
 _NO_COORDINATOR: Final = (
     "there is no log of a coordinator here (__consumer_offsets, __share_group_state, __transaction_state), so nothing "
-    "is known about groups and transactions: name the data directory of a broker that has one"
+    "is known about groups and transactions: give the data directory of a broker that has one"
 )
 _OF_ALL_GROUPS: Final = frozenset({"transactions", "open_transactions", "log_ends"})
 """Tables that are read without the groups of the report: those of transactions would take a group for a transactional

@@ -42,7 +42,7 @@ TABLE: Final = Table(
         Column(
             "longest_commit_interval_ms",
             "int64",
-            "longest of the intervals between two commits that end in the window, in milliseconds; null for none",
+            "longest interval between two commits, of those that end in the window, in milliseconds; null if none does",
         ),
         Column("expirations", "int64", "expired offsets, as the meter offset-expirations counts them"),
         Column("deletions", "int64", "offsets deleted on request, alone or with their group or topic"),

@@ -132,12 +132,12 @@ TABLE: Final = Table(
         Column(
             "commit_rate",
             "float64",
-            "offsets per second by which the group advanced, over window; null without window, or if unknown",
+            "offsets per second by which the group advanced, over `window`; null if none is given or it is unknown",
         ),
         Column(
             "produce_rate",
             "float64",
-            "offsets per second that were written to the log, over window; null without window, or if unknown",
+            "offsets per second that were written to the log, over `window`; null if none is given or it is unknown",
         ),
         Column(
             "caught_up_in_ms",

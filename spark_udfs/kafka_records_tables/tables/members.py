@@ -34,7 +34,7 @@ TABLE: Final = Table(
             "epoch that the member has reached, or generation in a classic group; -2 for a static member "
             "that is away",
         ),
-        Column("previous_member_epoch", "int32", "member epoch before that one; null in classic groups"),
+        Column("previous_member_epoch", "int32", "member epoch before member_epoch; null in classic groups"),
         Column(
             "state",
             "string",

@@ -187,13 +187,13 @@ def _named(archive: Place) -> Iterator[None]:
     except LogSourceError:
         raise
     except TooMuch as error:
-        raise LogSourceError(str(archive), f"{error}: unpack it and name the folder") from None
+        raise LogSourceError(str(archive), f"{error}: unpack it and give the folder") from None
     except CUT_SHORT as error:
         said = " ".join(str(error).split()).rstrip(".") or "it ends too early"
         raise LogSourceError(str(archive), _damaged(said)) from None
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise LogSourceError(str(archive), f"{no_room()}: unpack it and name the folder") from None
+            raise LogSourceError(str(archive), f"{no_room()}: unpack it and give the folder") from None
         if error.errno is None or isinstance(error, pa.ArrowException):
             said = " ".join(str(error).split())
             raise LogSourceError(str(archive), _damaged(said)) from None
@@ -203,5 +203,5 @@ def _named(archive: Place) -> Iterator[None]:
 def _damaged(said: str) -> str:
     return (
         f"this archive is cut short or damaged ({said}), and nothing in it is read: get it again, or unpack what is "
-        "left of it and name the folder"
+        "left of it and give the folder"
     )

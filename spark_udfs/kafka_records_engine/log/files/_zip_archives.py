@@ -61,7 +61,7 @@ def read_zip(archive: Place, file: LogFile, version: Hashable) -> Contents:
             continue
         if info.flag_bits & _ENCRYPTED:
             raise LogSourceError(
-                str(archive), "its files are encrypted: unpack it with its password and name the folder"
+                str(archive), "its files are encrypted: unpack it with its password and give the folder"
             )
         where = version, info.header_offset
         if info.compress_type == zipfile.ZIP_STORED:
@@ -88,7 +88,7 @@ def _start_of(read_at: Callable[[int, int], bytes], info: zipfile.ZipInfo) -> Ca
 
 
 def _unknown_way(error: Exception, archive: str) -> str:
-    return f"it is compressed in a way that Python does not support ({error}): unpack {archive} and name the folder"
+    return f"it is compressed in a way that Python does not support ({error}): unpack {archive} and give the folder"
 
 
 def _unpacked(contents: Contents, opened: zipfile.ZipFile, info: zipfile.ZipInfo, lock: threading.Lock) -> RangeFile:

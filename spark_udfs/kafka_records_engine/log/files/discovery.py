@@ -194,7 +194,7 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
     what = "there is no segment file in this directory, nor in a folder <topic>-<partition> below it"
     deeper = [str(folder) for folder in folders_with_logs(source)]
     if deeper:
-        what += f"; name the folder that contains logs: {some_names(deeper)}"
+        what += f"; give the folder that contains logs: {some_names(deeper)}"
     raise _HoldsNoLog(str(source), what)
 
 
@@ -316,7 +316,7 @@ def _told_of(folder: Place, files: list[str] | None, topic: str | None) -> tuple
         return _told(folder, files, topic)
     if len(set(files or ())) > 1:
         raise LogSourceError(
-            str(folder), "a checkpoint cannot be read together with other files: name one file at a time"
+            str(folder), "a checkpoint cannot be read together with other files: give one file at a time"
         )
     return METADATA_TOPIC, 0
 

@@ -62,5 +62,5 @@ def _advice(status: int) -> str:
     if status in (400, 401, 403):
         return "check client id, secret and scope"
     if 300 <= status < 400:
-        return f"redirects are not followed, as they would get the secret: name the final address in {ADDRESS}"
+        return f"redirects are not followed, as they would get the secret: give the final address in {ADDRESS}"
     return "try again later" if status >= 500 or status == 429 else f"check {ADDRESS}"

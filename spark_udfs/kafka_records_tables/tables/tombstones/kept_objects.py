@@ -32,7 +32,7 @@ def to_bytes(kept: object, outside: Mapping[str, object]) -> bytes:
 
 
 def from_bytes(content: bytes, outside: Mapping[str, object]) -> Any:
-    """The object again; it refers to the present objects `outside`. Raises UnexpectedContent."""
+    """Rebuilds the object, whose references to objects elsewhere are those in `outside`. Raises UnexpectedContent."""
     return _Unpickler(io.BytesIO(content), outside).load()
 
 
