@@ -270,7 +270,7 @@ def test_a_member_that_claims_more_than_a_segment_can_have(tmp_path: Path) -> No
     data[at : at + 4] = (0xF0000000).to_bytes(4, "little")
     path = saved(tmp_path, "b.zip", bytes(data))
     assert refusal(path) == (
-        f"{path}: a file in it claims 4026531840 bytes, more than a segment file can have: unpack it and name the "
+        f"{path}: a file in it claims 4026531840 bytes, more than a segment file can have: unpack it and give the "
         "folder"
     )
     info = tarfile.TarInfo("t-0/" + FILE)

@@ -114,7 +114,7 @@ class TestZip:
     @pytest.mark.parametrize(("version", "told"), [(64, "6.4"), (99, "9.9"), (255, "25.5")])
     def test_a_version_that_python_does_not_know(self, tmp_path: Path, version: int, told: str, method: int) -> None:
         assert refusal(zipped(tmp_path, 6, version, method)) == (
-            f"it is compressed in a way that Python does not support (zip file version {told}): unpack it and name "
+            f"it is compressed in a way that Python does not support (zip file version {told}): unpack it and give "
             "the folder"
         )
 
