@@ -56,7 +56,7 @@ class Engine:
     def run(
         self, tasks: Sequence[LogTask], reports: RunReports, moved: OnProgress | None
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of some tasks, each batch with the number of its request."""
+        """The rows of the given tasks, each batch with the number of its request."""
         if self.spark is not None:
             from kafka_records_tables.engines import spark_engine
 

@@ -161,7 +161,7 @@ class Cursor(ElementSet):
         self.end = np.where(mask, 0, self.end)
 
     def select(self, which: Any) -> Cursor:
-        """A cursor over some elements, all of which must be alive. Moving it does not move this cursor; see `adopt`."""
+        """A cursor over the selected elements (alive ones). Moving it does not move this cursor; see `adopt`."""
         return Cursor(self.block, self.pos[which], self.end[which], self.rows_of(which))
 
     def split(self, count: int) -> Cursor:

@@ -51,7 +51,7 @@ class ColumnPiece:
         return len(self.starts)
 
     def of(self, rows: INT64) -> tuple[INT64, INT64]:
-        """Starts and ends of some rows, which must be in order."""
+        """Starts and ends of the given rows, which must be in order."""
         if len(rows) == len(self.starts):
             return self.starts, self.ends
         return self.starts[rows], self.ends[rows]

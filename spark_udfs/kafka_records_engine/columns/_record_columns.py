@@ -43,7 +43,7 @@ from kafka_records_runtime.schema import RecordSchema
 
 @dataclass
 class RecordColumns:
-    """The decoded columns of some records; vectors and arrays have an element per row.
+    """The decoded columns of the given records; vectors and arrays have an element per row.
 
     `record_type` is valid only if `has_type` is true, and `value_version` only if `has_version` is. `is_known` says
     whether the type has a schema. `records` has a column `struct<key, value>` for each type with a schema that occurs.
@@ -164,7 +164,7 @@ class _RecordReading:
         _put(out.record_type, rows, types)
         _put(out.has_type, rows, True)
         if len(types) and types.min() != types.max():
-            # Handle all such rows at once and not type by type, because hostile rows may contain thousands of types.
+            # Handle all such rows at once rather than type by type: hostile rows may contain thousands of types.
             known = np.isin(types, list(self._schemas))
             rows, types = rows[known], types[known]
         for number, chosen in split(rows, types):

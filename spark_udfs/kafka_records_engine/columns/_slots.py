@@ -49,7 +49,7 @@ def own_slots(owners: Iterable[Sequence[Slot]]) -> list[Slot]:
 
 
 class ElementVectors:
-    """The notes about all elements of some arrays in reading order: the first elements of all rows, then the second
+    """The notes about all elements of given arrays in reading order: the first elements of all rows, then the second
     ones.
 
     Elements are numbered row by row: `first` is the number of the first element of each row and, at its end, the count

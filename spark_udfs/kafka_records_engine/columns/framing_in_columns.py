@@ -89,7 +89,7 @@ def messages(column: pa.Array) -> pa.Array:
 
 @dataclass
 class FrameNumbers:
-    """A number from the frames of some rows: `rows`, in order, their `numbers`, and the position after each (`ends`).
+    """A number from the frames of given rows: `rows`, in order, their `numbers`, and the position after each (`ends`).
 
     `errors` says why the other requested rows have no number.
     """
@@ -101,7 +101,7 @@ class FrameNumbers:
 
 
 def api_keys(piece: ColumnPiece, rows: INT64) -> FrameNumbers:
-    """The api keys of some values, none of which is null."""
+    """The api keys of the given values, none of which is null."""
     starts, ends = piece.of(rows)
     cursor = Cursor(RowBlock(piece.buffer, piece.data, len(rows)), starts, ends)
     is_known = cursor.uvarints() == FRAME_VERSION

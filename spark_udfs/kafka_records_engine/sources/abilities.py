@@ -33,21 +33,21 @@ class TellsLogStarts(Protocol):
     """A source whose log starts may move while the logs are read."""
 
     def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
-        """The current log starts of some topics, or of all. Raises LogSourceError."""
+        """The current log starts of the given topics, or of all. Raises LogSourceError."""
 
 
 class TellsLogEnds(Protocol):
     """A source that knows where logs end without reading records."""
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """The ends of all logs of some topics; findings go to the context. Raises LogSourceError."""
+        """The ends of all logs of the given topics; findings go to the context. Raises LogSourceError."""
 
 
 class TellsMissingEnds(Protocol):
     """A source that knows that records which were once at the end of its logs are missing."""
 
     def missing_ends(self, topics: Collection[str]) -> Iterator[MissingEnd]:
-        """The logs of some topics whose end is missing. Raises LogSourceError."""
+        """The logs of the given topics whose end is missing. Raises LogSourceError."""
 
 
 class TellsUnread(Protocol):

@@ -88,7 +88,7 @@ def by_topic(places: Collection[TopicPartition] | None, partitions: str) -> list
 def fetch(
     connection: Connection, groups: list[str], wanted: Mapping[str, Collection[TopicPartition] | None], stable: bool
 ) -> dict[str, tuple[int, FetchedOffsets]]:
-    """The offsets of some partitions of each group (None: all); by group, its error code and its offsets."""
+    """The offsets of the given partitions of each group (None: all); by group, its error code and its offsets."""
     asked = [{"group_id": group, "topics": by_topic(wanted[group], "partition_indexes")} for group in groups]
     version = at_least(connection, OFFSET_FETCH, _WITH_GROUPS, WITH_NAMES)
     answer = connection.ask(OFFSET_FETCH, {"groups": asked, "require_stable": stable}, version)

@@ -195,7 +195,7 @@ class GroupRequests:
     def fetch(
         self, wanted: Mapping[str, Collection[TopicPartition] | None], *, stable: bool = True
     ) -> dict[str, FetchedOffsets]:
-        """The stable offsets of some partitions of each group, of all for None.
+        """The stable offsets of the given partitions of each group, of all for None.
 
         A partition with a commit in an open transaction has the error UNSTABLE; if all partitions are requested, only
         if it has an older offset. Without `stable`, the older offset is returned.
@@ -207,14 +207,14 @@ class GroupRequests:
         return found
 
     def share_offsets(self, groups: Iterable[str]) -> dict[str, FetchedShares]:
-        """The progress of some share groups, in all partitions that they have state for."""
+        """The progress of the given share groups, in all partitions that they have state for."""
         found: dict[str, FetchedShares] = self._answers(
             groups, fetch_shares, self._cluster.asked, partial(FetchedShares, (), {})
         )
         return found
 
     def describe(self, kinds: Mapping[str, str]) -> dict[str, GroupDescription]:
-        """The coordinators' descriptions of some groups. `kinds` maps group ids to kinds (`ListedGroup.kind`)."""
+        """The coordinators' descriptions of the given groups. `kinds` maps group ids to kinds (`ListedGroup.kind`)."""
         found: dict[str, GroupDescription] = {}
         by_request: dict[str, list[str]] = {}
         for group, kind in kinds.items():
@@ -226,7 +226,7 @@ class GroupRequests:
         return found
 
     def subscriptions(self, kinds: Mapping[str, str]) -> dict[str, GroupSubscriptions]:
-        """The subscriptions of the members of some groups. `kinds` is the same as for `describe`."""
+        """The subscriptions of the members of the given groups. `kinds` is the same as for `describe`."""
         return {group: subscriptions_of(kinds[group], told) for group, told in self.describe(kinds).items()}
 
     # -- changing ------------------------------------------------------------------------------------------------------

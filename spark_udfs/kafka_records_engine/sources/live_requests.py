@@ -78,7 +78,7 @@ class CoordinatorAnswers:
         return self._once(("groups", wanted), lambda found: self._groups(wanted, found), context)
 
     def offsets(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, FetchedOffsets]:
-        """The committed offsets of some groups, or of all, without those pending in transactions."""
+        """The committed offsets of the given groups, or of all, without those pending in transactions."""
 
         def ask(found: list[Finding]) -> Mapping[str, FetchedOffsets]:
             return self._offsets(self._committing(wanted, found), found)
@@ -86,7 +86,7 @@ class CoordinatorAnswers:
         return self._once(("offsets", wanted), ask, context)
 
     def share_offsets(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, FetchedShares]:
-        """The share partitions of some groups, or of all."""
+        """The share partitions of the given groups, or of all."""
 
         def ask(found: list[Finding]) -> Mapping[str, FetchedShares]:
             groups = [group for group, listed in self._listed(wanted, found).items() if listed.kind == _SHARE]
@@ -96,7 +96,7 @@ class CoordinatorAnswers:
         return self._once(("share_offsets", wanted), ask, context)
 
     def two_polls(self, wanted: Sequence[str] | None, interval_ms: int, context: Context) -> TwoPolls:
-        """The committed offsets of some groups, or of all, now and `interval_ms` later."""
+        """The committed offsets of the given groups, or of all, now and `interval_ms` later."""
 
         def ask(found: list[Finding]) -> TwoPolls:
             groups = self._committing(wanted, found)

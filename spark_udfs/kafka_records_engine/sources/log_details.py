@@ -66,7 +66,7 @@ class TellsLogDetails(Protocol):
     """A source that can read the files of its logs."""
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
-        """The values of the columns of FILES and OPEN that it knows, for the logs of some topics. Raises
+        """The values of the columns of FILES and OPEN that it knows, for the logs of the given topics. Raises
         LogSourceError.
         """
 

@@ -76,10 +76,10 @@ class LogFacts:
     """For a view: returns a `missing_rights.MissingRight` for each given topic that the source may not describe. It
     is called when the inputs are read."""
     unread: Callable[[Sequence[Any]], Iterator[Any]] = _nothing_unread
-    """For a view: returns the unread records of some logs (`unread.UnreadAsked`), as far as the source knows."""
+    """For a view: returns the unread records of the given logs (`unread.UnreadAsked`), as far as the source knows."""
 
     retentions: Callable[[Collection[str]], Mapping[str, int]] = _no_retentions
-    """For a view: returns the `retention.ms` of some topics, which needs another request. `topics` contains those that
+    """For a view: returns the `retention.ms` of given topics, which needs another request. `topics` contains those that
     are known without it."""
 
     def add_hole(self, after: int) -> None:

@@ -65,7 +65,7 @@ class SeenLogs:
         self._names = sorted(names)
 
     def note_rights(self, topics: Iterable[str], hidden: Iterable[str]) -> None:
-        """Note which of some topics may not be described."""
+        """Note which of the given topics may not be described."""
         self._rights[tuple(sorted(topics))] = sorted(hidden)
 
     # -- to keep -------------------------------------------------------------------------------------------------------

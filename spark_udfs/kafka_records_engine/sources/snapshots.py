@@ -227,7 +227,7 @@ class _Reading:
             try:
                 yield from self._rows(file, lost)
             except FileNotFoundError:
-                # Another run has merged the file with others: the rows after the last one are in a new file.
+                # Another run has merged this file with others: the rows after the last one are in the merged file now.
                 stored = stored_log(log.root, log.topic, log.partition)
                 continue
             self._position = file.last + 1

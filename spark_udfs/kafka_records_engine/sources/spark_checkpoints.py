@@ -91,7 +91,7 @@ class _Batch(NamedTuple):
 
 
 def read_checkpoints(given: Sequence[GivenCheckpoint]) -> tuple[QueryProgress, ...]:
-    """The current content of some checkpoints. Raises CheckpointError."""
+    """The current content of the given checkpoints. Raises CheckpointError."""
     found = tuple(map(read_checkpoint, given))
     places: dict[str, str] = {}
     for each in found:

@@ -67,7 +67,7 @@ class WrongColumnType(KafkaRecordsError, TypeError):
 
 
 class UndecodableRecord(KafkaRecordsError, ValueError):
-    """The record that ended a query under FAILFAST: its place, and the text of the error (`detail`)."""
+    """Raised for the record that ended a query under FAILFAST; has its place, and the text of the error (`detail`)."""
 
     def __init__(self, topic: str | None, partition: int | None, offset: int | None, detail: str) -> None:
         super().__init__(topic, partition, offset, detail)

@@ -109,7 +109,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="with --restore, also replace newer committed offsets, which are written to a file first",
+        help="with --restore, also replace committed offsets that are newer; these are written to a file first",
     )
     parser.add_argument(
         "--execute",

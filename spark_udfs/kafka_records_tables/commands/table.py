@@ -204,7 +204,7 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
         help="sort by these columns; a - before a column sorts its largest values first: --sort=-A",
     )
     parser.add_argument(
-        "--limit", type=count_argument(0), metavar="N", help="print at most N rows, the first in the sort order"
+        "--limit", type=count_argument(0), metavar="N", help="print only the first N rows in the sort order"
     )
     add_as_of(parser, "the table as it was at this moment (syntax below)")
     add_own_options(parser)

@@ -113,7 +113,7 @@ def logs_there(request: TableRequest, logs_of: Callable[[Table], Sequence[LogPar
 
 
 def _tell_details(logs: Mapping[str, Sequence[LogPartition]]) -> bool:
-    """Whether the source of some logs knows more about them than their records."""
+    """Whether the source of the given logs knows more about them than their records."""
     sources = [log.source for of_table in logs.values() for log in of_table if isinstance(log, AllLogs)]
     return any(has(source, TellsLogDetails) for source in sources)
 

@@ -80,7 +80,7 @@ def run(
     processes: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of some tables over some log partitions, each with the number of its request, in no particular order.
+    """The rows of given tables over some log partitions, each with the number of its request, in no particular order.
 
     Parameters
     ----------

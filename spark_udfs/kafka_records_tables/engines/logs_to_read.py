@@ -125,7 +125,7 @@ def topics_known_to(source: Source, report: Callable[[Finding], object] | None =
 
 @dataclass(frozen=True)
 class AllLogs:
-    """The logs of some topics as one object. Its rows say where they begin and end: `LOG_ENDS_SCHEMA` in
+    """The logs of the given topics as one object. Its rows say where they begin and end: `LOG_ENDS_SCHEMA` in
     `kafka_records_engine.sources.ends_of_logs`."""
 
     source: Source

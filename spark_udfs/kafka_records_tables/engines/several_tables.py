@@ -45,7 +45,7 @@ _IN_LOG_ORDER: Final = frozenset(("pending_offsets", "transactions"))
 """The inputs of `open_transactions`, which lists equal transactions in the order of their records."""
 
 RunTasks = Callable[[Sequence[LogTask], RunReports, "OnProgress | None"], Iterator[tuple[int, pa.RecordBatch]]]
-"""Returns the rows of some tasks, with the numbers of their requests. An engine does this."""
+"""Returns the rows of the given tasks, with the numbers of their requests. An engine does this."""
 
 
 class SeveralTables:

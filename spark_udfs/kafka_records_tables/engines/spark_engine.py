@@ -41,7 +41,7 @@ def run(
     *,
     on_progress: OnProgress | None = None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of some tables over some log partitions, each with the index of its table, in no particular order, as
+    """The rows of given tables over some log partitions, each with the index of its table, in no particular order, as
     `engines.local.run` returns them.
 
     The workers must see the same files. One job returns rows, findings and counts, through the memory of the driver.

@@ -36,7 +36,7 @@ def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = Fal
 
 
 def record_tasks(source: Source) -> tuple[tuple[FilePart, ...], ...]:
-    """What each task reads of some files of saved rows. Raises BadOption for another kind of source."""
+    """What each task reads of the given files of saved rows. Raises BadOption for another kind of source."""
     if not isinstance(source, SavedRows):
         raise BadOption(
             f"the option 'records' reads saved rows (Parquet and similar ones), which {source.name} is not: read "

@@ -32,7 +32,7 @@ def kept(rows: pa.Table, *conditions: Any) -> pa.Table:
 
 
 def equal(rows: pa.Table, column: str, *words: Any) -> Any:
-    """The rows in which a column has one of some values."""
+    """The rows in which a column has one of the given values."""
     return pc.is_in(rows[column], pa.array(words, rows.schema.field(column).type))
 
 

@@ -170,7 +170,7 @@ class ReportFinding:
     next: tuple[NextStep, ...] = ()
     """The steps to take, in their order."""
     measured: Mapping[str, Any] = field(default_factory=dict)
-    """The figures that were compared with thresholds, by name with their unit, for example `{"expires_in_ms":
+    """The figures that were compared with thresholds, by names that include the unit, for example `{"expires_in_ms":
     3600000}`."""
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     """The thresholds that decided the level, by name, as in the file of thresholds."""

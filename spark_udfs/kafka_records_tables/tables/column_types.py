@@ -43,7 +43,7 @@ def arrow_type(text: str) -> pa.DataType:
         return _PLAIN[text]
     match = re.fullmatch(r"(list|struct)<(.+)>", text)
     if match is None:
-        raise ValueError(f"{text!r} is not a type of a column")
+        raise ValueError(f"{text!r} is not a type that a column can have")
     if match[1] == "list":
         return pa.list_(pa.field("element", arrow_type(match[2])))
     fields = [part.split(":", 1) for part in _parts(match[2])]

@@ -33,7 +33,7 @@ TABLE: Final = Table(
         ),
         Column("lost", "int64", "sum of the offsets that were deleted before the group consumed them"),
         Column("topics", "int64", "number of topics with a row in lag"),
-        Column("partitions", "int64", "number of partitions with a row in lag"),
+        Column("partitions", "int64", "number of partitions that have a row in the table lag"),
         Column("unknown", "int64", "number of partitions whose lag is null; above 0, the sums are lower bounds"),
         Column(
             "problems",

@@ -169,7 +169,7 @@ def _whole_entries(file: LogFile, position: int) -> tuple[Chunk, int]:
 
 
 def _single_heads(file: LogFile, position: int, length: int) -> tuple[Chunk, int]:
-    """The headers of some batches, concatenated, without the bytes between them."""
+    """The headers of the given batches, concatenated, without the bytes between them."""
     pieces: list[bytes] = []
     sizes: list[int] = []
     while len(pieces) < _SOME:

@@ -120,7 +120,7 @@ class Bounds:
 
 
 class AskingEnds:
-    """Asks the leaders of some topics where logs begin and end; asks again if some do not answer."""
+    """Asks the leaders of the given topics where logs begin and end; asks again if some do not answer."""
 
     _QUESTIONS: Final = {
         "log_start_offset": (EARLIEST, READ_UNCOMMITTED, CONSUMER),

@@ -41,7 +41,7 @@ def rows_of(message: ArrowMessage) -> int:
 def batch_of(
     message: ArrowMessage, columns: Sequence[ArrowColumn], names: Collection[str], dictionaries: ArrowDictionaries
 ) -> Any:
-    """The record batch of some columns, in the order of the names. Raises pa.ArrowException if its parts do not fit
+    """The record batch of given columns, in the order of the names. Raises pa.ArrowException if its parts do not fit
     together."""
     arrays = _Batch(message.header, message.body_size, message.read, dictionaries).arrays(columns, names)
     if not names:

@@ -211,7 +211,7 @@ class _Guess:
 
 
 def _samples(file: SavedFile, reader: FileReader, sampled: Sequence[TakenColumn]) -> dict[str, list[Any]]:
-    """The first values of some columns, by raw-row column: from as many batches as it takes to have enough strings and
+    """The first values of given columns, by raw-row column: from as many batches as it takes to have enough strings and
     a time."""
     samples: dict[str, list[Any]] = {taken.raw: [] for taken in sampled}
     try:

@@ -98,4 +98,4 @@ def _unpacked(shape: Struct, data: bytes, at: int) -> int:
             return int(shape.unpack_from(data, at)[0])
     except error:
         pass
-    raise pa.ArrowInvalid(f"the metadata refers to byte {at}, but has {len(data)} bytes")
+    raise pa.ArrowInvalid(f"the metadata refers to byte {at}, but is only {len(data)} bytes long")

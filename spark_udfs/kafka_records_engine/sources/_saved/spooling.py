@@ -50,7 +50,7 @@ class _Seen:
 
 
 class Spool:
-    """All rows of some files, by log partition.
+    """All rows of the given files, by log partition.
 
     Building reads every file once. Raises LogSourceError.
     """

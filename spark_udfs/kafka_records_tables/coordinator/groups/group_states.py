@@ -146,12 +146,12 @@ class GroupStates:
         self._lot = None
 
     def before(self, groups: pa.Array, offsets: INT64) -> StatesAt:
-        """The states of some groups, each right before the record at its offset. The two arrays have one element per
+        """The states of given groups, each right before the record at its offset. The two arrays have one element per
         lookup; a null group has no state."""
         return self._at(groups, offsets, "left")
 
     def after(self, groups: pa.Array, offsets: INT64) -> StatesAt:
-        """The states of some groups, each right after the record at its offset. The arrays are those of `before`."""
+        """The states of given groups, each right after the record at its offset. The arrays are those of `before`."""
         return self._at(groups, offsets, "right")
 
     def _at(self, groups: pa.Array, offsets: INT64, side: Any) -> StatesAt:

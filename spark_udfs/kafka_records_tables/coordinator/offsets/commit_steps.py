@@ -72,7 +72,7 @@ class Steps:
 
 
 class StepLot(NamedTuple):
-    """The effects of some rows of the log; the rows follow those of the batch before."""
+    """The effects of the given rows of the log; the rows follow those of the batch before."""
 
     steps: Steps | None
     """The steps; None if nothing took effect."""

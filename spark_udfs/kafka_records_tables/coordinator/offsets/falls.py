@@ -169,7 +169,7 @@ class Runs:
         return goes_on
 
     def remembered(self, which: INT64) -> dict[str, INT64]:
-        """What is remembered about the runs of some commits, by the names _OF_RUNS."""
+        """What is remembered about the runs of the given commits, by the names _OF_RUNS."""
         run = self.of[which]
         return {name: getattr(self, name)[run] for name in _OF_RUNS}
 

@@ -121,7 +121,7 @@ class OffsetSpans:
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """The effects of some records on offsets; vectors have an element for each record."""
+    """The effects of the given records on offsets; vectors have an element for each record."""
 
     keys: pa.RecordBatch
     """As `DecodedCommits.keys`."""

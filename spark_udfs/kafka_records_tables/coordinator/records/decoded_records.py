@@ -56,7 +56,7 @@ def are_of_types(numbers: INT16, types: Iterable[int]) -> FLAGS:
 def filter_record_types(
     batch: pa.RecordBatch, types: Iterable[int], context: Context, without_type: str
 ) -> pa.RecordBatch:
-    """The control rows and the records of some types.
+    """The control rows and the records of the given types.
 
     Records whose keys have no type are reported, with the consequence `without_type`.
     """
@@ -159,7 +159,7 @@ class DecodedRecords:
         return flags
 
     def member(self, types: Iterable[int], part: str, name: str) -> pa.Array:
-        """The field `name` in the `part` (key or value) of records of some types; null for all other records."""
+        """The field `name` in the `part` (key or value) of records of the given types; null for all other records."""
         found = [
             pc.struct_field(self.columns.records[number], [part, name])
             for number in types

@@ -76,7 +76,7 @@ class Span:
 
 
 def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[MemberLife]]:
-    """The members of some groups, in the order in which they joined. Members that joined before the log begins count
+    """The members of given groups, in the order in which they joined. Members that joined before the log begins count
     from their first event on."""
     rows = context.table("timeline")
     rows = kept(rows, equal(rows, "group_id", *groups), equal(rows, "event", *_EVENTS), pc.is_valid(rows["member_id"]))
@@ -116,7 +116,7 @@ _EVENTS: Final = ("member_joined", "member_replaced", "member_left", "assignment
 
 
 def commit_spans(context: RuleContext, groups: Sequence[str]) -> dict[Offset, list[Span]]:
-    """The commits of some groups by group, topic and partition, in the order of the log, one log partition after
+    """The commits of the given groups by group, topic and partition, in the order of the log, one log partition after
     another. None if no log is available."""
     found: dict[Offset, list[Span]] = {}
     for row in context.look("history", groups).to_pylist() if groups else ():

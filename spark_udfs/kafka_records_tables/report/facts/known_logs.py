@@ -32,7 +32,7 @@ def known_ends(context: RuleContext) -> dict[Place, int]:
 
 
 def without_end(context: RuleContext, groups: Iterable[str], topics: Iterable[str] = ()) -> list[Place]:
-    """The partitions that some groups consume, of some topics or else of all, whose end is unknown."""
+    """The partitions that some groups consume, of the given topics or else of all, whose end is unknown."""
     rows, topics = context.once(_rows_without_end), tuple(topics)
     if not rows.num_rows:
         return []
@@ -50,8 +50,8 @@ def partition_count(context: RuleContext, topic: str) -> int | None:
 
 
 def absent_partitions(context: RuleContext, topic: str) -> list[int]:
-    """The partitions of a topic of coordinators that have no log in the source. Without the number of partitions, those
-    after the last one that is there are unknown. Empty if ends are unknown altogether."""
+    """The partitions of a coordinators' topic without a log in the source. If the number of partitions is unknown,
+    missing partitions after the last one in the source are not found. Empty if no ends of logs are known."""
     rows = context.table("log_ends")
     there = set(kept(rows, equal(rows, "topic", topic))["partition"].to_pylist())
     if not there:

@@ -123,7 +123,7 @@ def _others_that_move(spans: dict[Offset, list[Span]], group: str, stuck: list[S
 
 
 def _since(stuck: list[StuckPartition]) -> int:
-    """When the first of some partitions stopped moving."""
+    """When the first of the given partitions stopped moving."""
     return min(max(each.span.from_ms or 0, each.unread_ms or 0) for each in stuck)
 
 

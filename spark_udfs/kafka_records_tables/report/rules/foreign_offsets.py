@@ -58,7 +58,7 @@ class ForeignOffset:
     end_now: int
     ever_had_members: bool
     had_members: bool
-    """Whether the group had members when it was committed."""
+    """Whether the group had members when the offset was committed."""
     after: Span | None
     """The next commit of the group."""
     began: Beginning | None

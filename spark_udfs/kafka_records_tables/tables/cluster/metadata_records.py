@@ -34,7 +34,7 @@ voters. They are not rows."""
 
 
 class MetadataRecords:
-    """Returns the records of some types, decoded, as far as they are in force.
+    """Returns the records of the given types, decoded, as far as they are in force.
 
     Records of a metadata transaction count when it ends and are discarded when it is aborted (`QuorumController`,
     KIP-868); those of one that is open at the end of the log do not count. If the log begins in the middle, the
@@ -204,7 +204,7 @@ def values_of(decoded: DecodedRecords, number: int) -> tuple[INT64, pa.Array] | 
 
 
 def events(decoded: DecodedRecords, numbers: dict[str, int]) -> list[tuple[int, str, dict[str, Any]]]:
-    """The records of some types in the order of the log: row, name and value."""
+    """The records of the given types in the order of the log: row, name and value."""
     found: list[tuple[int, str, dict[str, Any]]] = []
     for name, number in numbers.items():
         values = values_of(decoded, number)

@@ -47,7 +47,7 @@ _BEHIND_ALL: Final = np.iinfo(np.int64).max
 
 
 class CarriedKeys:
-    """The keys of some raw rows; arrays have an element per row."""
+    """The keys of the given raw rows; arrays have an element per row."""
 
     def __init__(self, rows: pa.RecordBatch, table: Table, context: Context) -> None:
         found = DecodedRecords(rows.select(["offset", "key"]), schemas(context, table.folder))
@@ -206,7 +206,7 @@ class _Carried:
         return self._last(self._keys.group, (self._keys.kind == CLASSIC) & (self._keys.role == GROUP))
 
     def _last_of_other_kinds(self, which: FLAGS) -> INT64:
-        """The offset of the last of some rows about a group of the same name and of another kind."""
+        """The offset of the last of the given rows about a group of the same name and of another kind."""
         kinds = self._keys.kind
         found = np.full(len(kinds), _NOWHERE, np.int64)
         for kind in set(kinds.tolist()):
@@ -215,17 +215,17 @@ class _Carried:
         return found
 
     def _last(self, codes: INT64, which: FLAGS) -> INT64:
-        """The offset of the last of some rows with the same code; _NOWHERE if there is none."""
+        """The offset of the last of the given rows with the same code; _NOWHERE if there is none."""
         found = np.full(int(codes.max()) + 2, _NOWHERE, np.int64)
         np.maximum.at(found, codes[which], self._offsets[which])
         return found[codes]
 
     def _first(self, codes: INT64, which: FLAGS) -> INT64:
-        """The offset of the first of some rows with the same code; _BEHIND_ALL if there is none."""
+        """The offset of the first of the given rows with the same code; _BEHIND_ALL if there is none."""
         found = np.full(int(codes.max()) + 2, _BEHIND_ALL, np.int64)
         np.minimum.at(found, codes[which], self._offsets[which])
         return found[codes]
 
     def _any(self, codes: INT64, which: FLAGS) -> FLAGS:
-        """Whether any of some rows has the same code."""
+        """Whether any of the given rows has the same code."""
         return self._last(codes, which) > _NOWHERE

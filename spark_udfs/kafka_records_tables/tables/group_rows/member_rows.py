@@ -87,7 +87,7 @@ _Row = dict[str, Any]
 
 
 def member_rows(groups: Mapping[str, Group], partition: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The members of some groups of a log partition."""
+    """The members of the given groups of a log partition."""
     rows: list[_Row] = []
     for group_id, group in groups.items():
         of_group = {"group_id": group_id, "group_kind": group.shown_kind, "log_partition": partition}

@@ -358,7 +358,7 @@ def _text_of_log(logs: Logs, name: str) -> pa.Array:
 
 
 def first_word(cases: Mapping[str, FLAGS], count: int) -> pa.Array:
-    """The first of some words that applies to each row; null if none does."""
+    """The first of the given words that applies to each row; null if none does."""
     words = pa.array([*cases], pa.string())
     applies = np.stack([*cases.values(), np.ones(count, np.bool_)])
     chosen = np.argmax(applies, axis=0)

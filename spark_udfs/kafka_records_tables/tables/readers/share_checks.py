@@ -71,7 +71,7 @@ def _place(found: DecodedRecords, number: int, row: int) -> dict[str, Any]:
 
 
 def _places(found: DecodedRecords, types: tuple[int, ...], rows: list[int]) -> Iterator[dict[str, Any]]:
-    """The keys of some rows of these types."""
+    """The keys of the given rows of these types."""
     names = found.key_names(types[0])
     chosen = pa.array(rows, pa.int64())
     columns = (found.member(types, "key", name).take(chosen).to_pylist() for name in names)
