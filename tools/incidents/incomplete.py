@@ -121,9 +121,9 @@ def _overstated(truth: Truth, finding: Finding) -> Iterator[str]:
     lost, repeated = scale.get(_LOST, 0), scale.get(_REPEATED, 0)
     if "lost" in truth.scale and repeated and not lost:
         yield f"says that {repeated} records were read twice, but records were lost: {_said(finding)}"
-    most = truth.scale.get("lost", lost) * (1 + truth.scale_margin) + 3
-    if lost > most:
-        yield f"says that {lost} records were lost, but {truth.scale['lost']} were: {_said(finding)}"
+    truly = truth.scale.get("lost", 0)
+    if lost > truly * (1 + truth.scale_margin) + 3:
+        yield f"says that {lost} records were lost, but {truly} were: {_said(finding)}"
 
 
 def _said(finding: Finding) -> str:

@@ -29,7 +29,7 @@ from kafka_records_tables.tables.declaration import RETENTION, Option
 from kafka_records_tables.tables.words.check_words import PARTITIONS
 
 _DESCRIPTION = """\
-Report problems in __consumer_offsets, __share_group_state and __transaction_state: since when, how sure that is,
+Report problems in __consumer_offsets, __share_group_state and __transaction_state: when they began, how sure that is,
 which records show it, and what to do next, with commands. Nothing is changed, and nothing is sent anywhere.
 """
 
@@ -42,8 +42,9 @@ levels:
   note       worth knowing; all is well
 
 formats:
-  text       for the terminal: findings that need action, the worst first, in three lines each: the problem; since when
-             and how bad; what to do first. --details prints all findings, with causes, effects, evidence and all steps
+  text       for the terminal: findings that need action, the worst first, in three lines each: the problem; when it
+             began and how bad it is; what to do first. --details prints all findings, with causes, effects, evidence
+             and all steps
   json       everything, for programs; docs/report.md names the schema
   openmetrics  the number of findings by level and by kind, for Prometheus (docs/metrics.md)
   html       a page for --output: one file that opens in any browser, without a network; with tables and plots

@@ -68,7 +68,7 @@ def _finding_html(finding: ReportFinding, mark: str | None) -> str:
     since = "" if finding.since_timestamp_ms is None else f"since {_moment(finding.since_timestamp_ms)}"
     note = "" if finding.since_note is None else f"({text_html(finding.since_note)})"
     if since or note:
-        lines.append(f"{since or 'since when'} {note}".rstrip())
+        lines.append(f"{since or 'beginning'} {note}".rstrip())
     sure = f"confidence {finding.confidence}"
     lines.append(sure if finding.why_not_sure is None else f"{sure}: {text_html(finding.why_not_sure)}")
     for step in finding.next:

@@ -227,7 +227,7 @@ def since_words(finding: ReportFinding) -> str:
     """When it began, and how exact this time is; empty if neither is known."""
     at, note = finding.since_timestamp_ms, finding.since_note
     if at is None:
-        return "" if note is None else f"since when: {note}"
+        return "" if note is None else f"beginning: {note}"
     return f"since {moment(at)}" + ("" if note is None else f" ({note})")
 
 

@@ -374,7 +374,7 @@ def _ask_producer(context: RuleContext, cause: list[dict[str, Any]], stopped: tu
             "again with this id: that aborts the transaction at once"
         ),
         context.ask_kafka(
-            "Ask the coordinator since when it is open, and its timeout",
+            "Ask the coordinator when it began, and for its timeout",
             "kafka-transactions",
             "describe",
             "--transactional-id",
