@@ -102,17 +102,21 @@ def test_an_offset_that_spark_reads_otherwise_is_refused(tmp_path: Path) -> None
     )
 
 
-def test_a_group_in_two_partitions_of_the_log_has_two_offsets(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "written_out"), [("starting-offsets", '{"t":{"0":2}}\n'), ("reset-offsets", "billing,t,0,2\n")]
+)
+def test_a_group_in_two_partitions_of_the_log_has_two_offsets(tmp_path: Path, form: str, written_out: str) -> None:
     written(tmp_path, "billing")
     source = written(tmp_path, "other", "billing", folder="__consumer_offsets-3")
-    asked = ("table", "current_offsets", source, "--format", "starting-offsets", "--group", "billing")
+    asked = ("table", "current_offsets", source, "--group", "billing", "--format", form)
     ran = run(*asked)
-    assert (ran.status, ran.err) == (
+    assert (ran.status, ran.out, ran.err) == (
         2,
-        "kafka-records: the offset of t-0 of the group 'billing' is in partitions 0 and 3 of the log: "
-        "choose one with --where log_partition=N\n",
+        "",
+        "kafka-records: the offset of t-0 of the group 'billing' is in partitions 0 and 3 of the log: choose one with "
+        "--where log_partition=N, or pass the moment before partitions were added to __consumer_offsets with --as-of\n",
     )
-    assert run(*asked, "--where", "log_partition=3").out == '{"t":{"0":2}}\n'
+    assert run(*asked, "--where", "log_partition=3").out == written_out
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_the_log_counts_from_when_the_first_member_joined() -> None:
 def test_without_the_start_of_a_log_what_was_read_again_is_a_bound() -> None:
     moved = MovedGroup(GROUP, 1, (0,))
     add_commits(moved, {(GROUP, *PLACE): [_span(60), _span(40, 1), _span(90, 1)]}, _ends(None, {}), [])
-    assert (moved.read_again, moved.is_least) == (20, True)
+    assert (moved.read_again, moved.is_least, moved.gains_nothing) == (20, True, True)
 
 
 def test_a_member_that_began_at_the_start_did_so_in_all_its_partitions() -> None:
@@ -91,6 +91,15 @@ def test_a_member_that_began_at_the_start_did_so_in_all_its_partitions() -> None
     again, at_end = [_span(60), _span(40, 1), _span(90, 1)], [_span(60), _span(70, 1)]
     add_commits(moved, {(GROUP, *places[0]): again} | {(GROUP, *each): at_end for each in places[1:]}, ends, lives)
     assert (moved.read_again, moved.unsure) == (120, [Beginning(60, 10, True, 70)])
+    assert (moved.has_passed, moved.skipped, moved.gains_nothing) == (True, 10, False)
+
+
+@pytest.mark.parametrize(("last_new", "gains_nothing"), [([], False), ([50], False), ([60], True)])
+def test_old_offsets_that_a_group_has_not_passed_are_worth_restoring(last_new: list[int], gains_nothing: bool) -> None:
+    moved = MovedGroup(GROUP, 1, (0,))
+    again = [_span(each, 1) for each in (40, *last_new)] if last_new else []
+    add_commits(moved, {(GROUP, *PLACE): [_span(60), *again]}, _ends(0, {}), [])
+    assert moved.gains_nothing is gains_nothing
 
 
 @pytest.mark.parametrize(

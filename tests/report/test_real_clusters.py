@@ -37,6 +37,8 @@ class Concluded:
     groups: Sequence[str]
     effects: Sequence[str] = field(default=())
     never: Sequence[str] = field(default=())
+    steps: Sequence[str] = field(default=())
+    """In the other steps."""
 
 
 FOREIGN = ("offsets_beyond_end", "offsets_rewound")
@@ -57,8 +59,15 @@ CONCLUDED = {
         {"groups": 20, "groups_read_again": 3, "records_repeated": 1629, "groups_stopped": 8},
         "--format reset-offsets",
         ["shipment-tracker", "price-board", "refund-desk"],
-        ("records_misplaced", "group_stands_still"),
-        ("expired", "recreated"),
+        ("records_misplaced",),
+        ("expired", "recreated", "20 records"),
+        (
+            'Restore the old offsets of "fraud-score", "geo-lookup", "helpdesk", "metrics-rollup", "price-board", '
+            '"ticket-stats", so that each continues where it stopped; of "billing-export", "cdc-sink",',
+            'Nothing is to restore for "carrier-feed", "dock-planner", "shipment-tracker": they have read up to the old'
+            " offsets again, which would only repeat records.",
+            "--reset-offsets --group fraud-score --from-file offsets.csv --dry-run",
+        ),
     ),
     "07": Concluded(
         "crash_loop",
@@ -204,6 +213,8 @@ def test_an_incident_is_one_finding_with_its_cause(name: str, tmp_path: Path) ->
     assert {each.kind for each in found.effects} == set(wanted.effects)
     texts = [found.problem, found.impact, *(each.statement for each in found.causes)]
     texts += [f"{step.what} {step.command}" for step in found.next]
+    texts += [each.problem for each in found.effects]
+    assert not [step for step in wanted.steps if not any(step in text for text in texts)]
     assert not [(word, text) for word in wanted.never for text in texts if word in text]
 
 
@@ -220,6 +231,12 @@ def test_without_metadata_and_topics_less_is_known_and_nothing_false_is_said(tmp
     findings = [each for each in read_report(logs, processes=1).findings if each.level > Level.NOTE]
     assert [each.kind for each in findings] == ["groups_in_two_partitions"]
     assert "50 partitions" in findings[0].problem
+    (alone,) = read_report(data, processes=1, group="metrics-rollup", source_arguments=["05"]).findings
+    assert alone.next[0].command == (
+        "kafka-records table current_offsets 05 --group metrics-rollup --as-of 2026-11-23T14:19:56.603Z "
+        "--format reset-offsets --output offsets.csv"
+    )
+    assert '1 group ("metrics-rollup") has stopped: it has no members in its new partition' in alone.impact
     notes = [each.what for each in read_table("current_offsets", logs).findings if each.reason == OTHER_PARTITIONS]
     assert notes == ["the group 'billing-export' has rows of more than one log partition, and so have 12 other groups"]
     foreign = cluster("08", tmp_path / "08")

@@ -5,7 +5,7 @@ The functions take rows of `current_offsets` with the columns `NEEDED`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TextIO
 
 import pyarrow as pa
@@ -33,9 +33,35 @@ def write_reset_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
 
     The rows must come from `without_line_breaks`, because the tool splits the file at line breaks before it handles
     quotes.
+
+    Raises
+    ------
+    QueryError
+        If a group has two offsets for a partition (it is in two partitions of the log); nothing is written then.
     """
-    for batch in batches:
+    rows = list(batches)
+    _refuse_copies(rows)
+    for batch in rows:
         write_rows([batch.select(NEEDED[:4])], out, "\n")
+
+
+def _refuse_copies(batches: Sequence[pa.RecordBatch]) -> None:
+    if not batches:
+        return
+    rows = pa.Table.from_batches([batch.select(NEEDED) for batch in batches])
+    places = [("log_partition", function) for function in ("count", "min", "max")]
+    found = rows.filter(pc.is_valid(rows["offset"])).group_by([*NEEDED[:3]]).aggregate(places)
+    twice = found.filter(pc.greater(found["log_partition_count"], 1)).slice(0, 1).to_pylist()
+    for row in twice:
+        where = f"{row['topic']}-{row['partition']} of the group {row['group_id']!r}"
+        raise QueryError(_in_two(where, row["log_partition_min"], row["log_partition_max"]))
+
+
+def _in_two(where: str, first: int, second: int) -> str:
+    return (
+        f"the offset of {where} is in partitions {first} and {second} of the log: choose one with --where "
+        "log_partition=N, or pass the moment before partitions were added to __consumer_offsets with --as-of"
+    )
 
 
 def without_line_breaks(batches: Iterable[pa.RecordBatch], on_finding: OnFinding) -> Iterator[pa.RecordBatch]:
@@ -87,10 +113,7 @@ def starting_offsets(rows: pa.Table | Iterable[pa.RecordBatch]) -> str:
             where = f"{topic}-{partition} of the group {group!r}"
             if (topic, partition) in places and len(groups) == 1:
                 first, second = sorted((places[topic, partition], place))
-                raise QueryError(
-                    f"the offset of {where} is in partitions {first} and {second} of the log: choose one with "
-                    "--where log_partition=N"
-                )
+                raise QueryError(_in_two(where, first, second))
             if offset < 0:
                 raise QueryError(
                     f"{where} has the offset {offset}, which Spark reads as the end or the start: leave it out with "

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.facts.beginnings import Beginning, beginning
@@ -58,7 +60,19 @@ class MovedGroup:
     """Whether the start of a log is unknown, so that it may have read more again."""
     unsure: list[Beginning] = field(default_factory=list)
     """Partitions that it read again from the start or in which it skipped records; no record shows which."""
+    has_passed: bool = False
+    """Whether it has committed its old offset or a later one again in every partition."""
     evidence: list[Evidence] = field(default_factory=list)
+
+    @property
+    def gains_nothing(self) -> bool:
+        """Whether its old offsets would only repeat records: it has passed them, and skipped none."""
+        return self.has_passed and not self.skipped
+
+    @property
+    def skipped(self) -> int:
+        """How many records it never read if it began at the ends of the logs."""
+        return sum(each.skipped for each in self.unsure)
 
     @property
     def is_share(self) -> bool:
@@ -81,6 +95,25 @@ class MovedGroup:
 
 def moved_groups(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
     """The number of partitions, if it is known, and the groups with records in other partitions."""
+    count, old = context.once(_old_places)
+    return count, (
+        [] if count is None else [MovedGroup(group, partition_for(group, count), each) for group, each in old.items()]
+    )
+
+
+def without_old_copies(context: RuleContext, rows: pa.Table) -> pa.Table:
+    """Rows of groups or members without those in partitions that their coordinators do not read."""
+    _, old = context.once(_old_places)
+    copies = kept(rows, equal(rows, "group_id", *old))
+    if not copies.num_rows:
+        return rows
+    of_group = zip(rows["group_id"].to_pylist(), rows["log_partition"].to_pylist(), strict=True)
+    return rows.filter(pa.array([partition not in old.get(group, ()) for group, partition in of_group], pa.bool_()))
+
+
+def _old_places(context: RuleContext) -> tuple[int | None, dict[str, tuple[int, ...]]]:
+    """The number of partitions, if it is known, and for each group with records in other partitions than that of its
+    coordinator, these."""
     places: dict[str, set[int]] = {}
     for name in ("current_offsets", "groups"):
         rows = context.table(name).group_by(["group_id", "log_partition"]).aggregate([])
@@ -88,13 +121,9 @@ def moved_groups(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
             places.setdefault(row["group_id"], set()).add(row["log_partition"])
     count = _partition_count(context, places)
     if count is None:
-        return None, []
-    homes = {group: partition_for(group, count) for group in places}
-    return count, [
-        MovedGroup(group, homes[group], tuple(sorted(each - {homes[group]})))
-        for group, each in places.items()
-        if each - {homes[group]}
-    ]
+        return None, {}
+    others = {group: tuple(sorted(each - {partition_for(group, count)})) for group, each in places.items()}
+    return count, {group: each for group, each in others.items() if each}
 
 
 def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int | None:
@@ -182,10 +211,13 @@ def add_commits(
     joined_ms = min((each.joined_ms for each in lives if each.joined_ms is not None), default=None)
     sure: dict[Place, Beginning] = {}
     unsure: dict[Place, Beginning] = {}
+    passed = []
     for (_, topic, partition), every in spans.items():
         place = topic, partition
         old = [each for each in every if each.log_partition != moved.home]
         new = [each for each in every if each.log_partition == moved.home]
+        if old:
+            passed.append(bool(new) and new[-1].offset >= old[-1].offset)
         if not new:
             continue
         first = new[0]
@@ -209,6 +241,7 @@ def add_commits(
             _count(moved, began.again, began)
         else:
             moved.unsure.append(began)
+    moved.has_passed = bool(passed) and all(passed)
 
 
 def _count(moved: MovedGroup, again: int, began: Beginning) -> None:

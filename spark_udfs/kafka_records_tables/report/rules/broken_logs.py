@@ -116,8 +116,10 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
         if is_unread:
             said = f"No state was found for {counted(len(details), 'share partition')}{who}: {why_not_sure}."
         else:
+            # A row about gathered records has their number.
+            many = "Records" if case["check"] in _GATHERED else counted(len(details), _NOUNS.get(kind, "problem"))
             said = (
-                f"{counted(len(details), _NOUNS.get(kind, 'problem'))}{who}{where}"
+                f"{many}{who}{where}"
                 f"{', for instance' if len(details) > 1 else ''}: {details[0].rstrip('.')}. "
                 + ("It disappears when the change under way ends." if is_passing else f"{_what(kind, case)}{stand}")
             )
@@ -268,7 +270,11 @@ _CHECKS: Final = {
 """For each kind of finding: the words of `checks`, the columns that group rows into one finding, and the level if it is
 broken."""
 
-_NOUNS: Final = {"coordinator_cannot_load": "record", "records_unknown": "record", "records_misplaced": "record"}
+_NOUNS: Final = {"coordinator_cannot_load": "record"}
+_GATHERED: Final = frozenset(
+    ("wrong_partition", "unknown_record_type", "passed_over_by_release", "not_loaded_by_release")
+)
+"""Checks whose rows are about several records each."""
 _NOT_SURE: Final = {
     "coordinator_cannot_load": ("no release of Kafka that this package knows reads past them; a newer one may")
 }

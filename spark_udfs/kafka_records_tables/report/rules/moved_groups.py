@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KIND: Final = "groups_in_two_partitions"
+_MOST_NAMED: Final = 10
+"""The number of groups that a step names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ def _incident(context: RuleContext, count: int, change: _Change, moved: list[Mov
         evidence=tuple(shown for each in moved for shown in each.evidence)[:MOST_EVIDENCE] or facts[1:],
         evidence_count=sum(len(each.evidence) for each in moved) or len(moved),
         rows=(Rows("current_offsets"), Rows("groups")),
-        next=_steps(context, change, moved, [*again, *either, *stopped, *moved]),
+        next=_steps(context, change, moved, stopped),
         measured={"groups": len(moved), "partitions": count},
         thresholds=context.limits_of(f"{KIND}.lately", "report.group_settles_within"),
     )
@@ -156,7 +158,10 @@ def _impact(
     idle: Sequence[MovedGroup],
 ) -> str:
     def named(groups: Sequence[MovedGroup]) -> str:
-        return f"{counted(len(groups), 'group')} ({listed([each.group_id for each in groups])})"
+        return f"{counted(len(groups), 'group')} ({_names(groups)})"
+
+    def form(groups: Sequence[MovedGroup], one: str, more: str) -> str:
+        return one if len(groups) == 1 else more
 
     parts = []
     if again:
@@ -167,48 +172,74 @@ def _impact(
         )
     if either:
         begins = [began for each in either for began in each.unsure]
-        parts.append(f"{named(either)} continued without their offsets: {either_words('they', 'their', begins)}")
+        who, whose = form(either, "it", "they"), form(either, "its", "their")
+        parts.append(f"{named(either)} continued without {whose} offsets: {either_words(who, whose, begins)}")
     if stopped:
-        parts.append(f"{named(stopped)} have stopped: they have no members in their new partition and commit nothing")
+        has_stopped = form(stopped, "has stopped: it has", "have stopped: they have")
+        new, commits = form(stopped, "its", "their"), form(stopped, "commits", "commit")
+        parts.append(f"{named(stopped)} {has_stopped} no members in {new} new partition and {commits} nothing")
     if idle:
         parts.append(
-            f"{named(idle)} did nothing before the change or after it: without their offsets they will begin where "
-            "auto.offset.reset says"
+            f"{named(idle)} did nothing before the change or after it: without {form(idle, 'its', 'their')} offsets "
+            f"{form(idle, 'it', 'they')} will begin where auto.offset.reset says"
         )
     if len(moved) > MOST_GROUPS:
         parts.append(f"what groups read again was counted for {MOST_GROUPS} of them")
     back = [each for each in moved if each.is_share and each.is_there]
     if back:
-        parts.append(f"the state of {named(back)} was initialized again: they began where share.auto.offset.reset says")
+        they = form(back, "it", "they")
+        parts.append(
+            f"the state of {named(back)} was initialized again: {they} began where share.auto.offset.reset says"
+        )
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if parts else "Their coordinators do not have their offsets."
 
 
 def _steps(
-    context: RuleContext, change: _Change, moved: Sequence[MovedGroup], worst: Sequence[MovedGroup]
+    context: RuleContext, change: _Change, moved: Sequence[MovedGroup], stopped: Sequence[MovedGroup]
 ) -> tuple[NextStep, ...]:
     shares = [each.group_id for each in moved if each.is_share]
-    first = next((each.group_id for each in worst if not each.is_share), None)
-    # Without commits in new partitions, the present state of the old ones is right.
-    as_of = () if change.first_ms is None else ("--as-of", instant(change.first_ms - 1))
+    with_offsets = [each for each in moved if not each.is_share]
+    passed = [each for each in with_offsets if each.gains_nothing]
+    halted = [each for each in stopped if not each.is_share and each not in passed]
+    skipped = [each for each in with_offsets if each.skipped and each not in halted]
+    others = [each for each in with_offsets if each not in (*passed, *halted, *skipped)]
+    as_of = _as_of(context, change, moved)
     steps = []
+    first = next(iter((*halted, *sorted(skipped, key=lambda each: -each.skipped), *others)), None)
     if first is not None:
+        of_groups = (word for each in context.request.groups or () for word in option("--group", each))
         steps.append(
             context.see(
-                "Stop the consumers. Then write the old copies of the offsets into a file for kafka-consumer-groups",
+                "Stop the consumers of the groups to restore. Then write the old copies of the offsets into a file for "
+                "kafka-consumer-groups",
                 Rows("current_offsets"),
+                *of_groups,
                 *as_of,
                 *("--format", "reset-offsets", "--output", "offsets.csv"),
             )
         )
+        cases = (
+            (halted, "so that each continues where it stopped"),
+            (
+                skipped,
+                "so that each reads what it skipped, if its auto.offset.reset is latest (leave it out if that is "
+                "earliest: it has read everything, and would only repeat records)",
+            ),
+            (others, "so that each continues after what it had read"),
+        )
+        restored = "; of ".join(f"{_names(groups, _MOST_NAMED)}, {why}" for groups, why in cases if groups)
         steps.append(
             context.ask_kafka(
-                "Restore the old offsets of each group (the same for each group, with its lines of the file): this "
-                "shows what would be done, and does it with --execute in place of --dry-run. Then start the consumers",
+                f"Restore the old offsets of {restored}. {_not_restored(passed)}The command is for one group, with its "
+                "lines of the file: it shows what would be done, and does it with --execute in place of --dry-run. "
+                "Then start the consumers",
                 "kafka-consumer-groups",
-                *("--reset-offsets", *option("--group", first), "--from-file", "offsets.csv", "--dry-run"),
+                *("--reset-offsets", *option("--group", first.group_id), "--from-file", "offsets.csv", "--dry-run"),
             )
         )
+    elif passed:
+        steps.append(NextStep(_not_restored(passed).rstrip(" .")))
     if shares:
         steps.append(
             context.see(
@@ -239,6 +270,32 @@ def _steps(
             "Ask the brokers for the number of partitions", "kafka-topics", "--describe", "--topic", OFFSETS
         ),
     )
+
+
+def _as_of(context: RuleContext, change: _Change, moved: Sequence[MovedGroup]) -> tuple[str, ...]:
+    """The option for a moment at which the old copies were the only ones."""
+    if change.first_ms is not None:
+        return ("--as-of", instant(change.first_ms - 1))
+    # Without commits in new partitions, the present state of the old ones is right, but other groups than those of the
+    # report may have some.
+    if context.request.groups is None or change.since_ms is None:
+        return ()
+    return ("--as-of", instant(max(change.since_ms, *(each.last_old_ms or 0 for each in moved))))
+
+
+def _not_restored(passed: Sequence[MovedGroup]) -> str:
+    """A sentence about groups that their old offsets would only set back, with a space after it."""
+    if not passed:
+        return ""
+    they = "it has" if len(passed) == 1 else "they have"
+    return (
+        f"Nothing is to restore for {_names(passed, _MOST_NAMED)}: {they} read up to the old offsets again, which "
+        "would only repeat records. "
+    )
+
+
+def _names(groups: Sequence[MovedGroup], most: int = 3) -> str:
+    return listed([each.group_id for each in groups], most)
 
 
 def _groups(context: RuleContext) -> set[str]:

@@ -95,8 +95,9 @@ def _worst(context: RuleContext, rows: pa.Table) -> dict[tuple[str, str], list[i
 
     from kafka_records_tables.report.case_columns import kept
     from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
+    from kafka_records_tables.report.facts.moved_groups import without_old_copies
 
-    groups = context.table("groups")
+    groups = without_old_copies(context, context.table("groups"))
     members = kept(groups, pc.greater(groups["member_count"], 0))["group_id"].combine_chunks()
     rows = kept(rows, pc.is_in(rows["group_id"], members), pc.greater(rows["end_offset"], rows["offset"]))
     found: dict[tuple[str, str], list[int]] = {}

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from kafka_records_tables.report.case_columns import equal, kept, numbers
 from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
+from kafka_records_tables.report.facts.moved_groups import without_old_copies
 from kafka_records_tables.report.facts.usual_values import UsualGap, usual_gap
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
@@ -37,7 +38,8 @@ def _find(context: RuleContext) -> list[Incident]:
     stopped: dict[str, list[dict[str, Any]]] = {}
     for row in [*rows.to_pylist(), *_stopped_on_brokers(context)]:
         stopped.setdefault(row["group_id"], []).append(row)
-    counts = {each["group_id"]: each["member_count"] for each in context.table("groups").to_pylist()}
+    groups = without_old_copies(context, context.table("groups"))
+    counts = {each["group_id"]: each["member_count"] for each in groups.to_pylist()}
     # A stopped application has no members that could read its backlog.
     suspects = [
         group
@@ -71,7 +73,7 @@ def _stopped_on_brokers(context: RuleContext) -> list[dict[str, Any]]:
     for longer than usual: the times of their first unread records are asked for, because `progress` lacks them."""
     if context.is_stored or context.second_look is None:
         return []
-    groups = context.table("groups")
+    groups = without_old_copies(context, context.table("groups"))
     alive = kept(groups, pc.greater(groups["member_count"], 0))["group_id"].to_pylist()
     lag = context.table("lag")
     is_old = numbers(lag, "commit_timestamp_ms", 2**62) <= context.at_ms - context.limit(f"{KIND}.after")
@@ -108,7 +110,8 @@ def _incident(
     known = [each["longest_wait_ms"] for each in places if each["longest_wait_ms"] is not None]
     usual = max(known, default=None)
     before = "" if usual is None else f", and never waited for longer than {length(usual)} before"
-    members = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
+    mine_now = kept(context.table("members"), equal(context.table("members"), "group_id", group))
+    members = without_old_copies(context, mine_now).to_pylist()
     clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
     owners = list(dict.fromkeys(each["client_id"] for each in mine if each.get("client_id"))) or clients
     still = {(each["topic"], each["partition"]) for each in places}
