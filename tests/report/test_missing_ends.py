@@ -17,6 +17,7 @@ from kafka_records_tables.report.making import read_report
 from kafka_records_tables.report.report_parts import Report
 from kafka_records_tables.report.report_text import in_short
 from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
+from tests.cli.running import run
 
 _ARCHIVE = Path(__file__).parents[1] / "data" / "clusters" / "08" / "data.tar.xz"
 _COORDINATORS = (OFFSETS, SHARE_STATE, TRANSACTIONS)
@@ -64,12 +65,19 @@ def test_a_log_without_records_that_it_had(data: Path, how: str) -> None:
             each.unlink()
         folder.rmdir()
     (end,) = _ends(data)
+    has_folder = how != "without folder"
     assert (end.topic, end.partition, end.end, end.reached, end.is_certain) == (OFFSETS, 0, 0, 946, True)
+    assert end.has_folder is has_folder
     report = read_report(data, processes=1)
     (found,) = (each for each in report.findings if each.kind == "log_cut")
     assert (found.level, found.partitions, found.measured["missing_offsets"]) == (Level.HIGH, (0,), 946)
     # The groups of the log, one of them a share group, are not known any more: that is all that is said about them.
     assert _kinds(report) == {"log_cut", "offsets_from_elsewhere"}
+    assert not report.is_complete
+    lacks, gone = f"{OFFSETS}-0 lacks its end: 946 offsets", f"There is no folder {OFFSETS}-0. The log had 946"
+    assert found.problem.startswith(lacks if has_folder else gone)
+    assert (found.title == "a log of a coordinator is missing") is not has_folder
+    assert [(each.topic, each.offset) for each in found.evidence] == [(OFFSETS, 0) if has_folder else (None, None)]
 
 
 def test_files_beside_a_log_show_it_without_checkpoints(data: Path) -> None:
@@ -88,6 +96,9 @@ def test_nothing_is_concluded_from_what_groups_have_not_done_since(data: Path) -
     assert _kinds(report) == {"log_cut", "offsets_from_elsewhere"}
     (found,) = (each for each in report.findings if each.kind == "log_cut")
     assert found.group_ids == ("email-notifier", "geo-lookup", "pricing-engine")
+    ran = run("report", str(data), "--processes", "1", "--group", "geo-lookup")
+    assert ran.status == 1
+    assert f"rows are missing: a log lacks its beginning or its end: {OFFSETS} (partition 0)" in ran.err.splitlines()
 
 
 def test_a_log_that_was_copied_while_the_broker_wrote_is_a_note(data: Path) -> None:
@@ -103,8 +114,9 @@ def test_a_log_that_was_copied_while_the_broker_wrote_is_a_note(data: Path) -> N
     written_s = end.last_ms / 1000 + 60
     for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
         os.utime(data / name, (written_s, written_s))
-    (found,) = (each for each in read_report(data, processes=1).findings if each.kind == "log_cut")
-    assert found.level == Level.NOTE
+    report = read_report(data, processes=1)
+    (found,) = (each for each in report.findings if each.kind == "log_cut")
+    assert (found.level, report.is_complete) == (Level.NOTE, True)
 
 
 def test_logs_without_any_record_are_no_health(data: Path) -> None:

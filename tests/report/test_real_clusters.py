@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -275,3 +277,24 @@ def test_the_state_of_a_share_group_that_was_not_read_whole_may_be_there(tmp_pat
     for each in found:
         assert each.level == Level.NOTE
         assert each.why_not_sure == ("__share_group_state-1 could not be read to the end: the state may be there")
+
+
+def test_a_folder_that_may_not_be_read_is_no_damage_and_nothing_is_concluded_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the share groups' states and members, and of a topic."""
+    data = cluster("12", tmp_path)
+    closed = ("__consumer_offsets-2", "__share_group_state-0", "mail.queue-1")
+    original = os.scandir
+
+    def refuse(path: str) -> Any:
+        if Path(path).name in closed:
+            raise PermissionError(13, "Permission denied")
+        return original(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    found = [each for each in read_report(data, processes=1).findings if each.level > Level.NOTE]
+    titles = Counter(each.title for each in found if each.kind != "share_records_archived")
+    assert titles == {"the user of this report may not read some files": 3}
+    (archived,) = (each for each in found if each.kind == "share_records_archived")
+    assert "the consumers (who they are is unknown here: ask the brokers)" in archived.next[0].what

@@ -18,7 +18,7 @@ from kafka_records_engine.log.files.opened import OpenLog
 from kafka_records_engine.log.files.paths import expanded, without_secrets
 from kafka_records_engine.log.files.places import Place
 from kafka_records_engine.log.files.ranges import OffsetRange
-from kafka_records_engine.log.files.source_error import LogSourceError
+from kafka_records_engine.log.files.source_error import NOT_READABLE, LogSourceError
 from kafka_records_engine.log.files.topic_ids import topic_id, topic_names
 from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_engine.log.format.checkpoints import CLEANED, HIGH_WATERMARKS, read_checkpoint
@@ -261,7 +261,8 @@ def _open_in(log: reader.FoundLog, opened: reader.OpenLog, context: Context) -> 
     try:
         found = open_producers(opened, log.place)
     except OSError as error:
-        what = f"the log cannot be read: {error.strerror or error}"
+        may_not = isinstance(error, PermissionError)
+        what = NOT_READABLE if may_not else f"the log cannot be read: {error.strerror or error}"
         finding = in_file(printable(str(log.place)), None, None, what, impact)
         context.report(replace(finding, topic=log.topic, partition=log.partition))
         return {}

@@ -30,6 +30,7 @@ from kafka_records_tables.read import Engine, stream_answer
 from kafka_records_tables.report.making import report_of
 from kafka_records_tables.report.report_diff import DiffError, earlier_report
 from kafka_records_tables.report.report_text import in_short, write_report_text
+from kafka_records_tables.report.rule_context import partitions_shown
 from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
@@ -85,16 +86,15 @@ class ReportRun:
         except DiffError as error:
             raise CommandError(f"--diff: {error}") from None
         no_groups, no_topics = self._absent_groups(report), self._absent_topics(report)
-        is_complete = all(finding.severity != "damage" for finding in report.reading)
         # Without any row about them, "nothing found" would say that all is well. Damaged logs may have had such rows.
-        if is_complete and (no_topics or (no_groups and len(no_groups) == len(task.question.groups or ()))):
+        if report.is_complete and (no_topics or (no_groups and len(no_groups) == len(task.question.groups or ()))):
             raise CommandError("; ".join((*no_groups, *no_topics)))
         self._write(report)
         self._sum_up(report, (*no_groups, *no_topics))
         watched = () if task.fail_on is None else report.to_fail_on(task.fail_on)
         if watched:
             say(f"{plural(len(watched), 'finding')} for --fail-on {task.fail_on}")
-        if any(finding.severity == "damage" for finding in report.reading):
+        if not report.is_complete:
             return DAMAGE
         return FOUND if watched else OK
 
@@ -141,6 +141,8 @@ class ReportRun:
                 say(f"note: {note}")
         for what in absent:
             say(f"note: {what}")
+        for log in report.incomplete_logs():
+            say(f"rows are missing: {log.title}: {', '.join(log.topics)} ({partitions_shown(log.partitions)})")
         names_by_reason: defaultdict[str, list[str]] = defaultdict(list)
         for name, why in report.missing.items():
             names_by_reason[why].append(name)

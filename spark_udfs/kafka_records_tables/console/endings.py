@@ -10,7 +10,8 @@ OK: Final = 0
 """The answer is complete."""
 DAMAGE: Final = 1
 """The command has finished, but rows are missing or may be missing: damage, a timeout, a missing right, a record that
-cannot be decoded. It takes precedence over FOUND, because an incomplete answer is more important to know."""
+cannot be decoded, for a report also a log without its beginning, its end or a file. It takes precedence over FOUND,
+because an incomplete answer is more important to know."""
 FAILED: Final = 2
 """There is no answer: the usage is wrong, there is nothing to read, something is missing on this machine, or a failure
 occurred."""
@@ -23,8 +24,8 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 EXIT_STATUS_HELP: Final = """\
 exit status:
   0    complete
-  1    rows are missing, or may be: damage, a timeout, a missing right, a record that cannot be decoded. Standard error
-       says what and where
+  1    rows are missing, or may be: damage, a timeout, a missing right, a record that cannot be decoded; for report also
+       a log that lacks its beginning, its end or a file. Standard error says what and where
   2    no answer: wrong usage, nothing to read, something missing on this machine, or an error that ended the work
   3    complete, with findings: report has one for --fail-on, or table checks has a record at which a coordinator stops
        loading. Where rows are missing too, the exit status is 1

@@ -29,5 +29,5 @@ def write_report_metrics(report: Report, out: TextIO, now: float) -> None:
     when = GaugeMetricFamily("kafka_records_report_timestamp_seconds", "When the report was written")
     when.add_metric([], now)
     complete = GaugeMetricFamily("kafka_records_report_complete", "1: nothing is missing; 0: rows are missing")
-    complete.add_metric([], int(all(finding.severity != "damage" for finding in report.reading)))
+    complete.add_metric([], int(report.is_complete))
     write_families([by_level, by_kind, moment, when, complete], out)

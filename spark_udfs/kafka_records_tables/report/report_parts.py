@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding as ReadingFinding
     from kafka_records_engine.sources import Counts
 
+_LACKING: Final = frozenset({"log_cut", "segment_lost"})
+"""The kinds of findings about logs of coordinators that lack records."""
 USUAL_PACKAGE: Final = "kafka_records"
 """The generated package that a report uses by default."""
 
@@ -293,6 +295,18 @@ class Report:
         counts = Counter(finding.level for finding in self.findings)
         found = ", ".join(f"{counts[level]} {level.word}" for level in sorted(counts, reverse=True))
         return f"<report of {printable(self.request.source)}: {found or 'no findings'}>"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no rows are known to be missing: nothing was damaged or left out while reading, and no log of a
+        coordinator lacks records."""
+        is_damaged = any(finding.severity == "damage" for finding in self.reading)
+        return not is_damaged and not self.incomplete_logs()
+
+    def incomplete_logs(self) -> list[ReportFinding]:
+        """The findings about logs of coordinators that lack records. A copy that lacks only what a broker wrote in the
+        meantime is complete."""
+        return [each for each in self.findings if each.kind in _LACKING and each.level > Level.NOTE]
 
     def to_fail_on(self, asked: FailOn) -> list[ReportFinding]:
         """The findings for which the command fails. With `only_new`, a report without a diff has none."""

@@ -193,7 +193,7 @@ def _detailed(finding: ReportFinding, width: int, is_styled: bool, mark: str) ->
         yield from _wrapped(f"it follows: {effect.title}. {effect.problem}", _INDENT, width)
     if len(finding.effects) > _MOST_SHOWN:
         yield from _wrapped(f"and {len(finding.effects) - _MOST_SHOWN} more effects", _INDENT, width)
-    if finding.evidence:
+    if any(each.topic is not None for each in finding.evidence):
         yield from _wrapped(f"shown by {_places(finding)}", _INDENT, width)
     for step in finding.next:
         yield from _step_lines(step, "- ", width)
@@ -213,7 +213,9 @@ def _places(finding: ReportFinding) -> str:
     places = Counter((each.topic, each.partition, each.offset) for each in finding.evidence)
     of_logs: dict[str, list[str]] = {}
     for topic, partition, offset in list(places)[:_MOST_RECORDS]:
-        log = topic or "the log" if partition is None else f"{topic}-{partition}"
+        if topic is None:
+            continue
+        log = topic if partition is None else f"{topic}-{partition}"
         of_logs.setdefault(log, []).extend([] if offset is None else [str(offset)])
     named = [
         f"{log}, offset{'' if len(offsets) == 1 else 's'} {', '.join(offsets)}" if offsets else log

@@ -46,6 +46,7 @@ class MissingEnd:
     """The earliest time at which the log had reached that offset; None if it is unknown."""
     is_certain: bool
     """Whether the log is certainly not a copy that was made while a broker was writing to it."""
+    has_folder: bool = True
 
 
 class Noted:
@@ -117,10 +118,11 @@ def missing_log(topic: str, partition: int, noted: Noted) -> MissingEnd:
         partition,
         0,
         max(offset for _, offset, _ in marks),
-        ("it has no folder", *(f"{words} is {offset}" for words, offset, _ in marks)),
+        tuple(f"{words} is {offset}" for words, offset, _ in marks),
         None,
         max((written for *_, written in marks if written is not None), default=None),
         True,
+        has_folder=False,
     )
 
 

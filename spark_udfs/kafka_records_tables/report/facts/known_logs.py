@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine.log.files.source_error import NOT_READABLE
+from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Place
 from kafka_records_tables.report.rule_context import RuleContext, places_shown
 from kafka_records_tables.tables.lag import end_offsets
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import ReportFinding
@@ -50,14 +53,32 @@ def partition_count(context: RuleContext, topic: str) -> int | None:
 
 
 def absent_partitions(context: RuleContext, topic: str) -> list[int]:
-    """The partitions of a coordinators' topic without a log in the source. If the number of partitions is unknown,
-    missing partitions after the last one in the source are not found. Empty if no ends of logs are known."""
+    """The partitions of a coordinators' topic without a log in the source, or with one that the user may not read. If
+    the number of partitions is unknown, missing partitions after the last one in the source are not found. Empty if no
+    ends of logs are known."""
     rows = context.table("log_ends")
     there = set(kept(rows, equal(rows, "topic", topic))["partition"].to_pylist())
     if not there:
         return []
     count = partition_count(context, topic) or max(there) + 1
-    return sorted(set(range(count)) - there)
+    return sorted(set(range(count)) - (there - unreadable_partitions(context, topic)))
+
+
+def unreadable_partitions(context: RuleContext, topic: str) -> set[int]:
+    """The partitions of a topic of which the user may not read a file or the folder."""
+    return {
+        each.partition
+        for each in context.reading
+        if each.topic == topic and each.partition is not None and each.what == NOT_READABLE
+    }
+
+
+def members_known(context: RuleContext, group: str) -> bool:
+    """Whether the log with the members of a group is in the source up to its end."""
+    if "members" not in context.tables:
+        return False
+    count = partition_count(context, OFFSETS)
+    return count is None or partition_for(group, count) not in incomplete_partitions(context, OFFSETS)
 
 
 def incomplete_partitions(context: RuleContext, topic: str) -> list[int]:

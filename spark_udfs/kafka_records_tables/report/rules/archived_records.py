@@ -10,6 +10,7 @@ from kafka_records_tables.report.case_columns import kept, numbers
 from kafka_records_tables.report.command_lines import command_line, condition_of, option
 from kafka_records_tables.report.facts.cluster_settings import delivery_limits, lacking_settings
 from kafka_records_tables.report.facts.group_facts import log_ends
+from kafka_records_tables.report.facts.known_logs import members_known
 from kafka_records_tables.report.facts.share_archives import TABLE
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, command_of, incident_rule
 from kafka_records_tables.report.levels import Level
@@ -94,6 +95,8 @@ def _incident(
     )
     members = [each for each in context.table("members").to_pylist() if each["group_id"] == group]
     clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
+    none = "none is there now" if members_known(context, group) else "who they are is unknown here: ask the brokers"
+    who = listed(clients) if clients else none
     unnamed = context.ask_kafka(
         "Ask the brokers for the name of the topic, which no file here contains",
         "kafka-topics",
@@ -102,8 +105,7 @@ def _incident(
         topic_id,
     )
     look = context.ask_kafka(
-        "Look at such a record, and in the logs of the consumers "
-        f"({listed(clients) if clients else 'none is there now'}) for what fails",
+        f"Look at such a record, and in the logs of the consumers ({who}) for what fails",
         "kafka-console-consumer",
         *_printing(name, last),
     )

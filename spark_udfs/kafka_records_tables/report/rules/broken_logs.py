@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked, true_where
 from kafka_records_tables.report.command_lines import condition_of, option
-from kafka_records_tables.report.facts.known_logs import absent_partitions
+from kafka_records_tables.report.facts.known_logs import absent_partitions, unreadable_partitions
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule
@@ -69,6 +69,7 @@ def _unread_state(context: RuleContext) -> str | None:
     """Why a missing state may exist on the broker; None if all of its topic was read."""
     unread = {each.partition or 0 for each in context.reading if each.topic == SHARE_STATE and each.bytes}
     unread |= {each.partition for each in context.ends if each.topic == SHARE_STATE}
+    unread |= unreadable_partitions(context, SHARE_STATE)
     absent = absent_partitions(context, SHARE_STATE)
     if not unread:
         return f"{logs_shown(SHARE_STATE, absent)} is not in the source: the state may be there" if absent else None

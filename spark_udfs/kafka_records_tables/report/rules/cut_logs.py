@@ -44,13 +44,13 @@ def _cases(context: RuleContext) -> pa.Table:
     cut += [
         {
             "log_topic": each.topic,
-            "side": "end",
+            "side": "end" if each.has_folder else "log",
             "level": int(level),
             "partition": each.partition,
             "missing": each.reached - each.end,
             "last_ms": each.last_ms,
-            "shows": f"{each.topic}-{each.partition} ends at {each.end}, but {', and '.join(each.shown_by)}",
-            "offset": max(each.end - 1, 0),
+            "shows": f"{each.topic}-{each.partition} {_what_is_left(each)}, but {', and '.join(each.shown_by)}",
+            "offset": max(each.end - 1, 0) if each.has_folder else None,
         }
         for each in context.ends
         if (level := _level_of(context, each)) is not None
@@ -70,6 +70,10 @@ def _cases(context: RuleContext) -> pa.Table:
     return ranked(cases, cases["level"].to_numpy(), cases["missing_sum"].to_numpy())
 
 
+def _what_is_left(end: MissingEnd) -> str:
+    return f"ends at {end.end}" if end.has_folder else "has no folder"
+
+
 def _level_of(context: RuleContext, end: MissingEnd) -> Level | None:
     """None if the report is about a moment before the end, or if only a torn batch shows it, which was found while
     reading."""
@@ -86,16 +90,18 @@ def _level_of(context: RuleContext, end: MissingEnd) -> Level | None:
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     topic, partitions = case["log_topic"], case["partition_list"]
     first = partitions[0]
-    is_start = case["side"] == "start"
+    is_start, is_gone = case["side"] == "start", case["side"] == "log"
     groups = groups_of_logs(context, topic, partitions)
     rows = Rows("log_ends", (condition_of("topic", topic), *_WHERE[case["side"]]))
     places = zip(partitions, case["shows_list"], case["offset_list"], strict=True)
     is_copied = case["level"] == Level.NOTE
-    what = _START if is_start else _COPIED if is_copied else _END
+    what, why_not_sure = _WORDS["copied" if is_copied else case["side"]]
+    it = "it" if is_gone else "them"
+    files = "the folder" if is_gone else f"{'earlier' if is_start else 'later'} files of"
     return ReportFinding(
         kind=_KIND,
         level=Level(case["level"]),
-        title=RULE.title,
+        title=_GONE_TITLE if is_gone else RULE.title,
         problem=what.format(
             logs=logs_shown(topic, sorted(partitions)),
             missing=counted(case["missing_sum"], "offset"),
@@ -106,27 +112,28 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         partitions=tuple(sorted(partitions)),
         since_timestamp_ms=None if is_start else case["last_ms_min"],
         since_note=(
-            "no record shows when the files disappeared"
+            f"no record shows when the {'folder' if is_gone else 'files'} disappeared"
             if is_start or case["last_ms_min"] is None
             else "the last record that is left"
         ),
         confidence="medium",
-        why_not_sure=_START_UNSURE if is_start else _COPIED_UNSURE if is_copied else _END_UNSURE,
+        why_not_sure=why_not_sure,
         evidence=tuple(
-            Evidence(shows, topic, partition, offset) for partition, shows, offset in list(places)[:MOST_EVIDENCE]
+            Evidence(shows) if is_gone else Evidence(shows, topic, partition, offset)
+            for partition, shows, offset in list(places)[:MOST_EVIDENCE]
         ),
         evidence_count=len(partitions),
         rows=(rows,),
         next=(
             context.see("List where the logs begin and end", rows),
             NextStep(
-                f"Look for {'earlier' if is_start else 'later'} files of {topic}-{first} on this broker and on the "
-                "others that have the partition; make a report of a replica that has them"
+                f"Look for {files} {topic}-{first} on this broker (in its other data directories too) and on the "
+                f"others that have the partition; make a report of a replica that has {it}"
             ),
             context.ask_kafka("Ask which brokers have the partitions", "kafka-topics", "--describe", "--topic", topic),
             NextStep(
-                "Until that is clear, let no broker without the files become leader of the partition: its coordinator "
-                "would continue with the remaining records"
+                f"Until that is clear, let no broker without {it} become leader of the partition: its coordinator "
+                f"would continue {'without any record of it' if is_gone else 'with the remaining records'}"
             ),
         ),
         measured={"missing_offsets": case["missing_sum"], "logs": len(partitions)},
@@ -134,7 +141,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     )
 
 
-_WHERE: Final = {"start": ("log_start_offset>0",), "end": ()}
+_GONE_TITLE: Final = "a log of a coordinator is missing"
+_WHERE: Final = {"start": ("log_start_offset>0",), "end": (), "log": ()}
 _START: Final = (
     "{logs} lacks its beginning, {missing} in all. No broker deletes records of this topic at the start of a log, "
     "and a cleaner keeps the name of the first file: files are missing. {groups}The records in them are unknown, and "
@@ -145,6 +153,10 @@ _END: Final = (
     "unknown, so the report concludes nothing from what they have not done since; groups whose only records are in "
     "the missing part are not in it."
 )
+_GONE: Final = (
+    "There is no folder {logs}. The log had {missing}, as other files of the broker show. {groups}What else it has is "
+    "unknown, so its groups, share state or transactions are not in this report."
+)
 _COPIED: Final = (
     "{logs} ends {missing} before the offset that the broker wrote down a little later, as in a copy that was made "
     "while the broker wrote. {groups}What they did in the meantime is unknown."
@@ -154,7 +166,15 @@ _END_UNSURE: Final = (
     "only some of the files may have been copied, or the log was copied long before the others, or a power failure "
     "lost records"
 )
+_GONE_UNSURE: Final = "the folder may not have been copied"
 _COPIED_UNSURE: Final = "the last file may also have been cut"
+_WORDS: Final = {
+    "start": (_START, _START_UNSURE),
+    "end": (_END, _END_UNSURE),
+    "log": (_GONE, _GONE_UNSURE),
+    "copied": (_COPIED, _COPIED_UNSURE),
+}
+"""The problem and why it is not sure, by what is missing."""
 
 RULE = ReportRule(
     kind=_KIND,
@@ -163,9 +183,9 @@ RULE = ReportRule(
 Logs of `__consumer_offsets` and `__transaction_state` that do not begin at offset 0, which no clean-up causes, and logs
 of all coordinators that once ended later. High watermarks and recovery points of the broker show it
 (`replication-offset-checkpoint`, `recovery-point-offset-checkpoint`), producer snapshots of later offsets, indexes of
-files that are missing, empty or cut, or the absence of any file. In a copy that was made while a broker wrote, logs end
-a little earlier: that is a note. Kinds that conclude something from what a group has not done leave out groups of such
-a log. A missing file in between is `segment_lost`.""",
+files that are missing, empty or cut, or the absence of any file or of the folder. The command ends with status 1. In a
+copy that was made while a broker wrote, logs end a little earlier: that is a note. Kinds that conclude something from
+what a group has not done leave out groups of such a log. A missing file in between is `segment_lost`.""",
     tables=("log_ends", "groups"),
     levels={
         Level.HIGH: "files show it, the broker had stopped, or it wrote the later end `silent_for` after the last "

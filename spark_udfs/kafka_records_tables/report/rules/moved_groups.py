@@ -284,7 +284,7 @@ def _as_of(context: RuleContext, change: _Change, moved: Sequence[MovedGroup]) -
 
 
 def _not_restored(passed: Sequence[MovedGroup]) -> str:
-    """A sentence about groups that their old offsets would only set back, with a space after it."""
+    """A sentence about groups whose old offsets would only repeat records, with a space after it."""
     if not passed:
         return ""
     they = "it has" if len(passed) == 1 else "they have"

@@ -18,6 +18,7 @@ from kafka_records_tables.report.case_columns import (
 )
 from kafka_records_tables.report.command_lines import command_line, condition_of, option
 from kafka_records_tables.report.facts.cluster_settings import delivery_limits
+from kafka_records_tables.report.facts.known_logs import members_known
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
@@ -183,6 +184,8 @@ def _now(context: RuleContext, group: str) -> str:
     """Whether it continues, as a sentence."""
     rows = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
     members = (rows["member_count"][0].as_py() or 0) if rows.num_rows else 0
+    if not members and not members_known(context, group):
+        return "Whether it has members is unknown: the log that has them is not here, or not read to its end."
     return f"The group has {counted(members, 'member')} and continues." if members else "The group has no members now."
 
 
