@@ -98,6 +98,7 @@ def here(kept: Path, topics_dir: Path, tmp_path: Path, monkeypatch: pytest.Monke
         f"/var/lib/kafka/data/{checkpoint}": str(topics_dir.parent / "metadata" / "kafka-4.3" / checkpoint),
         "/var/lib/kafka/data/__consumer_offsets-12": str(segments / "__consumer_offsets-2"),
         "/var/lib/kafka/data": str(segments),
+        "billing": "order-fulfilment",
         f"/backup/{log}": str(tmp_path / log),
     }
 

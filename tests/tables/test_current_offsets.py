@@ -246,6 +246,13 @@ def test_records_that_could_not_be_used_are_found() -> None:
     not_used = "not used: it is unknown whose offset it is"
     assert [(each.record_type, each.reason, each.what, each.consequence) for each in findings] == [
         (
+            None,
+            "OtherPartitions",
+            "the group 'two log partitions' has rows of more than one log partition",
+            "its coordinator reads one of them, and other rows are copies from before partitions were added: the table "
+            "checks names them as wrong_partition",
+        ),
+        (
             1,
             "UndecidedTransaction",
             "the commit of group undecided for orders-0: it is unknown how the transaction of producer 1000 ended: "
@@ -278,7 +285,7 @@ def test_records_that_could_not_be_used_are_found() -> None:
             not_used,
         ),
     ]
-    for finding in findings[1:]:
+    for finding in findings[2:]:
         assert finding.severity == "damage"
         assert finding.raw_value
         assert (finding.raw_key is None) == (finding.reason == "NullKey")
