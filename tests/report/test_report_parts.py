@@ -275,6 +275,30 @@ def test_notes_say_what_else_two_reports_differ_in(report: Report, tmp_path: Pat
     assert report_diff(report, earlier_report(report)).notes == ()
 
 
+def test_reports_of_two_clusters_are_not_compared(report: Report, tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("#\nnode.id=1\ncluster.id=kavzyxpYTP2M0nh6TvtaoA\n")
+    other = replace(report, request=replace(report.request, cluster_id="4L6g3nShT-eMCtK--X86sw"))
+    ran = run("report", str(tmp_path), "--diff", str(written(other, tmp_path / "other.json")))
+    assert (ran.status, ran.out, ran.err) == (
+        2,
+        "",
+        "kafka-records: --diff: the earlier report is of the cluster 4L6g3nShT-eMCtK--X86sw, but this one is of the "
+        "cluster kavzyxpYTP2M0nh6TvtaoA: give an earlier report of the same cluster\n",
+    )
+    ran = run("report", str(tmp_path), "--diff", str(written(report, tmp_path / "unknown.json")))
+    assert "the earlier report" not in ran.err
+
+
+def test_a_directory_without_logs_is_called_that_if_it_has_other_files(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text('{"a": 1}\n')
+    ran = run("report", str(tmp_path))
+    assert ran.status == 2
+    assert ran.err.startswith(
+        f"kafka-records: {tmp_path}: there are no logs here (folders <topic>-<partition> with .log files), and its "
+        f"other files are not saved rows: give a broker's data directory; {tmp_path}/settings.json: there "
+    )
+
+
 def test_reports_about_other_groups_or_topics_are_not_compared(report: Report, falls: Topic, tmp_path: Path) -> None:
     old = written(replace(report, request=replace(report.request, groups=("a", "b"))), tmp_path / "old.json")
     ran = run("report", "/nowhere", "--diff", str(old), "--group", "b", "--group", "a")

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import OUTSIDE_LOG
+from kafka_records_engine.log.files.source_error import LacksColumns
 from kafka_records_engine.sources.abilities import readable_part
 from kafka_records_runtime.errors import plural
+from kafka_records_runtime.text.printable import printable
 from kafka_records_tables.commands.engine_run import SparkSettings, check_java_for, session_of, told_in_words
 from kafka_records_tables.commands.given_source import GivenSource
 from kafka_records_tables.commands.totals import RecordTotals
@@ -104,7 +106,7 @@ class ReportRun:
     def _read(self) -> Report:
         task = self._task
         with (
-            told_in_words(_with_hint),
+            told_in_words(self._with_hint),
             ByteProgress("report") as progress,
             session_of(task.spark, progress) as session,
             source_with_state(task.question, self._source(), task.state, progress.moved) as source,
@@ -155,6 +157,19 @@ class ReportRun:
         totals = RecordTotals(report.counts, has_files=self._task.given.has_files)
         say(f"read {totals.read()}")
 
+    def _with_hint(self, error: LogSourceError) -> str:
+        """The text of an error; a report takes no topic for files that do not name one."""
+        text, asks, _ = str(error).partition("; say which topic it holds")
+        folders = [path for path in self._task.given.paths if Path(path).is_dir()]
+        if isinstance(error, LacksColumns) and folders and not self._task.given.saved.is_told:
+            return (
+                f"{printable(folders[0])}: there are no logs here (folders <topic>-<partition> with .log files), and "
+                f"its other files are not saved rows: give a broker's data directory; {text}"
+            )
+        if not asks:
+            return text
+        return f"{text}: {'put it into such a folder' if 'this file' in error.detail else 'give it such a name'}"
+
     def _absent_groups(self, report: Report) -> list[str]:
         """For each requested group that no row is about, a sentence with similar names."""
         task = self._task
@@ -178,14 +193,6 @@ class ReportRun:
         (question,) = (each.question for each in requests_of(self._task.question) if each.table.name == table)
         with stream_answer(replace(question, groups=None), self._source(), Engine()) as rows:
             return {name for batch in rows for name in batch.column(column).unique().to_pylist()}
-
-
-def _with_hint(error: LogSourceError) -> str:
-    """The text of an error; a report takes no topic for files that do not name one."""
-    text, asks, _ = str(error).partition("; say which topic it holds")
-    if not asks:
-        return text
-    return f"{text}: {'put it into such a folder' if 'this file' in error.detail else 'give it such a name'}"
 
 
 def _values(report: Report, column_of: Callable[[Table], str | None]) -> set[str]:

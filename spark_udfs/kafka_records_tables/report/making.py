@@ -24,6 +24,7 @@ from kafka_records_tables.engines.checked_request import question_of, requests_o
 from kafka_records_tables.engines.with_state import State, check_state, source_with_state
 from kafka_records_tables.query import query_of, topic_columns
 from kafka_records_tables.read import Engine, read_answers
+from kafka_records_tables.report.facts.data_directories import cluster_id_of
 from kafka_records_tables.report.glance import numbers_of
 from kafka_records_tables.report.lost_files import lost_files, missing_ends
 from kafka_records_tables.report.ranking import findings_of
@@ -145,7 +146,8 @@ def read_report(
     ThresholdsError
         For thresholds that cannot be used.
     DiffError
-        For a file that is not a report, and an earlier report about other groups or topics; before anything is read.
+        For a file that is not a report, and an earlier report about other groups or topics, or of another cluster;
+        before anything is read.
     LogSourceError
         For a source that does not exist, or has none of the three topics.
     Exception
@@ -219,6 +221,9 @@ def report_of(
     earlier: EarlierReport | None = None,
 ) -> Report:
     """The answer of `read_report` to a request that the caller has built; `limits` are all thresholds."""
+    cluster_id = cluster_id_of(named.arguments)
+    if earlier is not None:
+        earlier.check_cluster(cluster_id)
     made_ms = time.time_ns() // 1_000_000
     reading = _Reading(source, question, engine)
     tables = reading.tables()
@@ -242,6 +247,7 @@ def report_of(
         assume=question.assume,
         package=question.package,
         partitions=options.get(PARTITIONS.name),
+        cluster_id=cluster_id,
     )
     lost = lost_files(source, reading.found)
     # Rules see all rows, and findings count over all of them.

@@ -51,6 +51,15 @@ class EarlierReport:
                     "only one of them covers would count as new or gone; make both with the same selection"
                 )
 
+    def check_cluster(self, cluster_id: str | None) -> None:
+        """Raise a DiffError if the earlier report is of another cluster, as far as both ids are known."""
+        before = self.request.cluster_id
+        if None not in (before, cluster_id) and before != cluster_id:
+            raise DiffError(
+                f"the earlier report is of the cluster {before}, but this one is of the cluster {cluster_id}: give an "
+                "earlier report of the same cluster"
+            )
+
 
 def earlier_report(given: Report | Path | str) -> EarlierReport:
     """The earlier report to compare with. Raises DiffError for a file that is not a report, or has another format

@@ -178,11 +178,12 @@ class ReportFinding:
     """The thresholds that decided the level, by name, as in the file of thresholds."""
 
     def cause_lines(self) -> Iterator[str]:
-        """The two likeliest causes, and what the report lacked to distinguish them, each in a sentence."""
+        """The two likeliest causes, and the missing information that would have decided, each in a sentence."""
         for at, cause in enumerate(self.causes[:2]):
             yield f"{'cause' if not at else 'or'} (confidence {cause.confidence}): {cause.statement}"
+        decides = "decide between the causes" if len(self.causes) > 1 else "confirm the cause"
         for lack in self.lacked:
-            yield f"{lack.what}, which would distinguish these causes: {', '.join(lack.causes)}"
+            yield f"what would {decides} is missing: {lack.what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +235,8 @@ class ReportRequest:
     partitions: Mapping[str, int] | None = None
     """The numbers of partitions of the coordinators' topics, as far as they were passed; running brokers report
     them."""
+    cluster_id: str | None = None
+    """The id of the cluster, from the data directory; null if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,10 @@ class LogSourceError(KafkaRecordsError, ValueError):
 NOT_READABLE: Final = "permission denied: run this as a user who may read it"
 
 
+class LacksColumns(LogSourceError):
+    """A file of rows without the columns of raw rows."""
+
+
 class NotReadable(LogSourceError):
     """A file or folder that the user is not allowed to read. The log itself may be intact."""
 

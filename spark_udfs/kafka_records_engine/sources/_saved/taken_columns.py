@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.log.files.source_error import LogSourceError
+from kafka_records_engine.log.files.source_error import LacksColumns, LogSourceError
 from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.texts import Encoding
 from kafka_records_runtime.text.close_names import close_name
@@ -88,7 +88,7 @@ def taken_columns(
             found[raw] = taken
     missing = [raw for raw in NEEDED if raw not in found and raw not in given and asked.get(raw, "") is not None]
     if missing:
-        raise LogSourceError(file, _lacking(missing, fields, given))
+        raise LacksColumns(file, _lacking(missing, fields, given))
     return found
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kafka_records_tables.report.facts.data_directories import data_directories
+
 if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
@@ -64,12 +66,9 @@ def _all_loads(context: RuleContext) -> list[Load]:
     if not context.is_stored:
         return []
     files: dict[Path, None] = {}
-    for argument in context.request.source_arguments:
-        directory = Path(argument)
-        # a local data directory contains a file with the id of its broker
-        if (directory / "meta.properties").is_file():
-            for near in _NEAR:
-                files.update(dict.fromkeys(sorted((directory / near).resolve().glob("*.log*"))))
+    for directory in data_directories(context.request.source_arguments):
+        for near in _NEAR:
+            files.update(dict.fromkeys(sorted((directory / near).resolve().glob("*.log*"))))
     return [load for file in list(files)[:_MOST_FILES] for load in _loads_in(file)]
 
 

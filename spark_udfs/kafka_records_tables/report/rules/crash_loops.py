@@ -161,7 +161,8 @@ def _incident(
     clients = Counter(each.name for each in tries)
     always = ", always under new member ids" if len({each.member_id for each in tries}) == len(tries) else ""
     leaving = _how_they_left(context, group, usual)
-    more = [f"{each.place} at {each.offset}" for each in stuck[1:]]
+    others_stuck = sorted(stuck[1:], key=lambda each: (each.topic, each.partition))
+    more = [f"{each.place} at {each.offset}" for each in others_stuck]
     along = f" {', '.join(more[:4])} {'has' if len(more) == 1 else 'have'} not moved since either." if more else ""
     may_be = " or ".join(f"offset {offset} of {topic}-{partition}" for (topic, partition), offset in unknown[:4])
     lacked = (ends_of_logs(place for place, _ in unknown),) if unknown else ()

@@ -157,16 +157,18 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
         clients = (
             f"{listed(went_on)} has consumed since" if len(went_on) == 1 else f"{listed(went_on)} have consumed since"
         )
+        they, their = ("it", "its") if len(went_on) == 1 else ("they", "their")
         if is_unsure:
-            parts.append(f"{clients}: out of range, {either_words('they', 'their', begins)}")
+            parts.append(f"{clients}: out of range, {either_words(they, their, begins)}")
         elif again:
-            parts.append(f"{clients}: out of range, they began at the start, and read {repeated_words(begins)} again")
+            parts.append(f"{clients}: out of range, {they} began at the start, and read {repeated_words(begins)} again")
         else:
-            parts.append(f"{clients}: out of range, they began where auto.offset.reset says")
+            parts.append(f"{clients}: out of range, {they} began where auto.offset.reset says")
     if waiting:
+        skip = "it skips" if len(waiting) == 1 else "they skip"
         parts.append(
             f"{listed(waiting)} will begin where auto.offset.reset says, unless the offsets are set before: with "
-            "`latest` they skip every record in the log"
+            f"`latest` {skip} every record in the log"
         )
     steps = []
     if waiting:
@@ -225,8 +227,8 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
             f"At {moment(since)} somebody committed offsets beyond the end of {shown(topic)} (partitions"
             f" {numbers_shown(partitions)}) for {listed(groups)}: {first.span.offset} for {first.place}, whose"
             f" log {ended}."
-            f" {'The groups never had a member until then' if never else 'The groups had no members at that time'}"
-            f"{', so no consumer has read so far' if is_whole else seen}."
+            f" The group{'' if len(groups) == 1 else 's'} {'never had a member until' if never else 'had no members'}"
+            f" then{', so no consumer has read so far' if is_whole else seen}."
         ),
         impact="; ".join(parts)[:1].upper() + "; ".join(parts)[1:] + ".",
         consequence="data_lost" if skipped else "work_repeated" if again else "none",

@@ -203,7 +203,8 @@ def _incident(
         topics=tuple(sorted(set().union(*(app.topics for app in apps)))),
         who=tuple(
             Actor(f"consumes {listed(sorted(app.topics))}", group, None, name, next(iter(hosts[at]), None))
-            for at, app in enumerate(apps)
+            # The application that is to get a group id of its own comes first.
+            for at, app in sorted(enumerate(apps), key=lambda each: each[1] is not later)
             for name in app.clients[:4]
         ),
         since_timestamp_ms=since,

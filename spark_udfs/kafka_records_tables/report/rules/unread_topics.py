@@ -155,10 +155,10 @@ def _incident(context: RuleContext, settings: ClusterFacts, topic: _Topic) -> In
         scale={"records": topic.records, "partitions": topic.partitions},
         symptom_confidence="medium",
         why_not_sure=(
-            "Readers without a group leave no record: consumers that assign themselves partitions and never commit, "
+            "readers without a group leave no record: consumers that assign themselves partitions and never commit, "
             "jobs that keep offsets in their own checkpoints (Flink, Spark), and tools that copy topics "
-            "(MirrorMaker). Deletions of offsets are kept for a day (delete.retention.ms), so the log may have "
-            "forgotten a group that expired before."
+            "(MirrorMaker); deletions of offsets are kept for a day (delete.retention.ms), so the log may have "
+            "forgotten a group that expired before"
         ),
         evidence=(no_group,),
         evidence_count=1,
