@@ -8,15 +8,17 @@ from typing import Any, cast
 
 import pytest
 
-from kafka_records_tables.report.facts.beginnings import Beginning, beginning, either_words
+from kafka_records_tables.report.facts.beginnings import Beginning, agreed, beginning, either_words
 from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Place, Span
-from kafka_records_tables.report.facts.moved_groups import MovedGroup, add_commits
+from kafka_records_tables.report.facts.moved_groups import STILL, MovedGroup, add_commits, add_effects
 from kafka_records_tables.report.making import read_report
 from kafka_records_tables.report.rules import RULES
 from kafka_records_tables.report.rules.expired_restarts import _restart
+from kafka_records_tables.report.rules.moved_groups import _impact
 from tests.report.made_up_cluster import HOUR, MINUTE, MadeCluster
 from tests.report.rule_cases import END_MS, GROUP
 from tests.report.test_rules import context_of
+from tests.report.test_rules_in_detail import _context
 
 PLACE = ("orders", 0)
 
@@ -39,7 +41,7 @@ def _ends(start: int | None, ends: Mapping[int, int]) -> LogEnds:
 
 
 def _span(offset: int, log_partition: int = 0, at_ms: int = 9) -> Span:
-    return Span(offset, at_ms, None, None, log_partition, 1, None, 1)
+    return Span(offset, at_ms, None, None, log_partition, 2, None, 1)
 
 
 @pytest.mark.parametrize(
@@ -102,23 +104,70 @@ def test_old_offsets_that_a_group_has_not_passed_are_worth_restoring(last_new: l
     assert moved.gains_nothing is gains_nothing
 
 
+def test_a_restart_decides_nothing_about_another_member_or_another_restart() -> None:
+    """A member began at the start; another one, and one that joined after a restart, may have begun at the end."""
+    places = [("orders", at) for at in range(4)]
+    lives = [MemberLife(GROUP, str(at), 1, 1, 0, places={*each}) for at, each in enumerate((places[:2], places[2:3]))]
+    lives.append(MemberLife(GROUP, "later", 5, 5, 0, places={places[3]}))
+    for at in (0, 1):
+        lives[at].left_at = 4
+    spans = [_span(40), _span(70), _span(70), Span(70, 9, None, None, 0, 6, None, 1)]
+    ends, at_once = _ends(0, {1: 70}), {"log_timestamp_ms": 1}
+    found = [_restart(places[at], _span(60), spans[at], lives, ends, at_once) for at in range(4)]
+    assert [each.member and each.member.member_id for each in found] == ["0", "0", "1", "later"]
+    sure, open_ = Beginning(60, 0, False, 70), Beginning(60, 10, True, 70)
+    assert agreed([(each.began, each.member) for each in found]) == [sure, sure, open_, open_]
+
+
 @pytest.mark.parametrize(
-    ("last_old", "last_new", "is_there", "stopped", "idle"),
+    ("last_old", "last_new", "is_there", "members_until", "stopped", "idle"),
     [
-        (99, None, False, True, False),
-        (99, 150, False, True, False),
-        (99, 195, False, False, False),
-        (99, None, True, False, False),
-        (50, None, False, False, True),
-        (None, None, False, True, False),
+        (99, None, False, None, True, False),
+        (99, 150, False, None, True, False),
+        (99, 195, False, None, False, False),
+        (99, None, True, None, False, False),
+        (50, None, False, None, False, True),
+        (50, None, False, 170, True, False),
+        (99, None, False, 100, False, True),
+        (None, None, False, STILL, True, False),
+        (None, None, False, 0, False, True),
+        (None, None, False, None, False, False),
     ],
-    ids=["silent", "one_commit", "goes_on", "has_members", "away_before", "share_group"],
+    ids=[
+        *("silent", "one_commit", "goes_on", "has_members", "away_before", "commits_rarely", "just_left"),
+        *("share_group", "empty_share_group", "unknown"),
+    ],
 )
 def test_which_moved_groups_have_stopped(
-    last_old: int | None, last_new: int | None, is_there: bool, stopped: bool, idle: bool
+    last_old: int | None, last_new: int | None, is_there: bool, members_until: int | None, stopped: bool, idle: bool
 ) -> None:
-    moved = MovedGroup(GROUP, 1, (0,), None, is_there, last_old, None, last_new, settles_ms=20)
+    moved = MovedGroup(GROUP, 1, (0,), None, is_there, members_until, last_old, None, last_new, settles_ms=20)
     assert (moved.is_stopped(100, 200), moved.is_idle(100)) == (stopped, idle)
+
+
+@pytest.mark.parametrize("left_ms", [END_MS - 2 * HOUR, END_MS - MINUTE, None])
+def test_members_of_an_old_copy_are_removed_after_the_change(left_ms: int | None) -> None:
+    """Coordinators load old copies when they start, and remove their members as sessions expire."""
+    old = {"group_id": GROUP, "log_partition": 0}
+    event = {**old, "member_id": "m", "sequence": 0, "detail": "{}"}
+    events = [event | {"event": "member_joined", "log_offset": 1, "at_timestamp_ms": END_MS - 3 * HOUR}]
+    if left_ms is not None:
+        events.append(event | {"event": "member_left", "log_offset": 5, "at_timestamp_ms": left_ms})
+    groups = [{**old, "group_kind": "share", "member_count": int(left_ms is None)}]
+    context = _context({"history": [], "log_samples": []}, groups=groups, current_offsets=[], timeline=events)
+    moved = MovedGroup(GROUP, 1, (0,))
+    add_effects(context, [moved])
+    assert moved.is_stopped(END_MS - HOUR, END_MS) == (left_ms != END_MS - 2 * HOUR)
+
+
+def test_what_is_said_about_groups_that_did_not_work() -> None:
+    idle = [MovedGroup(name, 1, (0,), last_old_ms=END_MS - age) for name, age in (("a", HOUR), ("b", 2 * HOUR))]
+    empty = MovedGroup("q", 1, (0,), "share", had_members_until_ms=0)
+    assert _impact([*idle, empty], [], [], [], [*idle, empty], END_MS) == (
+        '1 group ("q") had no members at the time of the change, and has done nothing since: it will begin where '
+        'share.auto.offset.reset says; 2 groups ("a", "b") had committed nothing for at least 1 h before the '
+        "change, and have done nothing since: they will begin where auto.offset.reset says."
+    )
 
 
 @pytest.mark.parametrize("is_cleaned", [False, True])

@@ -270,9 +270,9 @@ def test_an_offset_moved_ahead_may_be_beyond_the_end(end: int | None) -> None:
     )
 
 
-@pytest.mark.parametrize("is_there", [True, False])
-def test_members_that_left_may_have_had_nothing_to_read(is_there: bool) -> None:
-    """Without the log of a topic a job that starts, finds nothing and leaves is no loop that is over."""
+@pytest.mark.parametrize("exact_from", [0, 6, None])
+def test_members_that_left_may_have_had_nothing_to_read(exact_from: int | None) -> None:
+    """If it is unknown when the record was written, a job that starts, finds nothing and leaves is no loop."""
     place = ("orders", 0)
     spans = {
         ("g", *place): [
@@ -286,5 +286,7 @@ def test_members_that_left_may_have_had_nothing_to_read(is_there: bool) -> None:
         )
         for at in range(10)
     ]
-    context = _context({"log_samples": []}, log_ends=[_end(0, 20)] if is_there else [])
-    assert len(past_loops(context, "g", spans, lives)) == is_there
+    samples = [{"offset": 9, "timestamp_ms": END_MS - HOUR}]
+    rows = [{"topic": "orders", "partition": 0, "samples": samples, "exact_from": exact_from}]
+    context = _context({"log_samples": rows}, log_ends=[_end(0, 20)])
+    assert len(past_loops(context, "g", spans, lives)) == (exact_from == 0)

@@ -354,12 +354,12 @@ def written(report: Report, path: Path) -> Path:
         ("\n", "is empty"),
         ("[]", "is not a report"),
         (
-            '{"format": "kafka-records-report", "format_version": 1}',
-            "its format version is 1, but this build reads only 2",
+            '{"format": "kafka-records-report", "format_version": 2}',
+            "its format version is 2, but this build reads only 3",
         ),
-        ('{"format": "kafka-records-report", "format_version": 2}', "missing required field `request`"),
+        ('{"format": "kafka-records-report", "format_version": 3}', "missing required field `request`"),
         (
-            '{"format": "kafka-records-report", "format_version": 2, "findings": [{"level": "dire"}]}',
+            '{"format": "kafka-records-report", "format_version": 3, "findings": [{"level": "dire"}]}',
             r"`findings\[0\]\.level` is 'dire', none of note, low, moderate, high, critical;",
         ),
     ],

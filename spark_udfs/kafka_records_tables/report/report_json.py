@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Report
 
 FORMAT: Final = "kafka-records-report"
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 """Increased when programs that read documents would misread the new version. New members are not a reason to increase
 it."""
 

@@ -3,7 +3,7 @@ available."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from kafka_records_tables.report.rule_context import RuleContext, counted
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.group_facts import LogEnds, Place
+    from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Place, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +50,28 @@ def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int 
     return Beginning(again, skipped, is_unsure, end, start is not None)
 
 
-def agreed(found: list[Beginning]) -> list[Beginning]:
-    """The beginnings of one group at one time. All its partitions begin at the same end, so one that is sure decides
-    about the others."""
-    sure = [each for each in found if not each.is_unsure]
-    at_start, at_end = any(each.again for each in sure), any(each.skipped for each in sure)
-    if at_start == at_end:
-        return found
-    if at_start:
-        return [replace(each, skipped=0, is_unsure=False) if each.is_unsure else each for each in found]
+def first_member(place: Place, first: Span, lives: Sequence[MemberLife]) -> MemberLife | None:
+    """The member that had a partition when its first commit was written, which is the one that began there; None if
+    records do not show exactly one."""
+    found = [
+        each
+        for each in lives
+        if place in each.places
+        and each.log_partition == first.log_partition
+        and each.joined_at < first.log_offset
+        and (each.left_at is None or each.left_at > first.log_offset)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def agreed(found: Sequence[tuple[Beginning, MemberLife | None]]) -> list[Beginning]:
+    """Beginnings, each given with its `first_member`. auto.offset.reset is a setting of a consumer, so a partition that
+    a member surely began at the start decides about the other partitions of this member, and about no others: another
+    member, or the same application after its next restart, may have another value."""
+    at_start = {id(member) for began, member in found if member is not None and began.again and not began.is_unsure}
     return [
-        replace(each, again=0, is_unsure=False) if each.is_unsure and each.end is not None else each for each in found
+        replace(began, skipped=0, is_unsure=False) if began.is_unsure and id(member) in at_start else began
+        for began, member in found
     ]
 
 

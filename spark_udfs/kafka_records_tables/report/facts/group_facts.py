@@ -209,6 +209,15 @@ def asked_ends(context: RuleContext, groups: Sequence[str]) -> dict[str, LogEnds
     return {group: LogEnds(rows) for group, rows in found.items()}
 
 
+def had_no_members(lives: Sequence[MemberLife], commit: Span) -> bool:
+    """Whether a group had had members, but had none when a commit was written. The order of records decides, because a
+    member may leave in the millisecond of its last commit."""
+    at = commit.log_offset
+    of_log = [each for each in lives if each.log_partition == commit.log_partition]
+    there = any(each.joined_at < at and (each.left_at is None or each.left_at > at) for each in of_log)
+    return not there and any(each.joined_at < at for each in of_log)
+
+
 def stopped_quickly(life: MemberLife) -> int | None:
     """How long a member belonged to its group, in milliseconds; None if it still does, or if its times are unknown."""
     if life.left_at is None or life.left_ms is None or life.joined_ms is None:

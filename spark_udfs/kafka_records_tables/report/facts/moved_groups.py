@@ -10,13 +10,12 @@ import pyarrow as pa
 
 from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_tables.report.case_columns import equal, kept
-from kafka_records_tables.report.facts.beginnings import Beginning, beginning
+from kafka_records_tables.report.facts.beginnings import Beginning, agreed, beginning, first_member
 from kafka_records_tables.report.facts.group_facts import (
     MOST_GROUPS,
     LogEnds,
     MemberLife,
     Offset,
-    Place,
     Span,
     commit_spans,
     log_ends,
@@ -27,11 +26,13 @@ from kafka_records_tables.report.report_parts import Evidence
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from kafka_records_tables.report.rule_context import RuleContext
 
 _SHARE: Final = "share"
+STILL: Final = 2**62
+"""A time after all others: members are there still."""
 _TIMES: Final = 2
 """How many times what is usual between two commits of a group makes a stop."""
 
@@ -48,6 +49,9 @@ class MovedGroup:
     """Its kind according to its group record, `classic` for instance."""
     is_there: bool = False
     """Whether it has members in its new partition."""
+    had_members_until_ms: int | None = None
+    """When its last member in its old partition left, STILL if it has not, 0 if it never had one; None if no record
+    shows it. After a restart a coordinator removes the members of old copies as their sessions expire."""
     last_old_ms: int | None = None
     """When it last committed to an old partition."""
     first_new_ms: int | None = None
@@ -82,15 +86,22 @@ class MovedGroup:
     def is_stopped(self, until_ms: int | None, now_ms: int) -> bool:
         """Whether it worked until its coordinator stopped, at `until_ms`, and does so no more: it has no members in the
         new partition, and commits nothing there any more."""
-        if self.is_there or self.is_idle(until_ms):
+        if self.is_there or self._worked(until_ms) is not True:
             return False
         return self.last_new_ms is None or now_ms - self.last_new_ms > self.settles_ms
 
     def is_idle(self, until_ms: int | None) -> bool:
-        """Whether it had stopped committing before that, and has done nothing since."""
-        if self.is_there or self.last_new_ms is not None or self.last_old_ms is None or until_ms is None:
-            return False
-        return until_ms - self.last_old_ms > self.settles_ms
+        """Whether it did not work any more when its coordinator stopped, and has done nothing since."""
+        return not self.is_there and self.last_new_ms is None and self._worked(until_ms) is False
+
+    def _worked(self, until_ms: int | None) -> bool | None:
+        """Whether it worked until its coordinator stopped: it had members then, or if no record shows that, its last
+        commit was not long before. None if it is unknown."""
+        if self.had_members_until_ms is not None:
+            return self.had_members_until_ms > (until_ms or 0)
+        if self.last_old_ms is None or until_ms is None:
+            return None
+        return until_ms - self.last_old_ms <= self.settles_ms
 
 
 def moved_groups(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
@@ -176,7 +187,13 @@ def add_effects(context: RuleContext, moved: Sequence[MovedGroup]) -> None:
     for each in moved:
         spans = of_group.get(each.group_id, {})
         each.is_there = bool(rows.get((each.group_id, each.home), {}).get("member_count"))
-        each.kind = next((row["group_kind"] for old in each.old if (row := rows.get((each.group_id, old)))), None)
+        copies = [row for old in each.old if (row := rows.get((each.group_id, old)))]
+        each.kind = copies[0]["group_kind"] if copies else None
+        if any(row["member_count"] for row in copies):
+            each.had_members_until_ms = STILL
+        elif copies and each.group_id in names:
+            of_old = [life.left_ms or 0 for life in lives.get(each.group_id, ()) if life.log_partition in each.old]
+            each.had_members_until_ms = max(of_old, default=0)
         each.settles_ms = max(settles_ms, _TIMES * _usual_ms(spans))
         each.last_old_ms = max((last.get((each.group_id, old), 0) for old in each.old), default=0) or None
         each.last_new_ms = last.get((each.group_id, each.home))
@@ -205,12 +222,11 @@ def add_commits(
 ) -> None:
     """Add the evidence of a group's commits; `lives` are its members in the new partition.
 
-    A group that began below the end that the log had when it joined began at the earliest record. So did then the
-    member that did so in all its other partitions, because auto.offset.reset is a setting of a consumer.
+    A group that began below the end that the log had when it joined began at the earliest record (`beginning`), and so
+    did its member in its other partitions (`agreed`).
     """
     joined_ms = min((each.joined_ms for each in lives if each.joined_ms is not None), default=None)
-    sure: dict[Place, Beginning] = {}
-    unsure: dict[Place, Beginning] = {}
+    found: list[tuple[Beginning, MemberLife | None]] = []
     passed = []
     for (_, topic, partition), every in spans.items():
         place = topic, partition
@@ -226,34 +242,21 @@ def add_commits(
             continue
         own = old[-1].offset
         began = beginning(ends, place, own, first.offset, joined_ms)
-        if began.is_unsure:
-            unsure[place] = began
-        elif began.again:
+        found.append((began, first_member(place, first, lives)))
+        if began.again and not began.is_unsure:
             start = ends.start(place)
             least = first.offset if start is None else min(start, first.offset)
-            sure[place] = began
             _count(moved, min(own, new[-1].offset) - least, began)
             shows = f"{moved.group_id} had committed {own} for {topic}-{partition}, and began again: {first.offset}"
             moved.evidence.append(Evidence(shows, OFFSETS, first.log_partition, first.log_offset, first.from_ms))
-    as_well = _of_same_members(sure, lives)
-    for place, began in unsure.items():
-        if place in as_well and began.is_start_known:
-            _count(moved, began.again, began)
-        else:
+    for (alone, _), began in zip(found, agreed(found), strict=True):
+        if began.is_unsure:
             moved.unsure.append(began)
+        elif alone.is_unsure:
+            _count(moved, began.again, began)
     moved.has_passed = bool(passed) and all(passed)
 
 
 def _count(moved: MovedGroup, again: int, began: Beginning) -> None:
     moved.read_again += again
     moved.is_least = moved.is_least or not began.is_start_known
-
-
-def _of_same_members(places: Iterable[Place], lives: Sequence[MemberLife]) -> set[Place]:
-    """All partitions of the first members that had some of these partitions."""
-    found: set[Place] = set()
-    for place in places:
-        owner = next((each for each in lives if place in each.places), None)
-        if owner is not None:
-            found |= owner.places
-    return found

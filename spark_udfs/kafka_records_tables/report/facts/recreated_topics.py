@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _SOON_MS: Final = 60_000
 """A client asks for the metadata of a topic that it still uses within this time, and most ask within a second."""
+_LAST_COMMIT_MS: Final = 60_000
+"""A consumer of an older topic commits its position there within this time after a new topic was created, if it does at
+all: it fetches no more records of the older one, and commits each auto.commit.interval.ms (5 s by default)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +76,14 @@ def continued_groups(context: RuleContext) -> list[dict[str, Any]]:
     rows = []
     for (group, topic, partition), spans in commit_spans(context, tuple(back[:MOST_GROUPS])).items():
         for before, after in pairwise(spans):
-            if _is_recreated(context, topic, before, after, lost[group]):
+            if is_recreated(context, topic, before, after, lost[group]):
                 row = {"group_id": group, "topic": topic, "partition": partition, "from_offset": before.offset}
                 row |= {"to_offset": after.offset, "commit_timestamp_ms": after.from_ms, "confidence": "high"}
                 rows.append(row | {"log_partition": after.log_partition, "log_offset": after.log_offset})
     return rows
 
 
-def _is_recreated(context: RuleContext, topic: str, before: Span, after: Span, lost: list[int]) -> bool:
+def is_recreated(context: RuleContext, topic: str, before: Span, after: Span, lost: list[int]) -> bool:
     """Whether a topic was recreated between two commits, between which a group lost offsets: the commits have other ids
     of the topic, or the metadata log shows its deletion and creation."""
     from_ms, to_ms = before.from_ms, after.from_ms
@@ -94,6 +97,17 @@ def _is_recreated(context: RuleContext, topic: str, before: Span, after: Span, l
     return from_ms <= found.since_ms and bool(found.created["at_timestamp_ms"] <= to_ms)
 
 
+def was_never_deleted(context: RuleContext, topic: str, since_ms: int | None) -> bool:
+    """Whether the metadata log shows that a topic that existed at a moment exists still: its last creation is
+    earlier."""
+    from kafka_records_tables.report.facts.topic_changes import changes_of
+
+    last = next((each for each in reversed(changes_of(context, topic)) if each["event"] != "partitions_added"), None)
+    if last is None or last["event"] != "created" or last["at_timestamp_ms"] is None or since_ms is None:
+        return False
+    return bool(last["at_timestamp_ms"] <= since_ms)
+
+
 def is_old_position(context: RuleContext, fall: dict[str, Any]) -> bool:
     """Whether a fall of an offset is from a position in an older topic of this name. A consumer that goes on after a
     topic was recreated may commit that position once more, and brokers store it with the id of the new topic."""
@@ -102,7 +116,7 @@ def is_old_position(context: RuleContext, fall: dict[str, Any]) -> bool:
     found = recreation_of(context, fall["topic"])
     created = None if found is None else found.created["at_timestamp_ms"]
     before = fall["from_commit_timestamp_ms"]
-    if created is None or before is None or not created <= before <= created + _SOON_MS:
+    if created is None or before is None or not created <= before <= created + _LAST_COMMIT_MS:
         return False
     end = log_ends(context).end_at((fall["topic"], fall["partition"]), before)
     return end is None or bool(fall["from_offset"] > end)
@@ -123,22 +137,18 @@ def _weigh_by_client(context: RuleContext, case: dict[str, Any]) -> Verdict:
     if configs:
         refuted = f"{', '.join(configs)} of {topic} were set when it was created: a broker sets none by itself"
         return Verdict(statement, refuted_by=found.evidence(refuted, created))
-    speaks, contradicts = [], []
+    speaks = []
     count, earlier = created["partition_count"], found.deleted["partition_count"]
     if count != earlier:
         shows = f"{topic} was created with {counted(count, 'partition')}, and had {earlier} before"
         speaks.append(found.evidence(shows, created))
-    elif count > 1:
-        contradicts.append(found.evidence(f"{topic} was created with {count} partitions, as many as before", created))
     if found.before["configs"]:
         shows = f"{topic} was created without its earlier configs ({', '.join(found.before['configs'])})"
         speaks.append(found.evidence(shows, created))
     gap = _gap_ms(found)
     if gap is not None and gap <= _SOON_MS:
         speaks.append(found.evidence(f"{topic} was created {length(gap)} after it was deleted", created))
-    return Verdict(
-        statement, tuple(speaks), tuple(contradicts), steps=(_without_auto_creation(context, topic, earlier),)
-    )
+    return Verdict(statement, tuple(speaks), steps=(_without_auto_creation(context, topic, earlier),))
 
 
 def _weigh_on_purpose(context: RuleContext, case: dict[str, Any]) -> Verdict:
@@ -155,9 +165,8 @@ def _weigh_on_purpose(context: RuleContext, case: dict[str, Any]) -> Verdict:
         return Verdict(statement, (found.evidence(shows, created),), is_certain=True)
     count, earlier = created["partition_count"], found.deleted["partition_count"]
     if count == earlier:
-        # A broker creates one partition unless num.partitions says otherwise.
-        speaks = (found.evidence(f"{topic} was created with as many partitions as before", created),)
-        return Verdict(statement, speaks if count > 1 else ())
+        # A broker creates as many by itself if they are num.partitions, which records do not show.
+        return Verdict(statement)
     contradicts = found.evidence(f"{topic} was created with {count} partitions, and had {earlier} before", created)
     return Verdict(statement, evidence_against=(contradicts,))
 
@@ -186,13 +195,13 @@ CAUSES: Final = (
         "created_for_a_client",
         "a client still used the deleted topic, and a broker created it again",
         "for: created soon after the deletion, with another number of partitions or without its earlier configs; "
-        "against: as many partitions as before; refuted by configs that were set at the creation",
+        "refuted by configs that were set at the creation",
         _weigh_by_client,
     ),
     Hypothesis(
         "recreated_on_purpose",
         "somebody deleted the topic and created it again",
-        "for: configs that were set at the creation, as many partitions as before; against: another number of them",
+        "for: configs that were set at the creation; against: another number of partitions than before",
         _weigh_on_purpose,
     ),
 )

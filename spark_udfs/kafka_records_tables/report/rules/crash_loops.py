@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -38,11 +37,15 @@ from kafka_records_tables.report.rule_context import (
     shown,
 )
 from kafka_records_tables.report.rules.past_crash_loops import past_incident, past_loops
-from kafka_records_tables.report.rules.stuck_partitions import KIND, StuckPartition, usual_attempts
+from kafka_records_tables.report.rules.stuck_partitions import (
+    KIND,
+    StuckPartition,
+    poll_limits,
+    polls_too_late,
+    rises,
+    usual_attempts,
+)
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    pass
 
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
@@ -110,7 +113,7 @@ def _may_be_stuck(
     found = []
     for place in without_end(context, [group]):
         of_place = spans.get((group, *place), [])
-        if place in tried and of_place and not _rises(of_place, since):
+        if place in tried and of_place and not rises(of_place, since):
             found.append((place, of_place[-1].offset))
     return found
 
@@ -119,17 +122,12 @@ def _others_that_move(spans: dict[Offset, list[Span]], group: str, stuck: list[S
     """Partitions of a group whose offsets have risen after the first of those that do not move."""
     since = _since(stuck)
     still = {(group, each.topic, each.partition) for each in stuck}
-    return sum(_rises(of_place, since) for key, of_place in spans.items() if key[0] == group and key not in still)
+    return sum(rises(of_place, since) for key, of_place in spans.items() if key[0] == group and key not in still)
 
 
 def _since(stuck: list[StuckPartition]) -> int:
     """When the first of the given partitions stopped moving."""
     return min(max(each.span.from_ms or 0, each.unread_ms or 0) for each in stuck)
-
-
-def _rises(spans: list[Span], since_ms: int) -> bool:
-    """Whether an offset has risen after a moment."""
-    return any((after.from_ms or 0) > since_ms and after.offset > before.offset for before, after in pairwise(spans))
 
 
 def _stuck(
@@ -195,9 +193,8 @@ def _incident(
         ),
         evidence_for=(
             Evidence(
-                f"the offset of {first.place} stays {first.offset} while {counted(len(tries), 'member')} had"
-                f" the partition"
-                " and left",
+                f"the offset of {first.place} stays {first.offset} while {counted(len(tries), 'member')} had "
+                "the partition and left",
                 OFFSETS,
                 first.span.log_partition,
                 first.span.log_offset,
@@ -230,7 +227,7 @@ def _incident(
         evidence_for=() if moves else (Evidence("no partition of the group moves", OFFSETS, first.span.log_partition),),
         refuted_by=Evidence("other partitions of the group move on meanwhile") if moves else None,
     )
-    slow = _polls_too_late(context, group, stays)
+    slow = polls_too_late(poll_limits(context, group), stays)
     late = Verdict(
         f"The application of {shown(group)} polls too late: its members are removed from the group when"
         " max.poll.interval.ms is over, before they commit, and the next ones get the same records.",
@@ -250,10 +247,9 @@ def _incident(
         level=Level.HIGH if goes_on else Level.MODERATE,
         title=RULE.title if not late.is_certain else "members poll too late, are removed and join again, endlessly",
         problem=(
-            f"The group {shown(group)} does not get past offset {first.offset} of {shown(first.topic)} partition"
-            f" {first.partition}: {counted(len(tries), 'member')} took the partition since and left, half of"
-            f" them within"
-            f" {length(usual)}{always} ({listed(list(clients))}).{leaving}{along}"
+            f"The group {shown(group)} does not get past offset {first.offset} of {shown(first.topic)} partition "
+            f"{first.partition}: {counted(len(tries), 'member')} took the partition since and left, half of them "
+            f"within {length(usual)}{always} ({listed(list(clients))}).{leaving}{along}"
         ),
         impact=(
             f"{counted(sum(each.lag for each in stuck), 'record')} of {counted(len(stuck), 'partition')} wait, and more"
@@ -308,19 +304,6 @@ def _look(context: RuleContext, topic: str, partition: int, offset: int) -> Next
     )
 
 
-def _polls_too_late(context: RuleContext, group: str, stays: list[int]) -> str:
-    """The evidence that members were removed: they stay as long as their rebalance timeout, which clients take from
-    max.poll.interval.ms. Empty if they do not."""
-    rows = kept(context.table("members"), equal(context.table("members"), "group_id", group))
-    limits = [each for each in rows["rebalance_timeout_ms"].to_pylist() if each is not None and each > 0]
-    usual = median(stays) if stays else 0
-    near = [each for each in stays if 0.8 * usual <= each <= 1.25 * usual]
-    if not limits or 10 * len(near) < 7 * len(stays):
-        return ""
-    fits = [each for each in limits if each <= usual <= 1.3 * each + 1000]
-    return f"members stay for {length(usual)}, and max.poll.interval.ms is {length(fits[0])}" if fits else ""
-
-
 def _how_they_left(context: RuleContext, group: str, usual: float) -> str:
     """Whether they left by themselves or timed out, as a sentence."""
     rows = kept(context.table("members"), equal(context.table("members"), "group_id", group))
@@ -344,7 +327,8 @@ and leave. If the log has twenty earlier offsets of the partition, it must be tw
 moved in 95 % of these cases, because members may be short-lived by design. From files, members count only while there
 was a record to read. No member gets past the oldest waiting record.
 Jobs that start and end are not a finding: they leave moved offsets or nothing to read. From files, a loop that is over
-and lasted `report.group_settles_within` is a finding too.""",
+and lasted `report.group_settles_within` is a finding too, if the log of the topic shows when its record was
+written.""",
     tables=("timeline", "lag", "members"),
     levels={
         Level.HIGH: "it goes on",

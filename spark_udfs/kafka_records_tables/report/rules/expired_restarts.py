@@ -16,6 +16,7 @@ from kafka_records_tables.report.facts.beginnings import (
     agreed,
     beginning,
     either_words,
+    first_member,
     repeated_words,
     scale_of,
 )
@@ -28,6 +29,7 @@ from kafka_records_tables.report.facts.group_facts import (
     log_ends,
     member_lives,
 )
+from kafka_records_tables.report.facts.recreated_topics import is_recreated, was_never_deleted
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
@@ -48,6 +50,7 @@ KIND: Final = "expired_and_began_again"
 _CAUSES: Final = {"expired", "group_deleted", "offset_deleted"}
 """Causes in `disappearances` that remove offsets of a topic that still exists."""
 _BY_CLEAN_UP: Final = {"expired", "group_expired"}
+_BY_REQUEST: Final = {"group_deleted", "offset_deleted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class Restart:
     before: Span
     after: Span
     began: Beginning
+    member: MemberLife | None
+    """The member that began there; None if records do not show one."""
 
 
 def _suspects(context: RuleContext) -> list[str]:
@@ -93,11 +98,11 @@ def _find(context: RuleContext) -> list[Incident]:
         gone_at.setdefault((each["group_id"], each["topic"], each["partition"]), []).append(each)
     for key, spans in commit_spans(context, tuple(groups)).items():
         for before, after in pairwise(spans):
-            # If the topic was deleted and recreated, its offset was deleted with it (`topic_made_anew`).
             if before.ended_by != "tombstone" or before.topic_id != after.topic_id:
                 continue
             why = [each for each in gone_at.get(key, ()) if before.log_offset < each["log_offset"] < after.log_offset]
-            if why:
+            # If the topic was deleted and recreated, its offset was deleted with it (`topic_made_anew`).
+            if why and not is_recreated(context, key[1], before, after, [why[0]["log_timestamp_ms"]]):
                 restart = _restart(key[1:], before, after, lives.get(key[0], []), ends, why[0])
                 found.setdefault(key[0], []).append((restart, why[0]))
     return [_incident(context, group, some, lives.get(group, [])) for group, some in found.items()]
@@ -112,7 +117,7 @@ def _restart(
         if each.joined_ms is not None and why["log_timestamp_ms"] <= each.joined_ms <= (after.from_ms or 0)
     ]
     began = beginning(ends, place, before.offset, after.offset, min(joined, default=None))
-    return Restart(*place, before, after, began)
+    return Restart(*place, before, after, began, first_member(place, after, lives))
 
 
 def _incident(
@@ -122,7 +127,7 @@ def _incident(
     gone, restarts = found[0][1], [each for each, _ in found]
     since = gone["log_timestamp_ms"]
     began = min(each.after.from_ms or 2**62 for each in restarts)
-    begins = agreed([each.began for each in restarts])
+    begins = agreed([(each.began, each.member) for each in restarts])
     again, skipped = sum(each.again for each in begins), sum(each.skipped for each in begins)
     is_unsure = any(each.is_unsure for each in begins)
     left = max((each.left_ms for each in lives if each.left_ms is not None and each.left_ms <= since), default=None)
@@ -156,16 +161,26 @@ def _incident(
             else (f"offsets.retention.minutes of the brokers ({length(context.request.retention_ms)} was assumed)",)
         ),
     )
-    words = {word for _, each in found for word in each["possible_causes"]}
-    others, by_request = words - _BY_CLEAN_UP, not words & _BY_CLEAN_UP
-    if by_request:
+    words = {
+        word
+        for each, why in found
+        for word in why["possible_causes"]
+        if word != "topic_deleted" or not was_never_deleted(context, each.topic, each.before.from_ms)
+    }
+    others, by_clean_up = words - _BY_CLEAN_UP, bool(words & _BY_CLEAN_UP)
+    by_request = bool(words) and words <= _BY_REQUEST
+    or_topic = " or its topic" if "topic_deleted" in words else ""
+    if not by_clean_up:
         expired = replace(
             expired, refuted_by=Evidence("their retention was not over, and a clean-up deletes no others"), lacked=()
         )
     deleted = Verdict(
-        f"Somebody deleted the group {shown(group)} or its offsets while it was away.",
+        f"Somebody deleted the group {shown(group)} or its offsets{or_topic} while it was away.",
         evidence_for=() if is_due else evidence[:1],
         is_certain=by_request,
+        lacked=(
+            () if by_clean_up or by_request else ("the metadata log (__cluster_metadata) since before the deletion",)
+        ),
         refuted_by=(
             None
             if others
@@ -180,7 +195,7 @@ def _incident(
             if began < lately or not (skipped or again or is_unsure)
             else Level.CRITICAL if skipped else Level.HIGH
         ),
-        title="offsets of a group were deleted, and it started again elsewhere" if by_request else RULE.title,
+        title=RULE.title if by_clean_up else "offsets of a group were deleted, and it started again elsewhere",
         problem=(
             f"The offsets of the group {shown(group)} for {listed(topics)} ({counted(len(restarts), 'partition')}) were"
             f" deleted at {moment(since)}{away}. When it came back, at {moment(began)}, it had none."
@@ -202,11 +217,11 @@ def _incident(
         rows=(Rows("current_offsets", of_group(group)),),
         next=(
             NextStep(
-                f"Ask who deleted the group or its offsets at {moment(since)}, and why: to stop an application, it is "
-                "enough to stop its members"
-                if by_request
-                else "Raise offsets.retention.minutes of the brokers above the longest time that the group is away (7 "
-                "days by default), or keep a member running"
+                "Raise offsets.retention.minutes of the brokers above the longest time that the group is away (7 days "
+                "by default), or keep a member running"
+                if by_clean_up
+                else f"Ask who deleted the group or its offsets{or_topic} at {moment(since)}, and why: to stop an "
+                "application, it is enough to stop its members"
             ),
             *(
                 (NextStep("Look up auto.offset.reset of the application: if it is earliest, nothing was skipped"),)
@@ -233,10 +248,9 @@ RULE = incident_rule(
     title="offsets expired while a group was away, and it started again elsewhere",
     about="""\
 Tombstones of offsets that a clean-up wrote or somebody asked for, and the first commits for these partitions after
-them. The end of the log
-when its member joined shows whether the group began at the start or at the end. Records that were read again or skipped
-are counted for each partition. If its first commit is at the end, it may have begun at either, and both counts are
-given.""",
+them. The end of the log when its member joined shows whether the group began at the start or at the end. Records that
+were read again or skipped are counted for each partition. If its first commit is at the end, it may have begun at
+either, and both counts are given.""",
     tables=("activity", "current_offsets", "timeline"),
     levels={
         Level.CRITICAL: "records were skipped, or may have been",
@@ -251,7 +265,12 @@ given.""",
             "the group was away for longer than the retention of offsets",
             "for: tombstones of all offsets that had expired",
         ),
-        PossibleCause("offsets_deleted", "somebody deleted the offsets", "refuted if `disappearances` rules it out"),
+        PossibleCause(
+            "offsets_deleted",
+            "somebody deleted the offsets",
+            "certain if neither a clean-up nor a deletion of the topic is possible; refuted if `disappearances` rules "
+            "it out",
+        ),
     ),
     questions=(
         Question(

@@ -23,8 +23,8 @@ def places_of(case: dict[str, Any]) -> list[Place]:
 
 def not_in_logs(context: RuleContext, case: dict[str, Any]) -> tuple[list[Place], list[Place]]:
     """The partitions whose higher offset may be beyond the end of the log, because that end is unknown, and the
-    partitions whose higher offset is beyond it. Nobody has consumed up to there, so a fall from there repeats
-    nothing."""
+    partitions whose higher offset is beyond it. The log has no records up to there: nobody has consumed them, or the
+    log was cut and they are gone. So a fall from there repeats nothing."""
     if "sawtooth" in case["kind_distinct"]:
         # Two consumers reached the higher offsets again and again.
         return [], []

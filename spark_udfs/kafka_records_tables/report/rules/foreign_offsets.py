@@ -200,9 +200,8 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
     lacked = () if is_whole else ("earlier records of the group",)
     seen = "" if is_whole else " in the remaining records"
     verdict = Verdict(
-        f"Somebody wrote offsets of another cluster or topic for {listed(groups)} with a tool"
-        f" (alterConsumerGroupOffsets,"
-        " kafka-consumer-groups --reset-offsets, a migration script).",
+        f"Somebody wrote offsets of another cluster or topic for {listed(groups)} with a tool "
+        "(alterConsumerGroupOffsets, kafka-consumer-groups --reset-offsets, a migration script).",
         evidence_for=(
             Evidence(
                 f"{first.group_id} {alone}{seen} when {first.span.offset} was committed for {first.place}, whose"

@@ -111,7 +111,7 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
             f" ({listed(sorted(each['client_id'] or each['member_id'] for each in others))}) wait for it, for"
             f" {length(context.at_ms - asked_ms)} by now; and it {silent}.{fenced}"
         ),
-        impact=(f"{records} of {counted(len(owned), 'partition')} wait: no other member reads its " "partitions."),
+        impact=(f"{records} of {counted(len(owned), 'partition')} wait: no other member reads its partitions."),
         consequence="work_stopped",
         group_ids=(group,),
         topics=tuple(sorted({topic for topic, _ in places})),

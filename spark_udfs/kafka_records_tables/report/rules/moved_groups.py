@@ -18,7 +18,15 @@ from kafka_records_tables.report.incident_rule import Incident, PossibleCause, i
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
-from kafka_records_tables.report.rule_context import MOST_EVIDENCE, RuleContext, counted, listed, moment, of_group
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    length,
+    listed,
+    moment,
+    of_group,
+)
 from kafka_records_tables.topics import METADATA, OFFSETS
 
 if TYPE_CHECKING:
@@ -120,8 +128,8 @@ def _incident(context: RuleContext, count: int, change: _Change, moved: list[Mov
             f" partitions{'' if before is None else f', and the groups are where {before} put them'}. So their"
             " coordinators know nothing of them."
         ),
-        impact=_impact(moved, again, either, stopped, [each for each in known if each.is_idle(until)]),
-        consequence="work_repeated" if again else "work_stopped",
+        impact=_impact(moved, again, either, stopped, [each for each in known if each.is_idle(until)], until),
+        consequence="work_repeated" if again else "work_stopped" if stopped else "none",
         group_ids=tuple(each.group_id for each in moved),
         topics=(OFFSETS,),
         since_timestamp_ms=since,
@@ -156,6 +164,7 @@ def _impact(
     either: Sequence[MovedGroup],
     stopped: Sequence[MovedGroup],
     idle: Sequence[MovedGroup],
+    until_ms: int | None,
 ) -> str:
     def named(groups: Sequence[MovedGroup]) -> str:
         return f"{counted(len(groups), 'group')} ({_names(groups)})"
@@ -178,11 +187,17 @@ def _impact(
         has_stopped = form(stopped, "has stopped: it has", "have stopped: they have")
         new, commits = form(stopped, "its", "their"), form(stopped, "commits", "commit")
         parts.append(f"{named(stopped)} {has_stopped} no members in {new} new partition and {commits} nothing")
-    if idle:
-        parts.append(
-            f"{named(idle)} did nothing before the change or after it: without {form(idle, 'its', 'their')} offsets "
-            f"{form(idle, 'it', 'they')} will begin where auto.offset.reset says"
-        )
+    empty = [each for each in idle if each.had_members_until_ms is not None]
+    silent = [each for each in idle if each not in empty]
+    was_empty = "had no members at the time of the change"
+    for groups, before in ((empty, was_empty), (silent, _silence(silent, until_ms or 0))):
+        if groups:
+            setting = "auto.offset.reset"
+            settings = sorted({f"share.{setting}" if each.is_share else setting for each in groups})
+            parts.append(
+                f"{named(groups)} {before}, and {form(groups, 'has', 'have')} done nothing since: "
+                f"{form(groups, 'it', 'they')} will begin where {' or '.join(settings)} says"
+            )
     if len(moved) > MOST_GROUPS:
         parts.append(f"what groups read again was counted for {MOST_GROUPS} of them")
     back = [each for each in moved if each.is_share and each.is_there]
@@ -193,6 +208,12 @@ def _impact(
         )
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if parts else "Their coordinators do not have their offsets."
+
+
+def _silence(silent: Sequence[MovedGroup], until_ms: int) -> str:
+    """For how long groups had committed nothing before the change."""
+    least = min((until_ms - (each.last_old_ms or until_ms) for each in silent), default=0)
+    return f"had committed nothing for {'' if len(silent) == 1 else 'at least '}{length(least)} before the change"
 
 
 def _steps(
@@ -312,7 +333,8 @@ RULE = incident_rule(
 Groups with records in a partition that their coordinators do not read, given the number of partitions that the topic
 has. The commits of each group show the effect: a group that began at a lower offset has read records again, in all
 partitions of the member that did so; for a group that continued at a higher one, the effect depends on its
-auto.offset.reset; a group that has no members in its new partition and commits nothing has stopped.""",
+auto.offset.reset; a group that had members until the change, and has none in its new partition and commits nothing, has
+stopped. Without a record of the group its last commit before the change counts in place of members.""",
     tables=("current_offsets", "groups", "timeline", "checks"),
     levels={Level.CRITICAL: "it happened within `lately`", Level.LOW: "it happened earlier: old copies are left"},
     find=_find,

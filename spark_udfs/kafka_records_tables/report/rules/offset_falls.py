@@ -29,9 +29,6 @@ _WORDS = {
     "two_committers": ("sawtooth",),
 }
 
-_MOST_REWINDS: Final = 1000
-"""How many falls are compared with the times at which topics were created."""
-
 
 def with_causes(context: RuleContext) -> pa.Table:
     """`regressions` with `cause`: the kind, but sawtooth also for the fall before the first sawtooth of a partition,
@@ -41,7 +38,7 @@ def with_causes(context: RuleContext) -> pa.Table:
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, true_where, with_columns
-    from kafka_records_tables.report.facts.recreated_topics import is_old_position
+    from kafka_records_tables.report.facts.recreated_topics import is_old_position, recreation_of
 
     places = ("group_id", "topic", "partition")
     rows = context.table("regressions").sort_by(
@@ -55,8 +52,9 @@ def with_causes(context: RuleContext) -> pa.Table:
     leads &= true_where(equal(rows, "kind", "reset_while_empty", "rewind_by_member"))
     cause = pc.if_else(pa.array(leads), "sawtooth", rows["kind"])
     is_old = np.zeros(rows.num_rows, bool)
-    for at in np.flatnonzero(true_where(pc.equal(cause, "rewind_by_member")))[:_MOST_REWINDS].tolist():
-        is_old[at] = is_old_position(context, rows.slice(at, 1).to_pylist()[0])
+    recreated = [each for each in rows["topic"].unique().to_pylist() if recreation_of(context, each) is not None]
+    some = np.flatnonzero(true_where(pc.and_(pc.equal(cause, "rewind_by_member"), equal(rows, "topic", *recreated))))
+    is_old[some] = [is_old_position(context, each) for each in rows.take(pa.array(some)).to_pylist()]
     return with_columns(rows, cause=pc.if_else(pa.array(is_old), "topic_recreated", cause))
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from statistics import median
 
 from kafka_records_tables.report.facts.cluster_settings import cluster_settings
-from kafka_records_tables.report.facts.group_facts import MemberLife, Offset, Span, log_ends, stopped_quickly
-from kafka_records_tables.report.facts.known_logs import known_ends
+from kafka_records_tables.report.facts.group_facts import (
+    MemberLife,
+    Offset,
+    Span,
+    had_no_members,
+    log_ends,
+    stopped_quickly,
+)
 from kafka_records_tables.report.incident_rule import Incident
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
@@ -23,7 +28,15 @@ from kafka_records_tables.report.rule_context import (
     of_group,
     shown,
 )
-from kafka_records_tables.report.rules.stuck_partitions import KIND, StuckPartition, usual_attempts
+from kafka_records_tables.report.rules.stuck_partitions import (
+    KIND,
+    StuckPartition,
+    is_fixed_time,
+    poll_limits,
+    polls_too_late,
+    rises,
+    usual_attempts,
+)
 from kafka_records_tables.topics import OFFSETS
 
 
@@ -31,13 +44,12 @@ def past_loops(
     context: RuleContext, group: str, spans: dict[Offset, list[Span]], lives: list[MemberLife]
 ) -> list[StuckPartition]:
     """Partitions of a group whose offset once did not move while members failed on it, and which it got past later.
-    Running brokers do not say when the records of those times were there, so jobs without work would look like it."""
+    Offsets count only if it is known since when there was a record to read; running brokers do not tell that."""
     left = [each for each in lives if each.left_ms is not None]
     found = []
     for (owner, topic, partition), of_place in spans.items():
         had = [each for each in left if (topic, partition) in each.places] if owner == group else []
-        if len(had) < context.limit(f"{KIND}.attempts") or (topic, partition) not in known_ends(context):
-            # Without the log it is unknown since when there was a record to read.
+        if len(had) < context.limit(f"{KIND}.attempts"):
             continue
         for at, span in enumerate(of_place[:-1]):
             if span.from_ms is None or span.to_ms is None:
@@ -45,9 +57,11 @@ def past_loops(
             tries = [each for each in had if span.from_ms <= (each.left_ms or 0) <= span.to_ms]
             if len(tries) < context.limit(f"{KIND}.attempts"):
                 continue
-            written_ms = partial(log_ends(context).written_ms, (topic, partition))
-            # A record that is deleted by now was there if the group had written offsets beyond it soon after.
-            since = max(span.from_ms, written_ms(span.offset) or span.from_ms)
+            written = log_ends(context).written_ms((topic, partition), span.offset)
+            if written is None:
+                # Unknown since when the record was there, so jobs that found nothing would count as failures.
+                continue
+            since = max(span.from_ms, written)
             tries = [each for each in tries if (each.left_ms or 0) >= since]
             usual = usual_attempts([*of_place[:at], *of_place[at + 1 :]], had, None)
             lasted = span.to_ms - since
@@ -75,24 +89,18 @@ def past_incident(
     since = first.span.from_ms or 0
     clients = Counter(each.name for each in first.attempts)
     stays = [each for each in map(stopped_quickly, first.attempts) if each is not None]
-    was_empty = not any(each.was_there(ended) for each in lives)
     kept_ms = cluster_settings(context).retention_ms(first.topic)
     outlasted = kept_ms is not None and 0 < kept_ms <= ended - since
-    how = (
-        "when the group had no members: somebody set the offset"
-        if was_empty
-        else "when members committed a higher offset"
-    )
+    of_place = spans[group, first.topic, first.partition]
+    after = of_place[of_place.index(first.span) + 1]
+    how = _how_it_ended(first.span, after, lives)
+    got_past = first.span.ended_by == "commit" and after.offset > first.offset and not had_no_members(lives, after)
     still = {(group, each.topic, each.partition) for each in over}
-    moves = any(
-        since < (each.from_ms or 0) < ended
-        for key, of_place in spans.items()
-        if key[0] == group and key not in still
-        for each in of_place[1:]
-    )
+    moves = any(rises(others, since, ended) for key, others in spans.items() if key[0] == group and key not in still)
     along = f" {', '.join(each.place for each in over[1:5])} did not move either." if over[1:] else ""
     passed = Verdict(
-        f"The application failed on the record at offset {first.offset} of {first.place}, until it got past it.",
+        f"The application failed on the record at offset {first.offset} of {first.place}"
+        f"{', until it got past it' if got_past else ''}.",
         evidence_for=(
             Evidence(
                 f"the offset of {first.place} stayed {first.offset} while {counted(len(first.attempts), 'member')} had "
@@ -102,9 +110,10 @@ def past_incident(
                 first.span.log_offset,
                 since,
             ),
+            *((Evidence("other partitions of the group moved on meanwhile"),) if moves else ()),
         ),
-        is_certain=moves,
     )
+    late = _late(context, group, stays, moves)
     start = Verdict(
         "The application failed before it had processed anything, regardless of the record.",
         refuted_by=Evidence("other partitions of the group moved on meanwhile") if moves else None,
@@ -116,7 +125,11 @@ def past_incident(
     finding = ReportFinding(
         kind=KIND,
         level=Level.MODERATE if outlasted else Level.LOW,
-        title="members failed on a record, left and joined again; it is over",
+        title=(
+            "members polled too late, were removed and joined again; it is over"
+            if late.evidence_for and not moves
+            else "members failed on a record, left and joined again; it is over"
+        ),
         problem=(
             f"The group {shown(group)} did not get past offset {first.offset} of {shown(first.topic)} partition "
             f"{first.partition} for {length(ended - since)}: {counted(len(first.attempts), 'member')} took the "
@@ -156,6 +169,37 @@ def past_incident(
             context.see("List what the group committed, and when", Rows("history", of_group(group))),
         ),
         measured={"attempts": len(first.attempts), "lasted_ms": ended - since},
-        thresholds=context.limits_of(f"{KIND}.attempts"),
+        thresholds=context.limits_of(f"{KIND}.attempts", "report.group_settles_within"),
     )
-    return Incident(finding, len(first.attempts), {"poison_record": passed, "fails_at_start": start})
+    causes = {"polls_too_late": late, "poison_record": passed, "fails_at_start": start}
+    return Incident(finding, len(first.attempts), causes)
+
+
+def _how_it_ended(stuck: Span, after: Span, lives: list[MemberLife]) -> str:
+    if stuck.ended_by != "commit":
+        return "when that offset was deleted"
+    if had_no_members(lives, after):
+        return f"when the group had no members: a tool, or a client that is no member, committed {after.offset}"
+    return f"when members committed {after.offset}"
+
+
+def _late(context: RuleContext, group: str, stays: list[int], moves: bool) -> Verdict:
+    """Whether members were removed by max.poll.interval.ms. Only the present members' value is known, and it may have
+    been changed since, so another value does not refute it."""
+    usual, limits = median(stays) if stays else 0, poll_limits(context, group)
+    slow = polls_too_late(limits, stays)
+    against = [Evidence("other partitions of the group moved on meanwhile")] if moves else []
+    if limits and not slow:
+        against.append(Evidence(f"max.poll.interval.ms of its present members is {length(limits[0])}"))
+    return Verdict(
+        f"The application of {shown(group)} polled too late: its members were removed from the group when "
+        "max.poll.interval.ms was over, before they committed, and the next ones got the same records.",
+        evidence_for=(Evidence(slow),) if slow else (),
+        evidence_against=tuple(against),
+        refuted_by=(
+            None
+            if is_fixed_time(stays)
+            else Evidence(f"half of the members left within {length(usual)}, and at no fixed time")
+        ),
+        lacked=() if slow else ("max.poll.interval.ms of the members of that time",),
+    )

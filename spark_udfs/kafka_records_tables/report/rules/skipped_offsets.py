@@ -15,6 +15,7 @@ from kafka_records_tables.report.facts.group_facts import (
     MemberLife,
     Span,
     commit_spans,
+    had_no_members,
     log_ends,
     member_lives,
 )
@@ -79,22 +80,13 @@ def _jumps(place: tuple[str, int], spans: list[Span], lives: list[MemberLife], e
     ahead = [
         (before, after)
         for before, after in pairwise(spans)
-        if before.ended_by == "commit" and after.offset > before.offset and _is_empty(lives, after)
+        if before.ended_by == "commit" and after.offset > before.offset and had_no_members(lives, after)
     ]
     for before, after in ahead:
         alone = all(one is after or _interval_of(lives, after) != _interval_of(lives, one) for _, one in ahead)
         now = ends.end(place)
         if alone and (now is None or after.offset <= now):
             yield Jump(*place, before, after, ends.end_at(place, after.from_ms))
-
-
-def _is_empty(lives: list[MemberLife], commit: Span) -> bool:
-    """Whether the group had members, but none when the commit was written. The order of records decides, because a
-    member may leave in the millisecond of its last commit."""
-    at = commit.log_offset
-    of_log = [each for each in lives if each.log_partition == commit.log_partition]
-    there = any(each.joined_at < at and (each.left_at is None or each.left_at > at) for each in of_log)
-    return not there and any(each.joined_at < at for each in of_log)
 
 
 def _interval_of(lives: list[MemberLife], commit: Span) -> tuple[int, int]:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.facts.usual_values import usual_most
+from kafka_records_tables.report.rule_context import length
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.facts.group_facts import MemberLife, Span
+    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "crash_loop"
 
@@ -53,3 +58,35 @@ def usual_attempts(
             since = min(max(each.from_ms, written), each.to_ms)
             counts.append(bisect_left(times, each.to_ms) - bisect_left(times, since))
     return usual_most(counts)
+
+
+def rises(spans: list[Span], since_ms: int, until_ms: int | None = None) -> bool:
+    """Whether an offset has risen after a moment, and before another one if that is given."""
+    return any(
+        (after.from_ms or 0) > since_ms
+        and (until_ms is None or (after.from_ms or 0) < until_ms)
+        and after.offset > before.offset
+        for before, after in pairwise(spans)
+    )
+
+
+def is_fixed_time(stays: list[int]) -> bool:
+    """Whether most members stayed for about the same time, as those do that a timeout removes."""
+    usual = median(stays) if stays else 0
+    near = [each for each in stays if 0.8 * usual <= each <= 1.25 * usual]
+    return 10 * len(near) >= 7 * len(stays)
+
+
+def poll_limits(context: RuleContext, group: str) -> list[int]:
+    """max.poll.interval.ms of the members that a group has now: clients take their rebalance timeout from it."""
+    rows = kept(context.table("members"), equal(context.table("members"), "group_id", group))
+    return [each for each in rows["rebalance_timeout_ms"].to_pylist() if each is not None and each > 0]
+
+
+def polls_too_late(limits: list[int], stays: list[int]) -> str:
+    """The evidence that members were removed: they stayed as long as one of these limits. Empty if they did not."""
+    usual = median(stays) if stays else 0
+    if not limits or not is_fixed_time(stays):
+        return ""
+    fits = [each for each in limits if each <= usual <= 1.3 * each + 1000]
+    return f"members stay for {length(usual)}, and max.poll.interval.ms is {length(fits[0])}" if fits else ""
