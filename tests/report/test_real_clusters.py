@@ -246,7 +246,14 @@ def test_without_metadata_and_topics_less_is_known_and_nothing_false_is_said(tmp
     assert notes == ["the group 'billing-export' has rows of more than one log partition, and so have 12 other groups"]
     foreign = cluster("08", tmp_path / "08")
     logs = sorted(each for each in foreign.iterdir() if each.name.startswith("__consumer_offsets-"))
-    assert not [each for each in read_report(logs, processes=1).findings if "offsets_from" in each.kind]
+    found = read_report(logs, processes=1).findings
+    assert not [each for each in found if "offsets_from" in each.kind]
+    (rewound,) = (each for each in found if each.kind == "offsets_rewound")
+    assert [(each.name, each.confidence) for each in rewound.causes] == [
+        ("beyond_end", "medium"),
+        ("member_went_back", "low"),
+    ]
+    assert '"stock-audit" got offsets of the topic in the same second' in rewound.causes[0].statement
 
 
 @pytest.mark.spark

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_tables.report.case_columns import equal, kept, numbers
 from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.beginnings import has_all_records
+from kafka_records_tables.report.facts.group_facts import member_lives
 from kafka_records_tables.report.facts.known_logs import ends_of_logs, known_ends
 from kafka_records_tables.report.report_parts import Evidence
 from kafka_records_tables.report.rule import Hypothesis, Question, Verdict
+from kafka_records_tables.report.rule_context import SECOND_MS, listed
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.group_facts import Place
+    from kafka_records_tables.report.facts.group_facts import MemberLife, Place
     from kafka_records_tables.report.rule_context import RuleContext
 
 
@@ -48,6 +52,37 @@ def _falls_shown(case: dict[str, Any], shows: str) -> tuple[Evidence, ...]:
             case["log_offset_list"][0],
             case["commit_timestamp_ms_list"][0],
         ),
+    )
+
+
+def _nobody_read(context: RuleContext, case: dict[str, Any]) -> tuple[Evidence, ...]:
+    """Evidence that no member had read up to the higher offsets, because the group had no members when they were
+    committed; empty if it had some, or if its earlier records are missing."""
+    at, log = case["from_commit_timestamp_ms_list"][0], case["log_partition_list"][0]
+    if at is None or not has_all_records(context, log):
+        return ()
+    lives = member_lives(context, [case["group_id"]]).get(case["group_id"], [])
+    if _had_members(lives, at):
+        return ()
+    shows = "the group had no members when the higher offset was committed"
+    return (Evidence(shows, OFFSETS, log, case["from_log_offset_list"][0], at),)
+
+
+def _written_along(context: RuleContext, case: dict[str, Any]) -> list[str]:
+    """Other groups that got offsets of the topic in the same second as this one, and had no members then either."""
+    at, topic = case["from_commit_timestamp_ms_list"][0], case["topic_list"][0]
+    rows = context.table("current_offsets")
+    times = numbers(rows, "commit_timestamp_ms", -(2**62))
+    rows = kept(rows, equal(rows, "topic", topic), (times >= at - SECOND_MS) & (times <= at + SECOND_MS))
+    groups = sorted(set(rows["group_id"].to_pylist()) - {case["group_id"]})
+    lives = member_lives(context, groups)
+    return [group for group in groups if not _had_members(lives.get(group, ()), at)]
+
+
+def _had_members(lives: Iterable[MemberLife], at_ms: int) -> bool:
+    """Whether one of them was a member at a moment, or up to a second before: a member commits when it leaves."""
+    return any(
+        (each.joined_ms or 0) <= at_ms and (each.left_ms is None or each.left_ms >= at_ms - SECOND_MS) for each in lives
     )
 
 
@@ -87,10 +122,14 @@ def _weigh_beyond_end(context: RuleContext, case: dict[str, Any]) -> Verdict | N
     shows = [
         f"{each[0]}-{each[1]} ends at {ends[each]}, and the offset was {at}" for each, at in falls if each in beyond
     ]
+    nobody = _nobody_read(context, case)
+    others = _written_along(context, case) if nobody else []
+    along = f" {listed(others)} got offsets of the topic in the same second, without members too." if others else ""
+    why = "because a tool wrote them or the log was cut" if not nobody else "because a tool wrote them without members"
     return Verdict(
-        "The higher offsets were beyond the end of the log, because a tool wrote them or the log was cut, and "
-        "auto.offset.reset decided where consumers continued.",
-        _falls_shown(case, shows[0]) if shows else _falls_shown(case, "the group had members then"),
+        f"The higher offsets were beyond the end of the log, {why}, and auto.offset.reset decided where consumers "
+        f"continued.{along}",
+        (*_falls_shown(case, shows[0] if shows else "the group had members then"), *nobody),
         is_certain=len(beyond) == len(set(places_of(case))),
         lacked=(ends_of_logs(unknown),) if unknown else (),
     )
@@ -101,6 +140,7 @@ def _weigh_seek(context: RuleContext, case: dict[str, Any]) -> Verdict:
     return Verdict(
         "A member of the group went back by itself (seek).",
         _falls_shown(case, "the group had members then"),
+        _nobody_read(context, case),
         lacked=(ends_of_logs(unknown),) if unknown else (),
     )
 
@@ -128,7 +168,8 @@ CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
         Hypothesis(
             "member_went_back",
             "a member went back by itself (seek)",
-            "For: the group had members when the lower offset was committed.",
+            "For: the group had members when the lower offset was committed. Against: it had none when the higher one "
+            "was.",
             _weigh_seek,
         ),
         Hypothesis(
@@ -140,7 +181,8 @@ CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
         Hypothesis(
             "beyond_end",
             "the higher offset was beyond the end of the log, and auto.offset.reset decided",
-            "For: the log ends before it. It also remains if the end of the log is unknown.",
+            "For: the log ends before it, or the group had no members when it was committed. It also remains if the "
+            "end of the log is unknown.",
             _weigh_beyond_end,
         ),
     ),

@@ -88,6 +88,8 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext
                 ("commit_timestamp_ms", "min"),
                 ("commit_timestamp_ms", "max"),
                 ("commit_timestamp_ms", "list"),
+                ("from_commit_timestamp_ms", "list"),
+                ("from_log_offset", "list"),
                 ("confidence", "min"),
                 ("confidence", "max"),
                 ("log_partition", "list"),
