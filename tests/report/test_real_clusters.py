@@ -211,6 +211,8 @@ def test_an_incident_is_one_finding_with_its_cause(name: str, tmp_path: Path) ->
     assert found.since_timestamp_ms is not None
     assert abs(found.since_timestamp_ms - wanted.since_ms) <= 5000
     assert {name: found.scale[name] for name in wanted.scale} == wanted.scale
+    if any(name.startswith("records_possibly_") for name in wanted.scale):
+        assert (found.level, found.consequence) == (Level.HIGH, "none")
     assert wanted.first in f"{found.next[0].what} {found.next[0].command}"
     assert set(wanted.groups) <= set(found.group_ids)
     assert {each.kind for each in found.effects} == set(wanted.effects)

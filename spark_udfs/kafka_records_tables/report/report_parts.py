@@ -25,7 +25,7 @@ Confidence = Literal["high", "medium", "low"]
 """How certain the report is, as in the tables; low if the reason may be something that no record shows."""
 
 Consequence = Literal["data_lost", "work_stopped", "work_repeated", "waste", "none"]
-"""What an incident does to the users of the cluster, the worst first."""
+"""What an incident certainly does to the users of the cluster, the worst first; `none` also if it is only possible."""
 
 
 @dataclass(frozen=True, slots=True)

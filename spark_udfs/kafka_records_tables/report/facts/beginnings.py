@@ -3,7 +3,7 @@ available."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Place, Span
+    from kafka_records_tables.report.report_parts import Consequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,11 @@ def scale_of(found: Iterable[Beginning]) -> dict[str, int]:
         counts[f"records_{possibly}lost"] = sum(each.skipped for each in begins)
         counts[f"records_{possibly}repeated"] = sum(each.again for each in begins)
     return counts
+
+
+def consequence_of(scale: Mapping[str, int]) -> Consequence:
+    """What such beginnings certainly did, by their scale."""
+    return "data_lost" if scale["records_lost"] else "work_repeated" if scale["records_repeated"] else "none"
 
 
 def has_all_records(context: RuleContext, log_partition: int) -> bool:

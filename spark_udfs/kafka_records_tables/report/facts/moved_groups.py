@@ -21,7 +21,7 @@ from kafka_records_tables.report.facts.group_facts import (
     log_ends,
     member_lives,
 )
-from kafka_records_tables.report.facts.usual_values import usual_gap
+from kafka_records_tables.report.facts.usual_values import STOP, usual_gap
 from kafka_records_tables.report.report_parts import Evidence
 from kafka_records_tables.topics import OFFSETS
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 _SHARE: Final = "share"
 STILL: Final = 2**62
 """A time after all others: members are there still."""
-_TIMES: Final = 2
-"""How many times what is usual between two commits of a group makes a stop."""
 
 
 @dataclass(slots=True)
@@ -194,7 +192,7 @@ def add_effects(context: RuleContext, moved: Sequence[MovedGroup]) -> None:
         elif copies and each.group_id in names:
             of_old = [life.left_ms or 0 for life in lives.get(each.group_id, ()) if life.log_partition in each.old]
             each.had_members_until_ms = max(of_old, default=0)
-        each.settles_ms = max(settles_ms, _TIMES * _usual_ms(spans))
+        each.settles_ms = max(settles_ms, STOP * _usual_ms(spans))
         each.last_old_ms = max((last.get((each.group_id, old), 0) for old in each.old), default=0) or None
         each.last_new_ms = last.get((each.group_id, each.home))
         at_home = [life for life in lives.get(each.group_id, ()) if life.log_partition == each.home]

@@ -10,6 +10,8 @@ from typing import Final
 
 LEAST: Final = 10
 """The minimum number of intervals that show what is usual."""
+STOP: Final = 2
+"""A group has stopped if it has not committed for this many times what is usual for it."""
 _LEAST_COUNTS: Final = 20
 """Among fewer numbers, 95 % of them are all of them."""
 _PERCENTILE: Final = 95

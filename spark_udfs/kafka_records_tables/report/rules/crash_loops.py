@@ -82,10 +82,10 @@ def _find(context: RuleContext) -> list[Incident]:
             # If an offset sometimes moves, there have been fewer attempts since its last move.
             most = max(len(each.attempts) for each in stuck)
             stuck = [each for each in stuck if 2 * len(each.attempts) >= most]
-            # What an application writes for itself follows from the records that it reads.
+            # What an application of Kafka Streams writes for itself follows from the records that it reads.
             stuck.sort(
                 key=lambda each: (
-                    each.topic.startswith(f"{group}-"),
+                    _is_internal(group, each.topic),
                     each.unread_ms or 2**62,
                     each.span.from_ms or 0,
                     each.partition,
@@ -97,6 +97,12 @@ def _find(context: RuleContext) -> list[Incident]:
         elif context.is_stored and (over := past_loops(context, group, spans, lives.get(group, []))):
             found.append(past_incident(context, group, over, lives[group], spans))
     return found
+
+
+def _is_internal(group: str, topic: str) -> bool:
+    """Whether a topic is named as Kafka Streams names the ones that it creates: by its application.id, which is the
+    group id, and their use (`InternalTopicConfig`)."""
+    return topic.startswith(f"{group}-") and topic.endswith(("-repartition", "-changelog"))
 
 
 def _may_be_stuck(

@@ -15,6 +15,7 @@ from kafka_records_tables.report.facts.beginnings import (
     Beginning,
     agreed,
     beginning,
+    consequence_of,
     either_words,
     first_member,
     repeated_words,
@@ -129,7 +130,7 @@ def _incident(
     began = min(each.after.from_ms or 2**62 for each in restarts)
     begins = agreed([(each.began, each.member) for each in restarts])
     again, skipped = sum(each.again for each in begins), sum(each.skipped for each in begins)
-    is_unsure = any(each.is_unsure for each in begins)
+    is_unsure, scale = any(each.is_unsure for each in begins), scale_of(begins)
     left = max((each.left_ms for each in lives if each.left_ms is not None and each.left_ms <= since), default=None)
     away = "" if left is None else f", {length(since - left)} after its last member had left ({moment(left)})"
     topics = sorted({each.topic for each in restarts})
@@ -193,7 +194,7 @@ def _incident(
         level=(
             Level.LOW
             if began < lately or not (skipped or again or is_unsure)
-            else Level.CRITICAL if skipped else Level.HIGH
+            else Level.CRITICAL if scale["records_lost"] else Level.HIGH
         ),
         title=RULE.title if by_clean_up else "offsets of a group were deleted, and it started again elsewhere",
         problem=(
@@ -205,13 +206,13 @@ def _incident(
             if what
             else "It continued where it was: nothing was lost or repeated."
         ),
-        consequence="data_lost" if skipped else "work_repeated" if again else "none",
+        consequence=consequence_of(scale),
         group_ids=(group,),
         topics=tuple(topics),
         partitions=tuple(sorted({each.partition for each in restarts})) if len(topics) == 1 else (),
         since_timestamp_ms=since,
         is_going_on=False,
-        scale={**scale_of(begins), "partitions": len(restarts)},
+        scale={**scale, "partitions": len(restarts)},
         evidence=evidence,
         evidence_count=len(found),
         rows=(Rows("current_offsets", of_group(group)),),
@@ -229,15 +230,14 @@ def _incident(
                 else ()
             ),
             NextStep(
-                f"Read the skipped records with another group id, from {restarts[0].before.offset} of "
-                f"{restarts[0].topic}-{restarts[0].partition} on"
+                f"{'If records were skipped, read them' if is_unsure else 'Read the skipped records'} with another "
+                f"group id, from {restarts[0].before.offset} of {restarts[0].topic}-{restarts[0].partition} on"
                 if skipped
                 else "Check whether it did harm to read these records a second time"
             ),
             context.see("List each deletion, and how certain its cause is", Rows("disappearances", of_group(group))),
             context.see("List what was committed before and after it", Rows("history", of_group(group))),
         ),
-        measured={"lost": skipped, "repeated": again},
         thresholds=context.limits_of(f"{KIND}.lately"),
     )
     return Incident(finding, skipped + again, {"expired": expired, "offsets_deleted": deleted})
@@ -253,8 +253,8 @@ were read again or skipped are counted for each partition. If its first commit i
 either, and both counts are given.""",
     tables=("activity", "current_offsets", "timeline"),
     levels={
-        Level.CRITICAL: "records were skipped, or may have been",
-        Level.HIGH: "records were read again, or may have been",
+        Level.CRITICAL: "records were skipped",
+        Level.HIGH: "records were read again, or no record shows whether they were skipped or read again",
         Level.LOW: "it started again longer than `lately` ago, or got its offsets back",
     },
     find=_find,

@@ -13,6 +13,7 @@ from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.beginnings import (
     Beginning,
     beginning,
+    consequence_of,
     either_words,
     has_all_records,
     repeated_words,
@@ -147,7 +148,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
     waiting = [each for each in groups if each not in went_on]
     begins = [each.began for each in found if each.began is not None]
     skipped, again = sum(each.skipped for each in begins), sum(each.again for each in begins)
-    is_unsure = any(each.is_unsure for each in begins)
+    is_unsure, scale = any(each.is_unsure for each in begins), scale_of(begins)
     never = all(not each.ever_had_members for each in found)
     is_whole = all(has_all_records(context, each) for each in {each.span.log_partition for each in found})
     partitions = sorted({each.partition for each in found})
@@ -220,7 +221,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
     nobody = Evidence(f"{first.group_id} {alone} that could have read so far, and the log of {first.place} {ended}")
     finding = ReportFinding(
         kind=KIND,
-        level=Level.CRITICAL if skipped else Level.HIGH,
+        level=Level.CRITICAL if scale["records_lost"] else Level.HIGH,
         title=RULE.title,
         problem=(
             f"At {moment(since)} somebody committed offsets beyond the end of {shown(topic)} (partitions"
@@ -230,14 +231,14 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
             f" then{', so no consumer has read so far' if is_whole else seen}."
         ),
         impact="; ".join(parts)[:1].upper() + "; ".join(parts)[1:] + ".",
-        consequence="data_lost" if skipped else "work_repeated" if again else "none",
+        consequence=consequence_of(scale),
         group_ids=tuple(groups),
         topics=(topic,),
         partitions=tuple(partitions),
         who=tuple(Actor("has no members and did not commit this itself", group) for group in groups[:3]),
         since_timestamp_ms=since,
         is_going_on=bool(waiting),
-        scale={**scale_of(begins), "groups": len(groups), "offsets": len(found)},
+        scale={**scale, "groups": len(groups), "offsets": len(found)},
         evidence=tuple(
             Evidence(
                 f"{each.group_id}: {each.span.offset} for {each.place}"
@@ -256,7 +257,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
             context.see("List all commits for the group", Rows("history", of_group(groups[0]))),
             NextStep("Find the script: offsets of one cluster mean nothing in another one. Translate them by time"),
         ),
-        measured={"offsets": len(found), "lost": skipped},
+        measured={"offsets": len(found)},
     )
     return Incident(
         finding,
@@ -294,7 +295,7 @@ causes are named. What consumers did afterwards is counted from their next commi
 consumers may have begun at either end, and both counts are given. If a member committed such offsets, the log was cut
 (`offsets_beyond_end`).""",
     tables=("lag", "regressions", "timeline", "log_ends"),
-    levels={Level.CRITICAL: "records were skipped, or may have been", Level.HIGH: "nothing was skipped so far"},
+    levels={Level.CRITICAL: "records were skipped", Level.HIGH: "nothing was skipped so far, or no record shows it"},
     find=_find,
     listing=Rows("lag", ("problem=beyond_end",)),
     causes=(

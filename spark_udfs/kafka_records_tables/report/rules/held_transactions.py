@@ -22,7 +22,8 @@ from kafka_records_tables.report.case_columns import (
 from kafka_records_tables.report.command_lines import condition_of, instant
 from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
 from kafka_records_tables.report.facts.known_logs import incomplete_partitions
-from kafka_records_tables.report.facts.usual_values import usual_gap
+from kafka_records_tables.report.facts.moved_groups import without_old_copies
+from kafka_records_tables.report.facts.usual_values import STOP, usual_gap
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
@@ -42,8 +43,8 @@ from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
 _MARGIN_MS: Final = 5 * 60 * 1000
 """The time after which Kafka counts a transaction as late, in addition to its timeout (`open_transactions`)."""
 
-_LEAST_STOP_MS: Final = 30_000
-"""A shorter stop of a group is no finding, as for `group_stands_still`."""
+_LEAST_STOP: Final = "group_stands_still.after"
+"""The threshold that a stop of a group must reach at least."""
 
 _ON_PURPOSE: Final = ", with no timeout because its producer takes part in a two-phase commit"
 
@@ -108,10 +109,14 @@ def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
 
 
 def _stopped(context: RuleContext, transaction: dict[str, Any]) -> tuple[str, ...]:
-    """Groups that wait for a transaction and have committed nothing since then, for at least two times the longest
-    interval between their commits before. Groups whose log has too few commits are left out."""
+    """Groups with members that wait for a transaction and have committed nothing since then, for at least STOP times
+    the longest interval between their commits before. Groups whose log has too few commits are left out."""
     since = transaction["since_timestamp_ms"]
-    waiting = tuple(dict.fromkeys(group for group, *_ in _waiting_at(context, [transaction])))[:MOST_GROUPS]
+    rows = without_old_copies(context, context.table("groups"))
+    alive = set(kept(rows, pc.greater(rows["member_count"], 0))["group_id"].to_pylist())
+    waiting = tuple(dict.fromkeys(group for group, *_ in _waiting_at(context, [transaction]) if group in alive))[
+        :MOST_GROUPS
+    ]
     if since is None or not waiting:
         return ()
     times: dict[str, list[int]] = {}
@@ -120,7 +125,8 @@ def _stopped(context: RuleContext, transaction: dict[str, Any]) -> tuple[str, ..
     found = []
     for group, moments in times.items():
         before, last = usual_gap(sorted({each for each in moments if each <= since})), max(moments)
-        if before is not None and context.at_ms - max(last, since) >= max(2 * before.most_ms, _LEAST_STOP_MS):
+        least = context.limit(_LEAST_STOP)
+        if before is not None and context.at_ms - max(last, since) >= max(STOP * before.most_ms, least):
             found.append(group)
     return tuple(found)
 
@@ -183,7 +189,10 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         effect += f" {_who_waits(at_it)}"
     stopped = tuple(dict.fromkeys(group for one in cause for group in one["stopped"]))
     if stopped:
-        effect += f" {listed(stopped)} never waited so long before."
+        effect += (
+            f" {listed(stopped)} {'has' if len(stopped) == 1 else 'have'} committed nothing since, for at least {STOP} "
+            "times the longest interval between commits before, as far as this log shows."
+        )
     past = f" These files do not show whether {'it has' if is_one else 'they have'} ended since."
     is_sure = hangs and not (word == "left" and not context.is_stored)
     return ReportFinding(
@@ -203,7 +212,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         + ("" if oldest["timeout_ms"] != NO_TIMEOUT_MS else _ON_PURPOSE)
         + f"{effect}{past if context.is_stored and not hangs else ''}",
         impact=(
-            f"{listed(stopped)} reads nothing until the transaction ends, at the latest after its timeout."
+            f"If isolation.level is read_committed, {listed(stopped)} {'reads' if len(stopped) == 1 else 'read'} "
+            f"nothing in these partitions until {'it ends' if is_one else 'they end'}{_at_the_latest(cause)}."
             if stopped
             else ""
         ),
@@ -245,8 +255,17 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             "groups_waiting": len({group for group, *_ in at_it}),
             "timeout_ms": oldest["timeout_ms"],
         },
-        thresholds=context.limits_of(*(f"transaction_open.{each.name}" for each in RULE.thresholds)),
+        thresholds=context.limits_of(
+            *(f"transaction_open.{each.name}" for each in RULE.thresholds), *((_LEAST_STOP,) if stopped else ())
+        ),
     )
+
+
+def _at_the_latest(cause: list[dict[str, Any]]) -> str:
+    """When the coordinator will end transactions, if all of them have a timeout."""
+    if not all(has_timeout(each["timeout_ms"]) for each in cause):
+        return ""
+    return f", at the latest after {'its timeout' if len(cause) == 1 else 'their timeouts'}"
 
 
 def _counted(cause: list[dict[str, Any]]) -> str:
@@ -424,15 +443,17 @@ RULE = ReportRule(
 Open transactions. One hangs when it is open for longer than its timeout and five minutes, or when no transactional id
 has it (KIP-664). In a copy of a log the time of the last record counts, not the present, so a transaction that began a
 while before is a note. Groups whose committed offset is at the beginning of the transaction are named: with
-`read_committed` they get nothing until it ends.
+`read_committed` they get nothing until it ends. A group with members that has committed nothing since, for two times
+the longest interval between its commits in the log and at least `group_stands_still.after`, is taken to wait for it.
 
 Transactions with the same cause are one finding: orphaned ones per group whose offsets they hold back, which is their
 application; late ones per coordinator; and those that are just open per group.""",
-    tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag"),
+    tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag", "groups"),
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",
         Level.HIGH: "it hangs",
-        Level.MODERATE: "it does not hang yet, but a group waits for it longer than ever before",
+        Level.MODERATE: "it does not hang yet, but a group with members has stopped at it, for two times the longest "
+        "interval between its commits in the log",
         Level.NOTE: "it has been open for `open_after`, as transactions of batch jobs are",
     },
     cases=_cases,

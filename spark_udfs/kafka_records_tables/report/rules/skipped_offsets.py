@@ -1,7 +1,8 @@
-"""Offsets that a tool moved ahead while a group had no members: the records in between were never read."""
+"""Offsets that were moved ahead while a group had no members, so that its members skipped the records in between."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,6 +10,7 @@ from typing import Final
 
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.event_runs import last_run
 from kafka_records_tables.report.facts.group_facts import (
     MOST_GROUPS,
     LogEnds,
@@ -25,6 +27,7 @@ from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Question, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
+    MINUTE_MS,
     MOST_EVIDENCE,
     RuleContext,
     counted,
@@ -47,13 +50,16 @@ class Jump:
     partition: int
     before: Span
     after: Span
-    end: int | None
-    """Where the log ended then; None if it is unknown."""
+    start: int
+    """The old offset, or the start of the log if that is higher now."""
+    is_to_end: bool
+    """Whether the new offset is known to be where the log ended then."""
 
     @property
     def skipped(self) -> int:
-        """Records between the two offsets."""
-        return self.after.offset - self.before.offset
+        """The number of offsets from `start` to the new one: an upper bound of the records there, because logs have
+        offsets of markers and of records that a cleaner has removed."""
+        return self.after.offset - self.start
 
     @property
     def place(self) -> str:
@@ -71,22 +77,40 @@ def _find(context: RuleContext) -> list[Incident]:
     found: dict[str, list[Jump]] = {}
     for (group, topic, partition), spans in commit_spans(context, groups).items():
         found.setdefault(group, []).extend(_jumps((topic, partition), spans, lives.get(group, []), ends))
-    return [_incident(context, group, jumps, lives[group]) for group, jumps in found.items() if jumps]
+    return [
+        _incident(context, group, jumps, lives[group]) for group, every in found.items() for jumps in _operations(every)
+    ]
+
+
+def _operations(jumps: list[Jump]) -> Iterator[list[Jump]]:
+    """The jumps of a group by what seems to be one operation: without a long pause in between."""
+    jumps = sorted(jumps, key=lambda each: (each.after.from_ms or 0, each.topic, each.partition))
+    while jumps:
+        first = last_run([each.after.from_ms or 0 for each in jumps], _PAUSE_MS)
+        yield jumps[first:]
+        jumps = jumps[:first]
 
 
 def _jumps(place: tuple[str, int], spans: list[Span], lives: list[MemberLife], ends: LogEnds) -> Iterator[Jump]:
     """The jumps of a partition. A client that is not a member and reads commits more than once while there are no
     members; its commits are no jumps."""
-    ahead = [
-        (before, after)
-        for before, after in pairwise(spans)
-        if before.ended_by == "commit" and after.offset > before.offset and had_no_members(lives, after)
-    ]
-    for before, after in ahead:
-        alone = all(one is after or _interval_of(lives, after) != _interval_of(lives, one) for _, one in ahead)
-        now = ends.end(place)
-        if alone and (now is None or after.offset <= now):
-            yield Jump(*place, before, after, ends.end_at(place, after.from_ms))
+    without = Counter(_interval_of(lives, each) for each in spans if had_no_members(lives, each))
+    start, now = ends.start(place) or 0, ends.end(place)
+    for before, after in pairwise(spans):
+        if before.ended_by != "commit" or not had_no_members(lives, after) or without[_interval_of(lives, after)] > 1:
+            continue
+        # If the log starts at the new offset or after it, the topic deleted the records by their age or size.
+        from_offset = max(before.offset, start)
+        if from_offset < after.offset and (now is None or after.offset <= now):
+            yield Jump(*place, before, after, from_offset, _is_end(ends, place, after))
+
+
+def _is_end(ends: LogEnds, place: tuple[str, int], commit: Span) -> bool:
+    """Whether a committed offset is known to be where the log ended at about that time."""
+    if commit.from_ms is None:
+        return False
+    least, most = (ends.end_at(place, commit.from_ms + each) for each in (-_NEAR_MS, _NEAR_MS))
+    return least is not None and most is not None and least <= commit.offset <= most
 
 
 def _interval_of(lives: list[MemberLife], commit: Span) -> tuple[int, int]:
@@ -96,20 +120,20 @@ def _interval_of(lives: list[MemberLife], commit: Span) -> tuple[int, int]:
 
 
 def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[MemberLife]) -> Incident:
-    jumps.sort(key=lambda each: (each.after.from_ms or 0, each.topic, each.partition))
     first, skipped = jumps[0], sum(each.skipped for each in jumps)
+    distance = sum(each.after.offset - each.before.offset for each in jumps)
     since, last = first.after.from_ms or 0, jumps[-1].after.from_ms or 0
-    to_end = [each for each in jumps if each.end is not None and each.after.offset >= each.end - _NEAR]
     where = places_shown({(each.topic, each.partition) for each in jumps})
     known = known_ends(context)
     unknown = [(each.topic, each.partition) for each in jumps if (each.topic, each.partition) not in known]
-    lost = sum(each.skipped for each in jumps if (each.topic, each.partition) in known)
+    in_logs = sum(each.skipped for each in jumps if (each.topic, each.partition) in known)
     is_much = skipped >= context.limit(f"{KIND}.records")
     is_new = last >= context.at_ms - context.limit(f"{KIND}.lately")
-    to = " to the ends of their logs" if len(to_end) == len(jumps) else ""
+    ends = "the end of the log" if len(jumps) == 1 else "the ends of the logs"
+    to = f" to {ends}" if all(each.is_to_end for each in jumps) else ""
     goes_on = [each for each in lives if each.joined_ms is not None and each.joined_ms > last]
     continued = f"; its members continue from there since {moment(goes_on[0].joined_ms or 0)}" if goes_on else ""
-    before = moment(min(each.before.from_ms or since for each in jumps))
+    old = moment(min(each.before.from_ms or since for each in jumps))
     reread = context.ask_kafka(
         (
             f"If these records must be processed, read them with another group id, so that {shown(group)} is not "
@@ -125,7 +149,7 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
         *option("--group", f"{group}-skipped"),
         *option("--topic", f"{first.topic}:{first.partition}"),
         "--to-offset",
-        str(first.before.offset),
+        str(first.start),
         "--dry-run",
     )
     by_tool = Verdict(
@@ -140,14 +164,12 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
                 first.after.log_offset,
                 since,
             ),
-            *((Evidence("the new offsets are where the logs ended at that moment"),) if to else ()),
+            *((Evidence(f"that was {ends} at that moment"),) if to else ()),
         ),
     )
     outside = Verdict(
         f"A client of {shown(group)} that is no member (it assigns itself partitions) has read these records.",
-        evidence_against=(
-            Evidence("it committed each partition once, and all other commits of the group are by members"),
-        ),
+        evidence_against=(Evidence("each of these partitions was committed only once while the group had no members"),),
     )
     finding = ReportFinding(
         kind=KIND,
@@ -155,27 +177,28 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
         title=RULE.title,
         problem=(
             f"At {moment(since)}, when the group {shown(group)} had no members, its offsets for {where} were moved "
-            f"ahead{to}, by {counted(skipped, 'offset' if unknown else 'record')} in all{continued}."
+            f"ahead{to}, by {counted(distance, 'offset')} in all{continued}."
         ),
         impact=(
-            f"It skipped {counted(lost, 'record')} that it had not read."
+            f"Unless a client that is not a member read them, up to {counted(skipped, 'record')} were skipped."
             if not unknown
-            else f"If the new offsets are in their logs, it skipped {counted(skipped, 'record')} that it had not read. "
-            f"If they are beyond the ends, they belong to another log. The source lacks {ends_of_logs(unknown)}."
+            else f"If the new offsets are in their logs, and no client that is not a member read the records, up to "
+            f"{counted(skipped, 'record')} were skipped. If they are beyond the ends, they belong to another log. "
+            f"The source lacks {ends_of_logs(unknown)}."
         ),
-        consequence="data_lost" if is_much and lost else "none",
         group_ids=(group,),
         topics=tuple(sorted({each.topic for each in jumps})),
         partitions=tuple(sorted({each.partition for each in jumps if each.topic == first.topic})),
-        who=(Actor("had no members and did not commit this itself", group),),
+        who=(Actor("had no members at that time", group),),
         since_timestamp_ms=since,
         is_going_on=False,
         symptom_confidence="medium",
         why_not_sure="no record shows whether a tool or a client that is no member committed",
-        scale={"records_lost": lost, "partitions": len(jumps)},
+        scale={"records_possibly_lost": in_logs, "partitions": len(jumps)},
         evidence=tuple(
             Evidence(
-                f"{each.place}: from {each.before.offset} to {each.after.offset}",
+                f"{each.place}: from {each.before.offset} to {each.after.offset}"
+                + (f"; the log starts at {each.start} now" if each.start > each.before.offset else ""),
                 OFFSETS,
                 each.after.log_partition,
                 each.after.log_offset,
@@ -187,33 +210,37 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
         rows=(Rows("history", of_group(group)), Rows("timeline", of_group(group, f"event={OFFSETS_RESET}"))),
         next=(
             NextStep(
-                f"Ask who moved the offsets at {moment(since)}, and whether the records from {before} on were to be "
+                f"Ask who moved the offsets at {moment(since)}, and whether the records from {old} on were to be "
                 "skipped"
             ),
             reread,
             context.see("List all commits for the group, with the old offsets", Rows("history", of_group(group))),
             context.see("List when it had no members", Rows("timeline", of_group(group))),
         ),
-        measured={"records": skipped, "partitions": len(jumps)},
+        measured={"offsets": skipped, "partitions": len(jumps)},
         thresholds=context.limits_of(f"{KIND}.records", f"{KIND}.lately"),
     )
     return Incident(finding, skipped, {"moved_by_tool": by_tool, "read_by_others": outside})
 
 
-_NEAR: Final = 50
-"""Records that may be written between a tool's question for the end of a log and its commit."""
+_NEAR_MS: Final = 5_000
+"""The time within which a tool commits the end of a log that it has asked for; clocks of producers may differ too."""
+_PAUSE_MS: Final = 10 * MINUTE_MS
+"""The longest time between two commits of one operation on several partitions or topics."""
 
 RULE = incident_rule(
     kind=KIND,
     title="offsets were moved ahead while a group had no members",
     about="""\
-Higher offsets that were committed for a group that has had members while it had none: the records between the old and
-the new offset were skipped. If a partition was committed several times until members came back, a client that is no
-member reads it, and there is no finding. Offsets beyond the end of the log are `offsets_from_elsewhere`, lower ones
-`offsets_reset`.""",
+Higher offsets that were committed for a group that has had members while it had none: members skipped the records
+between the old and the new offset, unless a client that is no member read them. What the log no longer has is not
+counted, and a partition whose log starts at the new offset or after it is left out. If a partition was committed
+several times until members came back, a client that is no member reads it, and there is no finding. Commits that are
+more than ten minutes apart are separate findings. Offsets beyond the end of the log are `offsets_from_elsewhere`, lower
+ones `offsets_reset`.""",
     tables=("timeline", "log_ends"),
     levels={
-        Level.HIGH: "`records` or more were skipped, within `lately`",
+        Level.HIGH: "`records` offsets or more, within `lately`",
         Level.MODERATE: "as many, earlier",
         Level.NOTE: "fewer, as when an operator leaves out a record that cannot be processed",
     },
@@ -237,7 +264,7 @@ member reads it, and there is no finding. Offsets beyond the end of the log are 
             "records",
             "count",
             20,
-            "skipped records that are more than what somebody leaves out on purpose",
+            "offsets between the old and the new one that are more than what somebody leaves out on purpose",
             "records that cannot be processed are skipped one by one",
         ),
         Threshold("lately", "duration", "24h", "incidents within this time are new", "since the last shift"),

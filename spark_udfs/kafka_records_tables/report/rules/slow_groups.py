@@ -202,7 +202,7 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
     partitions = tuple(sorted({each["partition"] for each in kept(lag, equal(lag, "topic", topic)).to_pylist()}))
     behind, owners = _behind(kept(lag, equal(lag, "topic", topic)).to_pylist(), waiting)
     is_uneven = 0 < len(behind) < len(partitions)
-    slow = [each for each in members if each["client_id"] in owners] if is_uneven and owners else members
+    slow = [each for each in members if each["member_id"] in owners] if is_uneven and owners else members
     room = len(partitions) - len(members)
     since = Evidence(
         f"{growth.read} records read and {growth.written} written since, {growth.lag} left over at the last commit",
@@ -282,15 +282,15 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
 
 
 def _behind(rows: list[dict[str, Any]], waiting: int) -> tuple[tuple[int, ...], set[str]]:
-    """The partitions in which nearly all unread records of a group wait, and the clients that have them; none if it is
-    behind in all."""
+    """The partitions in which nearly all unread records of a group wait, and the ids of the members that have them;
+    none if it is behind in all."""
     mean = waiting / max(len(rows), 1)
     behind = [each for each in rows if (each["lag"] or 0) * _FEW >= mean]
     rest = waiting - sum(each["lag"] or 0 for each in behind)
     if len(behind) == len(rows) or rest * _FEW > mean:
         return (), set()
-    clients = {each["client_id"] for each in behind if each["client_id"]}
-    return tuple(sorted(each["partition"] for each in behind)), clients
+    owners = {each["member_id"] for each in behind if each["member_id"]}
+    return tuple(sorted(each["partition"] for each in behind)), owners
 
 
 def _own_history(growth: Growth) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept, numbers
 from kafka_records_tables.report.command_lines import option
-from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Place, commit_spans
 from kafka_records_tables.report.facts.moved_groups import without_old_copies
-from kafka_records_tables.report.facts.usual_values import UsualGap, usual_gap
+from kafka_records_tables.report.facts.usual_values import STOP, UsualGap, usual_gap
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
@@ -28,8 +29,6 @@ from kafka_records_tables.report.rule_context import (
 from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "group_stands_still"
-_TIMES: Final = 2
-"""How many times the longest interval of its own history makes a stop of a group."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -53,7 +52,7 @@ def _find(context: RuleContext) -> list[Incident]:
         if usual is not None:
             # The longest intervals include nights without records. For files, `progress` has the longest wait.
             own = usual.high_ms if context.is_stored else usual.most_ms
-            limit = max(_TIMES * own, context.limit("report.group_settles_within"))
+            limit = max(STOP * own, context.limit("report.group_settles_within"))
         if max(each["wait_ms"] or 0 for each in places) >= limit:
             found.append(_incident(context, group, places, limit, usual))
     return found
@@ -91,7 +90,7 @@ def _stopped_on_brokers(context: RuleContext) -> list[dict[str, Any]]:
             continue
         since = max(row["unread_timestamp_ms"], of_place[-1].from_ms or 0)
         usual = usual_gap([each.from_ms for each in of_place])
-        if usual is not None and context.at_ms - since > _TIMES * usual.most_ms:
+        if usual is not None and context.at_ms - since > STOP * usual.most_ms:
             more = {"since_timestamp_ms": since, "wait_ms": context.at_ms - since, "longest_wait_ms": usual.most_ms}
             found.append({**row, **more, "reason": None})
     return found
@@ -112,23 +111,21 @@ def _incident(
     before = "" if usual is None else f", and never waited for longer than {length(usual)} before"
     mine_now = kept(context.table("members"), equal(context.table("members"), "group_id", group))
     members = without_old_copies(context, mine_now).to_pylist()
-    clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
-    owners = list(dict.fromkeys(each["client_id"] for each in mine if each.get("client_id"))) or clients
-    still = {(each["topic"], each["partition"]) for each in places}
-    moving = [
-        each
-        for place, each in lags.items()
-        if place not in still and each.get("client_id") in owners and (each["commit_timestamp_ms"] or 0) > since
-    ]
-    where = places_shown(still)
-    # Whoever reads other partitions does not hang as a whole.
-    left_out = bool(moving) and {each["client_id"] for each in moving} >= set(owners)
+    names = _names(members)
+    has = {each["member_id"] for each in members}
+    owner_of = {(each["topic"], each["partition"]): _owner(lags, each, has) for each in places}
+    owner_ids = list(dict.fromkeys(filter(None, owner_of.values()))) or list(names)
+    owners = [names[each] for each in owner_ids]
+    others, moving = _goes_on(context, group, places, owner_of, lags)
+    where = places_shown(owner_of)
+    # A member that reads other partitions does not hang as a whole.
+    left_out = bool(moving) and {each["member_id"] for each in moving} >= set(owner_of.values())
     skips = Verdict(
         f"The application of {listed(owners)} leaves out {where}: it has paused it and does not resume it, or the "
         "thread that processes its records hangs or tries one again and again.",
         evidence_for=tuple(
             Evidence(
-                f"{shown(each['client_id'])} has committed {each['topic']}-{each['partition']} since, at "
+                f"{shown(names[each['member_id']])} has committed {each['topic']}-{each['partition']} since, at "
                 f"{moment(each['commit_timestamp_ms'])}",
                 OFFSETS,
                 each["log_partition"],
@@ -138,7 +135,8 @@ def _incident(
             for each in moving[:3]
         ),
         is_certain=left_out,
-        refuted_by=None if moving else Evidence(f"no other partition of {listed(owners)} goes on"),
+        refuted_by=None if others else Evidence(f"no other partition of {listed(owners)} goes on"),
+        lacked=() if moving or not others else ("which member committed the other partitions",),
         steps=tuple(
             context.ask_kafka(
                 f"Look at the record at offset {each['offset']} of {each['topic']}-{each['partition']}, where it stays",
@@ -164,7 +162,7 @@ def _incident(
             Evidence(
                 f"a stop is longer than {length(limit)} for this group: "
                 + (
-                    f"{_TIMES} times what {'95 % of' if context.is_stored else 'all'} {gaps.count} intervals between "
+                    f"{STOP} times what {'95 % of' if context.is_stored else 'all'} {gaps.count} intervals between "
                     f"its commits of new offsets took at most (half of them: {length(gaps.median_ms)}), and at least "
                     f"{length(context.limit('report.group_settles_within'))}"
                     if gaps is not None
@@ -175,7 +173,7 @@ def _incident(
     )
     progress = context.table("progress")
     rest = kept(progress, equal(progress, "group_id", group), equal(progress, "state", "ok")).num_rows
-    others = f" {counted(rest, 'other partition')} {'goes' if rest == 1 else 'go'} on." if rest else ""
+    along = f" {counted(rest, 'other partition')} {'goes' if rest == 1 else 'go'} on." if rest else ""
     what = f"commits nothing of {where}" if rest else "is a member but commits nothing"
     topics = tuple(sorted({each["topic"] for each in places}))
     numbers = tuple(sorted({each["partition"] for each in places}))
@@ -184,9 +182,9 @@ def _incident(
         level=Level.HIGH,
         title="a group no longer reads some partitions" if rest else RULE.title,
         problem=(
-            f"The group {shown(group)} has {counted(len(members), 'member')} ({listed(clients)}) and makes no "
-            f"progress in {where}: records wait for "
-            f"{length(wait)}{before}. The last commit was at {moment(last)}.{others}"
+            f"The group {shown(group)} has {counted(len(members), 'member')} ({listed(list(names.values()))}) and "
+            f"makes no progress in {where}: records wait for "
+            f"{length(wait)}{before}. The last commit was at {moment(last)}.{along}"
         ),
         impact=f"{counted(waiting, 'record')} wait, and more come.",
         consequence="work_stopped",
@@ -196,7 +194,7 @@ def _incident(
         who=tuple(
             Actor(what, group, each["member_id"], each["client_id"], each["client_host"])
             for each in members
-            if (each["client_id"] or each["member_id"]) in owners
+            if each["member_id"] in owner_ids
         )[:5],
         since_timestamp_ms=since,
         is_going_on=True,
@@ -218,6 +216,62 @@ def _incident(
     return Incident(finding, waiting, {"application_hangs": verdict, "partition_left_out": skips})
 
 
+def _names(members: list[dict[str, Any]]) -> dict[str, str]:
+    """What members are called, by member id: the client id, as far as it names one member. Consumers of Java have the
+    same one in all processes unless it is set, and are then told apart by their hosts or member ids."""
+    clients = Counter(each["client_id"] for each in members)
+    places = Counter((each["client_id"], each["client_host"]) for each in members)
+    found = {}
+    for each in members:
+        client, host = each["client_id"], each["client_host"]
+        name = each["member_id"]
+        if client and clients[client] == 1:
+            name = client
+        elif client and host and places[client, host] == 1:
+            name = f"{client} at {host.removeprefix('/')}"
+        found[each["member_id"]] = name
+    return found
+
+
+def _owner(lags: dict[Place, dict[str, Any]], place: dict[str, Any], members: set[str]) -> str | None:
+    """The member that has a partition now; None if it is unknown."""
+    owner: str | None = lags.get((place["topic"], place["partition"]), {}).get("member_id")
+    return owner if owner in members else None
+
+
+def _goes_on(
+    context: RuleContext,
+    group: str,
+    places: list[dict[str, Any]],
+    owner_of: dict[Place, str | None],
+    lags: dict[Place, dict[str, Any]],
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows of `lag` of the other partitions that were committed after these stopped: those that the members with these
+    partitions may have committed, and those that they have committed. A member counts only if it has had all its
+    partitions since before the commit: an earlier owner may have committed before."""
+    since: dict[str | None, int] = {}
+    for each in places:
+        owner = owner_of[each["topic"], each["partition"]]
+        since[owner] = max(since.get(owner, 0), each["since_timestamp_ms"] or context.at_ms)
+    rows = context.table("timeline")
+    rows = kept(rows, equal(rows, "group_id", group), equal(rows, "event", *_CHANGES), pc.is_valid(rows["member_id"]))
+    changed: dict[str, int] = {}
+    for row in rows.to_pylist():
+        changed[row["member_id"]] = max(changed.get(row["member_id"], 0), row["at_timestamp_ms"] or 2**62)
+    possible, sure = [], []
+    for place, each in lags.items():
+        owner, at_ms = each["member_id"], each["commit_timestamp_ms"] or 0
+        if place in owner_of or at_ms <= min(since.values()):
+            continue
+        if owner is None or None in since or owner in since or at_ms <= changed.get(owner, 2**62):
+            possible.append(each)
+        if owner in since and max(since[owner], changed.get(owner, 2**62)) < at_ms:
+            sure.append(each)
+    return possible, sure
+
+
+_CHANGES: Final = ("member_joined", "member_replaced", "assignment_changed")
+
 RULE = incident_rule(
     kind=KIND,
     title="a group has members but reads nothing",
@@ -226,7 +280,7 @@ Groups with members whose partitions are `stopped` in `progress`: nothing is com
 Too long is twice what 95 % of the intervals between the group's commits of new offsets took at most (for running
 brokers, twice the longest), and at least `report.group_settles_within`; if the log has fewer than ten such intervals,
 `after`. Running brokers are asked for the times of unread records of suspected groups.""",
-    tables=("progress", "lag", "members", "groups"),
+    tables=("progress", "lag", "members", "groups", "timeline"),
     levels={Level.HIGH: "always"},
     find=_find,
     listing=Rows("progress", ("state=stopped",)),
@@ -239,7 +293,7 @@ brokers, twice the longest), and at least `report.group_settles_within`; if the 
         PossibleCause(
             "partition_left_out",
             "it has paused a partition, or fails in it alone",
-            "certain if it commits its other partitions; refuted if none of them goes on",
+            "certain if its member commits its other partitions; refuted if none of them goes on",
         ),
     ),
     thresholds=(
