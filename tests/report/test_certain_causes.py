@@ -213,7 +213,7 @@ def test_groups_with_members_have_stopped_at_a_transaction() -> None:
     found = _waiting(1)
     assert (found.level, found.group_ids, found.consequence) == (Level.MODERATE, ("g", "h"), "work_stopped")
     assert found.scale == {"records_waiting": 14}
-    assert '"g", "h" have committed nothing since, for at least 2 times the longest interval' in found.problem
+    assert '"g", "h" have committed nothing for at least 2 times the longest interval' in found.problem
     assert found.impact == (
         'If isolation.level is read_committed, "g", "h" read nothing in these partitions until it ends, at the latest '
         "after its timeout."

@@ -109,8 +109,8 @@ def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
 
 
 def _stopped(context: RuleContext, transaction: dict[str, Any]) -> tuple[str, ...]:
-    """Groups with members that wait for a transaction and have committed nothing since then, for at least STOP times
-    the longest interval between their commits before. Groups whose log has too few commits are left out."""
+    """Groups with members that wait for a transaction and have committed nothing for at least STOP times the longest
+    interval between their commits before it. Groups whose log has too few commits are left out."""
     since = transaction["since_timestamp_ms"]
     rows = without_old_copies(context, context.table("groups"))
     alive = set(kept(rows, pc.greater(rows["member_count"], 0))["group_id"].to_pylist())
@@ -190,8 +190,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     stopped = tuple(dict.fromkeys(group for one in cause for group in one["stopped"]))
     if stopped:
         effect += (
-            f" {listed(stopped)} {'has' if len(stopped) == 1 else 'have'} committed nothing since, for at least {STOP} "
-            "times the longest interval between commits before, as far as this log shows."
+            f" {listed(stopped)} {'has' if len(stopped) == 1 else 'have'} committed nothing for at least {STOP} times "
+            "the longest interval between commits before, as far as this log shows."
         )
     past = f" These files do not show whether {'it has' if is_one else 'they have'} ended since."
     is_sure = hangs and not (word == "left" and not context.is_stored)
@@ -443,8 +443,8 @@ RULE = ReportRule(
 Open transactions. One hangs when it is open for longer than its timeout and five minutes, or when no transactional id
 has it (KIP-664). In a copy of a log the time of the last record counts, not the present, so a transaction that began a
 while before is a note. Groups whose committed offset is at the beginning of the transaction are named: with
-`read_committed` they get nothing until it ends. A group with members that has committed nothing since, for two times
-the longest interval between its commits in the log and at least `group_stands_still.after`, is taken to wait for it.
+`read_committed` they get nothing until it ends. A group with members that has committed nothing for two times the
+longest interval between its commits in the log, and at least `group_stands_still.after`, is taken to wait for it.
 
 Transactions with the same cause are one finding: orphaned ones per group whose offsets they hold back, which is their
 application; late ones per coordinator; and those that are just open per group.""",
