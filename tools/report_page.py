@@ -52,9 +52,17 @@ those about the coordinators' logs stay, because everything depends on them. Tab
 with `table --topic-filter`. If no row is about any such group, or about such a topic, there is no report: the exit
 status is 2, and the message has similar names. `table` prints a note then, because other tables may have rows.
 
-Pass the brokers' retention (`--retention`, their `offsets.retention.minutes`), because expiry is computed with it. The
-moment of the report is `--as-of`, or else now for running brokers and the time of the last record for files. Commands
-in findings name the brokers of the report; in a report of files they name `$BOOTSTRAP`, which you set.
+Pass the brokers' retention (`--retention`, their `offsets.retention.minutes`), because expiry is computed with it.
+Commands in findings name the brokers of the report; in a report of files they name `$BOOTSTRAP`, which you set.
+
+The moment of the report is `--as-of`, or else now for running brokers and the time of the last record for files.
+Durations such as `--as-of 2h` count back from now, for files too.
+
+- At the last record of files or later, the report is as of that record, because nothing after it is known. If you named
+  a later moment, a note says so. `table expirations --as-of` shows what expires until then if nothing is committed.
+- Before the last record, and before now on running brokers, it is unknown where logs ended. So kinds of findings that
+  are from `lag`, `group_lag`, `progress` or `log_ends` ([below](#kinds-of-findings)) are not found, or less is known
+  about them, and the last line says that whether groups keep up is not judged. Leave out `--as-of` to find them.
 
 ## The first screen
 

@@ -96,7 +96,7 @@ def test_the_command_prints_findings_by_level(segments: Path) -> None:
         "MODERATE",
         "MODERATE",
     ]
-    assert ran.lines[-1].startswith("8 findings: 2 high, 2 moderate, 4 note (--details")
+    assert " ".join(ran.lines).endswith(" or use --bootstrap (--details shows causes, evidence and all steps)")
 
 
 def test_the_command_prints_details(segments: Path) -> None:
@@ -110,7 +110,10 @@ def test_the_command_prints_details(segments: Path) -> None:
         "while reading: the log: the number of partitions is unknown for __consumer_offsets, __share_group_state,"
         in [*ran.lines]
     )
-    assert ran.lines[-1] == "8 findings: 2 high, 2 moderate, 4 note"
+    assert " ".join(ran.lines).endswith(
+        "8 findings: 2 high, 2 moderate, 4 note; whether groups keep up is not judged where the log of the topic is "
+        "not in the source, for 78 of 78 committed partitions: read whole data directories, or use --bootstrap"
+    )
     assert ran.err == "read 979 records and 9 transaction markers in 43 files of 11 partitions\n"
 
 
@@ -149,16 +152,32 @@ def test_what_a_report_is_asked_about_moves_neither_its_moment_nor_its_counts(re
     assert report.counts.last_timestamp_ms == report.request.at_timestamp_ms
 
 
-def test_a_moment_outside_of_the_log_is_told_where_the_report_is(segments: Path, tmp_path: Path) -> None:
-    told = "the moment 9000-01-01T00:00:00.000Z is in the future, and the last record is of 2026-11-21T02:15:01.659Z"
+def test_files_show_nothing_after_their_last_record(report: Report, segments: Path, tmp_path: Path) -> None:
+    """A report about a later moment would raise alarms about what has not happened since then."""
+    told = (
+        "the last record is of 2026-11-21T02:15:01.706Z, and nothing later is known, so the report is as of that time "
+        "and not of 9000-01-01T00:00:00.000Z (kafka-records table expirations"
+    )
     printed = run("report", str(segments), "--as-of", "9000-01-01T00:00")
-    assert (told in " ".join(printed.lines), told in printed.err) == (True, False)
-    assert (
-        "note: without the tables log_ends, lag, group_lag, progress: where logs start and end is known only as it is "
-        "now, and the report is about another moment"
-    ) in printed.err.split("\n")
+    assert (told in " ".join(printed.lines), "without the tables" in printed.err) == (True, False)
     written = run("report", str(segments), "--as-of", "9000-01-01T00:00", "--output", str(tmp_path / "report.json"))
     assert told in written.err
+    # A report prints its moment in whole seconds.
+    of_end = read_report(segments, as_of="2026-11-21T02:15:01Z")
+    assert of_end.findings == report.findings
+    assert of_end.tables.keys() == report.tables.keys()
+    assert of_end.reading == report.reading
+
+
+def test_before_the_last_record_it_is_unknown_where_logs_ended(segments: Path) -> None:
+    printed = run("report", str(segments), "--as-of", "2026-11-21T02:15:01.705")
+    assert (
+        "note: without the tables log_ends, lag, group_lag, progress: where logs start and end is known only as it is "
+        "now, and the report is about an earlier moment, so groups that fall behind, stand still or fail on a record "
+        "are not found: leave out --as-of to find them"
+    ) in printed.err.split("\n")
+    unjudged = "whether groups keep up is not judged, because the ends of logs are unknown for an earlier moment"
+    assert f"; {unjudged}: leave out --as-of (" in " ".join(printed.lines)
 
 
 def test_a_group_or_topic_that_is_not_there_is_told(segments: Path) -> None:

@@ -89,6 +89,7 @@ def test_a_group_that_always_settles_slowly_is_a_note_until_it_takes_twice_as_lo
         life._come(at_ms, None)
         life.settle(at_ms + 8 * MINUTE)
     life._come(END_MS - 18 * MINUTE, None)
+    cluster.commit("clock", END_MS, {("orders", 0): 5})
     cluster.write(tmp_path)
     for as_of, level in ((END_MS - 6 * MINUTE, Level.NOTE), (END_MS, Level.MODERATE)):
         (finding,) = [each for each in read_report(tmp_path, as_of=as_of).findings if each.kind == "members_unsettled"]
@@ -105,8 +106,9 @@ def test_the_time_without_members_is_none_of_a_rebalance(tmp_path: Path) -> None
         life.join(END_MS - (22 - number) * HOUR)
         life.stop(END_MS - (22 - number) * HOUR + 5 * MINUTE)
     life._come(END_MS - 65 * MINUTE, None)
+    cluster.commit("clock", END_MS, {("orders", 0): 5})
     cluster.write(tmp_path)
-    (finding,) = [each for each in read_report(tmp_path, as_of=END_MS).findings if each.kind == "members_unsettled"]
+    (finding,) = [each for each in read_report(tmp_path).findings if each.kind == "members_unsettled"]
     assert finding.level == Level.HIGH
     assert " 95 % of its earlier rebalances were over within 3 s" in finding.problem
 

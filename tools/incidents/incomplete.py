@@ -33,7 +33,7 @@ METADATA: Final = "__cluster_metadata"
 _OF_LOGS: Final = frozenset({"log_cut"})
 """Kinds of findings that say that logs are incomplete, which is true."""
 _CONDITIONAL: Final = re.compile(r"\b(If|Whether)\b.*?\.(?=\s|$)")
-_LOST, _REPEATED = "records_lost", "records_repeated"
+_LOST, _REPEATED, _AT_LEAST = "records_lost", "records_repeated", "records_repeated_at_least"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _overstated(truth: Truth, finding: Finding) -> Iterator[str]:
     if causes and causes[0]["confidence"] == "high" and not cause_is_right(truth, finding):
         yield f"certain of another cause ({causes[0]['name']}): {_said(finding)}"
     scale = finding.get("scale", {})
-    lost, repeated = scale.get(_LOST, 0), scale.get(_REPEATED, 0)
+    lost, repeated = scale.get(_LOST, 0), scale.get(_REPEATED, scale.get(_AT_LEAST, 0))
     if "lost" in truth.scale and repeated and not lost:
         yield f"says that {repeated} records were read twice, but records were lost: {_said(finding)}"
     truly = truth.scale.get("lost", 0)

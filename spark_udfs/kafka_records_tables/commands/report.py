@@ -61,8 +61,12 @@ coordinators stay, because all findings depend on these. Tables keep the rows ab
 
 If no row is about any group of --group, or about a topic of --topic-filter, there is no report: the exit status is 2.
 
-Expiry depends on --retention: give the offsets.retention.minutes of the brokers. The moment of the report is --as-of,
-or else now for running brokers, and the time of the last record for files.
+Expiry depends on --retention: give the offsets.retention.minutes of the brokers.
+
+The moment of the report is --as-of, or else now for running brokers, and the time of the last record for files. 2h
+counts back from now, for files too. Files show nothing after their last record, so for a later moment the report is as
+of that record. For an earlier moment, and on running brokers, it is unknown where logs ended: groups that fall behind,
+stand still or fail on a record are not found then. Leave out --as-of to find them.
 """
 
 _EXAMPLES = """\

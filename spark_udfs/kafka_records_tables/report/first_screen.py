@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.report.levels import Level
+from kafka_records_tables.report.report_parts import AT_LEAST
 from kafka_records_tables.report.rule_context import listed, moment, partitions_shown, shown
 
 if TYPE_CHECKING:
@@ -72,15 +73,16 @@ def _concerned(finding: ReportFinding) -> str:
 
 
 def scale_words(scale: Mapping[str, int]) -> str:
-    """How much was affected: `870 records lost, 2 groups`; zeros are left out."""
+    """How much was affected: `870 records lost, at least 7 records repeated`; zeros are left out."""
     told = []
     for name, number in scale.items():
         # "28 groups stopped" already says that there are 28 groups.
         if any(other.startswith(f"{name}_") and count == number for other, count in scale.items()):
             continue
-        words = name.replace("_", " ")
+        words = name.removesuffix(AT_LEAST).replace("_", " ")
+        least = "at least " if name.endswith(AT_LEAST) else ""
         if number:
-            told.append(f"{number} {_PLURAL.sub(_singular, words) if number == 1 else words}")
+            told.append(f"{least}{number} {_PLURAL.sub(_singular, words) if number == 1 else words}")
     return ", ".join(told)
 
 

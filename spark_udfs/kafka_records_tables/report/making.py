@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine import arguments
-from kafka_records_engine.findings import JUDGED_AS_OF, MISSING_RIGHT
+from kafka_records_engine.findings import JUDGED_AS_OF, MISSING_RIGHT, OUTSIDE_LOG, Finding
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Counts
 from kafka_records_engine.sources.abilities import readable_part
@@ -24,8 +24,10 @@ from kafka_records_tables.engines.checked_request import question_of, requests_o
 from kafka_records_tables.engines.with_state import State, check_state, source_with_state
 from kafka_records_tables.query import query_of, topic_columns
 from kafka_records_tables.read import Engine, read_answers
+from kafka_records_tables.report.command_lines import command_line, instant
 from kafka_records_tables.report.facts.data_directories import cluster_id_of
 from kafka_records_tables.report.glance import numbers_of
+from kafka_records_tables.report.last_record import last_record_ms
 from kafka_records_tables.report.lost_files import lost_files, missing_ends
 from kafka_records_tables.report.ranking import findings_of
 from kafka_records_tables.report.report_diff import EarlierReport, earlier_report, report_diff
@@ -35,6 +37,7 @@ from kafka_records_tables.report.thresholds import thresholds_of
 from kafka_records_tables.selection import Selection
 from kafka_records_tables.table_options import moment, value_of
 from kafka_records_tables.tables import TABLES, is_of_records
+from kafka_records_tables.tables.completeness import time_text
 from kafka_records_tables.tables.declaration import RETENTION
 from kafka_records_tables.tables.words.check_words import PARTITIONS
 
@@ -43,7 +46,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from kafka_records_engine.findings import Finding
     from kafka_records_engine.sources import Source
     from kafka_records_tables.engines.request import OnProgress
     from kafka_records_tables.results.result import Result
@@ -72,7 +74,10 @@ REPORTED: Final = (
 )
 """The tables of a report."""
 
-_OF_NOW: Final = "where logs start and end is known only as it is now, and the report is about another moment"
+_OF_NOW: Final = (
+    "where logs start and end is known only as it is now, and the report is about an earlier moment, so groups that "
+    "fall behind, stand still or fail on a record are not found: leave out --as-of to find them"
+)
 _NO_COORDINATOR: Final = (
     "there is no log of a coordinator here (__consumer_offsets, __share_group_state, __transaction_state), so nothing "
     "is known about groups and transactions: give the data directory of a broker that has one"
@@ -115,8 +120,9 @@ def read_report(
         group with a row about one. Findings are still judged and counted with all rows. Findings about the logs of
         coordinators remain. Tables keep the rows about such topics.
     as_of
-        The moment that the report is about (as in `read_table`). The ends that logs had earlier are unknown, so there
-        is no lag.
+        The moment that the report is about (as in `read_table`). The ends that logs had earlier are unknown, so a
+        report about a moment before the last record has no lag. Files do not show what happened after their last
+        record: for a later moment, the report is as of that record, and a note says so.
     retention
         offsets.retention.minutes of the brokers: a timedelta, milliseconds or a text (`14d`); 7 days by default.
     partitions
@@ -225,8 +231,14 @@ def report_of(
     if earlier is not None:
         earlier.check_cluster(cluster_id)
     made_ms = time.time_ns() // 1_000_000
+    asked_ms = question.as_of_ms
+    end_ms = None if asked_ms is None or named.bootstrap else last_record_ms(source)
+    if asked_ms is not None and end_ms is not None and _last_of(asked_ms) >= end_ms:
+        question = _as_of_end(question)
     reading = _Reading(source, question, engine)
     tables = reading.tables()
+    if asked_ms is not None and end_ms is not None and asked_ms > end_ms:
+        reading.found.append(_ends_before(asked_ms, end_ms, named))
     # The counts include all records that were read, selected or not.
     last_ms = None if named.bootstrap else reading.counts.last_timestamp_ms
     at_ms = question.as_of_ms if question.as_of_ms is not None else made_ms if last_ms is None else last_ms
@@ -276,6 +288,30 @@ def report_of(
         log_samples=context.looked_up("log_samples"),
     )
     return report if earlier is None else replace(report, diff=report_diff(report, earlier))
+
+
+def _last_of(moment_ms: int) -> int:
+    """The last millisecond of a moment in whole seconds, in which reports print theirs."""
+    return moment_ms if moment_ms % 1000 else moment_ms + 999
+
+
+def _as_of_end(question: Question) -> Question:
+    """The same request as of the last record: the ends of files are right for this moment."""
+    options = question.options_of_all
+    retention, partitions = options[RETENTION.name], options.get(PARTITIONS.name)
+    return report_question(question.groups, None, retention, partitions, question.assume, question.package)
+
+
+def _ends_before(asked_ms: int, end_ms: int, named: NamedSource) -> Finding:
+    """A note that the logs end before the requested moment."""
+    words = ["kafka-records", "table", "expirations", *named.arguments, "--as-of", instant(asked_ms)]
+    return Finding(
+        "note",
+        OUTSIDE_LOG,
+        f"the last record is of {time_text(end_ms)}, and nothing later is known, so the report is as of that time and "
+        f"not of {time_text(asked_ms)}",
+        f"{command_line(words)} shows which offsets expire until then if nothing is committed",
+    )
 
 
 class _Reading:

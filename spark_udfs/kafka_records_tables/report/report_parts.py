@@ -21,6 +21,9 @@ _LACKING: Final = frozenset({"log_cut", "segment_lost"})
 USUAL_PACKAGE: Final = "kafka_records"
 """The generated package that a report uses by default."""
 
+AT_LEAST: Final = "_at_least"
+"""The end of the name of a lower bound in `ReportFinding.scale`, as in `records_repeated_at_least`."""
+
 Confidence = Literal["high", "medium", "low"]
 """How certain the report is, as in the tables; low if the reason may be something that no record shows."""
 
@@ -149,7 +152,7 @@ class ReportFinding:
     """Whether it still continues at the moment of the report; null if no record shows that."""
     scale: Mapping[str, int] = field(default_factory=dict)
     """How much was affected, counted from the log, for example `{"records_lost": 36, "records_repeated": 0}`; every
-    jump counts."""
+    jump counts. A name with `AT_LEAST` is of a lower bound."""
     causes: tuple[Cause, ...] = ()
     """The remaining causes, the likeliest first."""
     refuted_by: Mapping[str, Evidence] = field(default_factory=dict)

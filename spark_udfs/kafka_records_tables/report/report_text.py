@@ -116,22 +116,24 @@ def in_short(report: Report) -> str:
     if not by_level:
         is_empty = not report.counts.records and not report.counts.markers
         told = "there was nothing to read: the logs of coordinators have no records" if is_empty else "nothing found"
-        return f"{told}{_not_judged(report)}{_changes(report)}"
+        return f"{told}{_changes(report)}{_not_judged(report)}"
     parts = ", ".join(f"{by_level[level]} {level.word}" for level in sorted(by_level, reverse=True))
-    unjudged = "" if any(map(needs_somebody, report.findings)) else _not_judged(report)
-    return f"{plural(len(report.findings), 'finding')}: {parts}{unjudged}{_changes(report)}"
+    return f"{plural(len(report.findings), 'finding')}: {parts}{_changes(report)}{_not_judged(report)}"
 
 
 def _not_judged(report: Report) -> str:
-    """What nobody may conclude from a report without alarms: that groups keep up, if logs are not in the source."""
+    """What nobody may conclude from a report: that groups keep up, if the ends of logs are unknown."""
+    unjudged = "; whether groups keep up is not judged"
     if "lag" not in report.tables:
-        return ""
+        if not report.request.as_of:
+            return ""
+        return f"{unjudged}, because the ends of logs are unknown for an earlier moment: leave out --as-of"
     rows = report.tables["lag"]
     lacking = kept(rows, equal(rows, "problem", NO_LOG)).num_rows
     if not lacking:
         return ""
     of_all = f"the log of the topic is not in the source, for {lacking} of {rows.num_rows} committed partitions"
-    return f"; whether groups keep up is not judged where {of_all}"
+    return f"{unjudged} where {of_all}: read whole data directories, or use --bootstrap"
 
 
 def _changes(report: Report) -> str:

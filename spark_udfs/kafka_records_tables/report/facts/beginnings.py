@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY
 from kafka_records_tables.report.facts.group_facts import log_ends
+from kafka_records_tables.report.report_parts import AT_LEAST
 from kafka_records_tables.report.rule_context import RuleContext, counted
 from kafka_records_tables.topics import OFFSETS
 
@@ -110,7 +111,8 @@ def scale_of(found: Iterable[Beginning]) -> dict[str, int]:
     for possibly in ("", "possibly_"):
         begins = [each for each in every if each.is_unsure == bool(possibly)]
         counts[f"records_{possibly}lost"] = sum(each.skipped for each in begins)
-        counts[f"records_{possibly}repeated"] = sum(each.again for each in begins)
+        is_least = any(each.again and not each.is_start_known for each in begins)
+        counts[f"records_{possibly}repeated{AT_LEAST if is_least else ''}"] = sum(each.again for each in begins)
     return counts
 
 

@@ -16,7 +16,7 @@ from kafka_records_tables.report.facts.moved_groups import MovedGroup, add_effec
 from kafka_records_tables.report.facts.topic_changes import changes_of
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
-from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.report_parts import AT_LEAST, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
     MOST_EVIDENCE,
@@ -138,7 +138,9 @@ def _incident(context: RuleContext, count: int, change: _Change, moved: list[Mov
         scale={
             "groups": len(moved),
             "groups_read_again": len(again),
-            "records_repeated": sum(each.read_again for each in again),
+            f"records_repeated{AT_LEAST if any(each.is_least for each in again) else ''}": sum(
+                each.read_again for each in again
+            ),
             "groups_stopped": len(stopped),
             "groups_repeated_or_skipped_records": len(either),
         },

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any, Final
 
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.group_facts import stopped_quickly
+from kafka_records_tables.report.facts.known_logs import ends_of_logs
+from kafka_records_tables.report.facts.short_stays import ShortStay, short_stays
 from kafka_records_tables.report.report_parts import Evidence, NextStep, Rows
 from kafka_records_tables.report.rule import Hypothesis, Question, Verdict
 from kafka_records_tables.report.rule_context import RuleContext, counted, length, of_group
 from kafka_records_tables.topics import OFFSETS
 
+_MOST_PLACES: Final = 4
+"""The most partitions that a cause names."""
 _SHORT_MS: Final = 10_000
 """If no member is left that shows its timeout, members that left sooner than this have most likely not polled too late:
 max.poll.interval.ms is five minutes unless lowered."""
@@ -51,6 +58,76 @@ def _as_evidence(events: list[dict[str, Any]], what: str) -> tuple[Evidence, ...
         )
         for name, each in zip(names, ends, strict=False)
     )
+
+
+def stays_words(stay: ShortStay) -> str:
+    """A sentence about the members that had a partition and left."""
+    times = [lasted for each in stay.left if (lasted := stopped_quickly(each)) is not None]
+    soon = f", half of them within {length(median(times))} of joining" if times else ""
+    topic, number = stay.place
+    return (
+        f" {counted(len(stay.left), 'member')} had {topic}-{number} and left{soon}, while its offset stayed at "
+        f"{stay.span.offset}; before, members left less than a fifth as often."
+    )
+
+
+def whole_report(context: RuleContext, group: str, stays: list[ShortStay]) -> tuple[NextStep, ...]:
+    """The step that decides whether there is something to read, for a group with short stays."""
+    if not stays:
+        return ()
+    words = option("--group", group)
+    if context.request.as_of:
+        what = "Make a report without --as-of, which knows whether there is something to read"
+        return (NextStep(what, context.reading_command("report", *words)),)
+    what = (
+        "Make a report that knows whether there is something to read: of the whole data directory of each broker that "
+        "has these logs, or of the running brokers"
+    )
+    return (context.ask_records(what, "report", *words),)
+
+
+def _weigh_failure(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
+    stays = context.once(short_stays).get(case["group_id"])
+    if not stays:
+        return None
+    places = [f"{each.span.offset} of {each.place[0]}-{each.place[1]}" for each in stays[:_MOST_PLACES]]
+    more = f" (and {len(stays) - _MOST_PLACES} more)" if len(stays) > _MOST_PLACES else ""
+    last = stays[0].span
+    return Verdict(
+        f"Its members fail on a record: at offset {' or '.join(places)}{more}, or soon after it. These offsets do not "
+        "move.",
+        evidence_for=(
+            Evidence(
+                f"the offset of {stays[0].place[0]}-{stays[0].place[1]} stays {last.offset} while "
+                f"{counted(len(stays[0].left), 'member')} had the partition and left",
+                OFFSETS,
+                last.log_partition,
+                last.log_offset,
+                last.from_ms,
+            ),
+        ),
+        lacked=(ends_of_logs(each.place for each in stays),),
+    )
+
+
+def _weigh_no_work(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
+    stays = context.once(short_stays).get(case["group_id"])
+    if not stays:
+        return None
+    return Verdict(
+        "Nothing is left to read, and it ends and starts again for that reason, as a job does.",
+        lacked=(ends_of_logs(each.place for each in stays),),
+    )
+
+
+def _first_stuck_record(context: RuleContext, case: dict[str, Any]) -> str | None:
+    """The command that prints the record at the first offset that does not move."""
+    stays = context.once(short_stays).get(case["group_id"])
+    if not stays:
+        return None
+    topic, number = stays[0].place
+    words = ("--partition", str(number), "--offset", str(stays[0].span.offset), "--max-messages", "1")
+    return context.ask_kafka("", "kafka-console-consumer", *option("--topic", topic), *words).command
 
 
 def _weigh_restarts(context: RuleContext, case: dict[str, Any]) -> Verdict:
@@ -130,10 +207,22 @@ def _none_left(case: dict[str, Any], moves: dict[str, list[dict[str, Any]]]) -> 
 
 CAUSES: Final = (
     Hypothesis(
+        "fails_on_record",
+        "its members fail on a record, leave and join again, as in crash_loop; only if ends of logs are missing",
+        "For: an offset has not moved since members began to leave far more often than before.",
+        _weigh_failure,
+    ),
+    Hypothesis(
         "processes_restart",
         "the processes of its members end and start again",
         "For: members leave, and new member ids join. Against: no member left.",
         _weigh_restarts,
+    ),
+    Hypothesis(
+        "nothing_to_read",
+        "nothing is left to read, and a job starts and ends; only if ends of logs are missing",
+        "No record shows it.",
+        _weigh_no_work,
     ),
     Hypothesis(
         "polls_too_late",
@@ -149,6 +238,12 @@ CAUSES: Final = (
     ),
 )
 QUESTIONS: Final = (
+    Question(
+        "fails_on_record",
+        "processes_restart",
+        "Is there a record at the offset that does not move, and does the log of the application name it?",
+        _first_stuck_record,
+    ),
     Question(
         "processes_restart",
         "polls_too_late",

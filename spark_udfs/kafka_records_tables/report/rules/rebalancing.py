@@ -18,6 +18,8 @@ from kafka_records_tables.report.case_columns import (
     ranked,
     with_columns,
 )
+from kafka_records_tables.report.facts.known_logs import ends_of_logs
+from kafka_records_tables.report.facts.short_stays import short_stays
 from kafka_records_tables.report.facts.usual_values import as_often_as_ever, usual_most
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
@@ -33,14 +35,14 @@ from kafka_records_tables.report.rule_context import (
     shown,
 )
 from kafka_records_tables.report.rules.group_spans import SETTLES
-from kafka_records_tables.report.rules.rebalance_causes import CAUSES, QUESTIONS
+from kafka_records_tables.report.rules.rebalance_causes import CAUSES, QUESTIONS, stays_words, whole_report
 from kafka_records_tables.tables.words.timeline_words import UNCHANGED
 from kafka_records_tables.topics import OFFSETS
 
 
 def _runs(context: RuleContext) -> pa.Table:
     """Changes of the epoch in the last run of each group, without a pause between two of them. A change with no members
-    before or after it, as in jobs, is left out."""
+    before or after it, as in jobs, is left out, unless members suddenly leave more often than before."""
     rows = _rebalances(context)
     rows = kept(rows, pc.is_valid(rows["at_timestamp_ms"]))
     rows = rows.sort_by([("group_id", "ascending"), ("log_partition", "ascending"), ("log_offset", "ascending")])
@@ -52,7 +54,8 @@ def _runs(context: RuleContext) -> pa.Table:
     is_new = np.append(True, codes[1:] != codes[:-1])
     is_idle = (members == 0) | np.append(True, is_new[1:] | (members[:-1] == 0))
     group = np.cumsum(is_new) - 1
-    is_job = (2 * np.bincount(group, is_idle) >= np.bincount(group))[group]
+    stays = pc.is_in(rows["group_id"], pa.array([*context.once(short_stays)], pa.string())).to_numpy()
+    is_job = (2 * np.bincount(group, is_idle) >= np.bincount(group))[group] & ~stays
     rows = rows.filter(pa.array(~is_job | ~is_idle))
     if not rows.num_rows:
         return rows
@@ -127,7 +130,14 @@ def _cases(context: RuleContext) -> pa.Table:
     groups = cases["group_id"].to_pylist()
     usual = _usual_of_scaling(context, groups)
     is_usual = np.array([each in usual for each in groups], bool)
-    levels = level_by((is_usual, Level.NOTE), (goes_on, Level.HIGH), (is_new, Level.LOW), default=Level.NOTE)
+    is_unsure = np.array([each in context.once(short_stays) for each in groups], bool)
+    levels = level_by(
+        (is_usual, Level.NOTE),
+        (goes_on & is_unsure, Level.MODERATE),
+        (goes_on, Level.HIGH),
+        (is_new, Level.LOW),
+        default=Level.NOTE,
+    )
     cases = with_columns(cases, usual=pa.array([usual.get(each) for each in groups], pa.string()))
     return ranked(cases, levels, numbers(cases, "log_offset_count") + lasts / 1e15)
 
@@ -193,19 +203,28 @@ def _why_members_left(context: RuleContext, group: str) -> tuple[NextStep, ...]:
     return (context.see(what, Rows("disappearances", of_group(group))),)
 
 
+_SHORT_STAYS: Final = "members of a group leave soon after they join, again and again"
+
+
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     group, count = case["group_id"], case["log_offset_count"]
     first, last = case["at_timestamp_ms_min"], case["at_timestamp_ms_max"]
     rows = Rows("timeline", of_group(group, "event=epoch", f"at_timestamp_ms>={first}"))
     offsets = case["log_offset_list"]
     topics, still = _standing_still(context, group, first)
+    stays = context.once(short_stays).get(group, [])
+    unsure = ends_of_logs(each.place for each in stays)
     return ReportFinding(
         kind="endless_rebalances",
         level=Level(case["level"]),
         title=(
             f"a group {'rebalances' if case['goes_on'] else 'rebalanced'} as often as it always did"
             if case["usual"]
-            else RULE.title if case["goes_on"] else "a group rebalanced again and again"
+            else (
+                _SHORT_STAYS
+                if stays and case["goes_on"]
+                else RULE.title if case["goes_on"] else "a group rebalanced again and again"
+            )
         ),
         problem=(
             f"The group {shown(group)} went through {counted(count, 'rebalance')} in {length(last - first)}, one every "
@@ -214,11 +233,14 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             + ("It goes on." if case["goes_on"] else f"The last one was at {moment(last)}.")
             + still
             + (case["usual"] or "")
+            + (stays_words(stays[0]) if stays else "")
         ),
         impact="In each rebalance consumers stop; records that they had not committed by then are consumed again.",
         consequence="none" if case["usual"] else "work_stopped",
         is_going_on=case["goes_on"],
         scale={"rebalances": count},
+        symptom_confidence="medium" if stays else "high",
+        why_not_sure=f"the source lacks {unsure}, so there may be nothing to read" if stays else None,
         group_ids=(group,),
         topics=topics,
         since_timestamp_ms=first,
@@ -229,6 +251,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=count,
         rows=(rows,),
         next=(
+            *whole_report(context, group, stays),
             context.see("List who joins and leaves, and how long they stay", Rows("timeline", of_group(group))),
             *_why_members_left(context, group),
             context.see("List the timeouts of its members and the clients they run", Rows("members", of_group(group))),
@@ -251,13 +274,16 @@ RULE = ReportRule(
     about="""\
 A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once would
 cause. A rolling restart is not a finding: each member leaves and joins once. Neither is a job that starts, commits and
-leaves: no other member waits then. It is a note for a group that scales by two members or more, is `ok` or `idle`
-in all partitions (`progress`), and rebalances at most twice as often as during the first half of its rebalances (eleven
-or more). Epochs of a streams group that give no member a new target do not count: they are steps of warm-up tasks. A
-cleaner may have removed earlier changes, so counts are lower bounds.""",
+leaves: no other member waits then. But if the source lacks the ends of the logs that the group consumes, so that
+[crash_loop](#crash_loop) cannot be found, it is a finding if members suddenly leave at least five times as often as
+before, and an offset has not moved since. It is a note for a group that scales by two members or more, is `ok` or
+`idle` in all partitions (`progress`), and rebalances at most twice as often as during the first half of its rebalances
+(eleven or more). Epochs of a streams group that give no member a new target do not count: they are steps of warm-up
+tasks. A cleaner may have removed earlier changes, so counts are lower bounds.""",
     tables=("timeline", "groups", "current_offsets", "group_lag", "progress"),
     levels={
         Level.HIGH: "it goes on",
+        Level.MODERATE: "it goes on, members leave more often than before, and there may be nothing to read",
         Level.LOW: "it has ended, within `lately`",
         Level.NOTE: "it ended earlier, or is usual for the group",
     },

@@ -1,0 +1,70 @@
+"""Groups whose members suddenly leave soon after they join, while it is unknown whether there is something to read.
+
+With the ends of the logs, rules decide that: members that fail on a record (`crash_loop`), or a job that has read
+everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, grouped, kept
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Place, commit_spans, member_lives
+from kafka_records_tables.report.facts.known_logs import without_end
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import MemberLife, Span
+    from kafka_records_tables.report.rule_context import RuleContext
+
+_TIMES: Final = 5
+"""How many times as often as before members have to leave. A job without work leaves as often as it did with work."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShortStay:
+    """A partition whose offset does not move while members that have it come and go."""
+
+    place: Place
+    span: Span
+    """The last commit."""
+    left: tuple[MemberLife, ...]
+    """The members that had it since then, and left."""
+
+
+def short_stays(context: RuleContext) -> dict[str, list[ShortStay]]:
+    """Such partitions by group, the one with the most members first."""
+    rows = context.table("timeline")
+    left = grouped(
+        kept(rows, equal(rows, "event", "member_left", "member_replaced")), ["group_id"], [("event", "count")]
+    )
+    left = left.filter(pc.greater_equal(left["event_count"], context.limit("crash_loop.attempts")))
+    left = left.sort_by([("event_count", "descending")]).slice(0, MOST_GROUPS)
+    unknown = {each: places for each in left["group_id"].to_pylist() if (places := without_end(context, [each]))}
+    spans, lives = commit_spans(context, tuple(unknown)), member_lives(context, unknown)
+    found = {}
+    for group, places in unknown.items():
+        every = (_short_stay(context, each, spans.get((group, *each)), lives.get(group, [])) for each in places)
+        stays = sorted((each for each in every if each is not None), key=lambda each: -len(each.left))
+        if stays:
+            found[group] = stays
+    return found
+
+
+def _short_stay(
+    context: RuleContext, place: Place, spans: list[Span] | None, lives: list[MemberLife]
+) -> ShortStay | None:
+    if not spans or spans[-1].to_ms is not None or spans[-1].from_ms is None:
+        return None
+    since = spans[-1].from_ms
+    had = [each for each in lives if each.left_ms is not None and place in each.places]
+    left = tuple(each for each in had if (each.left_ms or 0) >= since)
+    if len(left) < context.limit("crash_loop.attempts"):
+        return None
+    first = min(each.joined_ms if each.joined_ms is not None else since for each in lives)
+    lasts = max(max(each.left_ms or 0 for each in left) - since, 1)
+    # One more than left before: the next one might have left at once.
+    often = len(left) * (since - first) >= _TIMES * (len(had) - len(left) + 1) * lasts
+    return ShortStay(place, spans[-1], left) if often else None
