@@ -161,7 +161,8 @@ that were missing from an incomplete one would look new in the next run.
 
 ```sh
 last=/var/lib/kafka-records/last.json
-watch="--bootstrap broker-1:9092 --no-tables --output $last.new --overwrite"
+next=/var/lib/kafka-records/next.json
+watch="--bootstrap broker-1:9092 --no-tables --output $next --overwrite"
 if [ -e "$last" ]; then
     kafka-records report $watch --diff "$last" --fail-on new:high
 else
@@ -174,7 +175,7 @@ case $status in
     *) echo "the check itself failed: rows are missing (1) or there is no report (2)" ;;
 esac
 case $status in
-    0 | 3) mv "$last.new" "$last" ;;
+    0 | 3) mv "$next" "$last" ;;
 esac
 ```
 

@@ -87,7 +87,7 @@ examples:
       for a job that watches: the exit status is 3 if there is something to do today
   kafka-records report --bootstrap broker-1:9092 --diff yesterday.json
       what is new, and what is gone, since yesterday's report
-  kafka-records report --bootstrap broker-1:9092 --diff last.json --fail-on new:high --output last.json.new --overwrite
+  kafka-records report --bootstrap broker-1:9092 --diff last.json --fail-on new:high --output next.json --overwrite
       for a job that reports each thing once: the exit status is 3 if something came up since its last report. A
       complete report (0 or 3) then replaces last.json; docs/report.md has the whole script
   kafka-records report --bootstrap broker-1:9092 --state /var/lib/kafka-records/report --output now.json --overwrite
