@@ -79,7 +79,7 @@ def test_commands_ask_what_the_report_was_asked() -> None:
     assert command_words(request, "groups") == ["kafka-records", "table", "groups", "/data/it's"]
     assert command_words(request, "expirations")[-2:] == ["--retention", "PT1209600S"]
     asked = replace(request, as_of=True, assume="committed", package="acme_messages", topic_filter=("orders*",))
-    said = ["--as-of", str(request.at_timestamp_ms), "--assume", "committed", "--package", "acme_messages"]
+    said = ["--as-of", "2026-09-21T14:13:20.000Z", "--assume", "committed", "--package", "acme_messages"]
     assert command_words(asked, "groups") == ["kafka-records", "table", "groups", "/data/it's", *said]
     assert command_words(asked, "lag")[-2:] == ["--topic-filter", "orders*"]
     live = replace(request, source_arguments=("--bootstrap", "broker-1:9092", "--command-config", "it.properties"))

@@ -117,8 +117,11 @@ def scale_of(found: Iterable[Beginning]) -> dict[str, int]:
 
 
 def consequence_of(scale: Mapping[str, int]) -> Consequence:
-    """What such beginnings certainly did, by their scale."""
-    return "data_lost" if scale["records_lost"] else "work_repeated" if scale["records_repeated"] else "none"
+    """What such beginnings certainly did, by their scale (`scale_of`)."""
+    if scale["records_lost"]:
+        return "data_lost"
+    is_repeated = any(scale.get(f"records_repeated{bound}") for bound in ("", AT_LEAST))
+    return "work_repeated" if is_repeated else "none"
 
 
 def has_all_records(context: RuleContext, log_partition: int) -> bool:
