@@ -15,6 +15,7 @@ from kafka_records_tables.report.making import read_report
 from kafka_records_tables.report.rules import RULES
 from kafka_records_tables.report.rules.expired_restarts import _restart
 from kafka_records_tables.report.rules.moved_groups import _impact
+from tests.report.classic_lives import ClassicLife
 from tests.report.made_up_cluster import HOUR, MINUTE, MadeCluster
 from tests.report.rule_cases import END_MS, GROUP
 from tests.report.test_rules import context_of
@@ -191,3 +192,23 @@ def test_a_group_whose_earlier_records_are_gone_may_have_had_members(tmp_path: P
     verdict = next(each for each in rule.causes if each.name == "offsets_from_elsewhere").weigh(context, case)
     assert verdict is not None
     assert (bool(verdict.evidence_for), bool(verdict.lacked)) == (not is_cleaned, is_cleaned)
+
+
+@pytest.mark.parametrize("has_joined", [False, True])
+def test_a_group_whose_members_commit_nothing_after_foreign_offsets_is_not_told_to_wait(
+    tmp_path: Path, has_joined: bool
+) -> None:
+    """Some clients do not commit an offset again until they have read on."""
+    cluster = MadeCluster("silent", END_MS, offsets_partitions=1)
+    cluster.cleaned_until_ms = None
+    topic = cluster.topic("orders", 1, 0)
+    topic.begins, topic.log_starts = (9,), (6,)
+    life = ClassicLife(cluster, GROUP, ["orders"])
+    cluster.commit(GROUP, END_MS - HOUR, {PLACE: 900})
+    if has_joined:
+        life.join(END_MS - 30 * MINUTE)
+    cluster.write(tmp_path)
+    (found,) = [each for each in read_report(tmp_path, processes=1).findings if each.kind == "offsets_from_elsewhere"]
+    assert ("will begin where" in found.impact) is not has_joined
+    assert ("had members since" in found.impact) is has_joined
+    assert ("stop its members" in str(found.next[0])) is has_joined

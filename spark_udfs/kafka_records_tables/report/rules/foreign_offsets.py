@@ -58,8 +58,8 @@ class ForeignOffset:
     """Where the log ended when it was committed; None if files do not show it."""
     end_now: int
     ever_had_members: bool
-    had_members: bool
-    """Whether the group had members when the offset was committed."""
+    joined_since: bool
+    """Whether a member has joined the group since."""
     after: Span | None
     """The next commit of the group."""
     began: Beginning | None
@@ -136,7 +136,10 @@ def _foreign(
         if began.is_unsure and began.end is None:
             # Without a member, or without the end of the log at the time it joined, it is unknown what was skipped.
             began = None
-    return ForeignOffset(group, *place, span, ends.end_at(place, span.from_ms), end_now, ever, had, after, began)
+    joined_since = any((each.joined_ms or 0) > span.from_ms for each in known)
+    return ForeignOffset(
+        group, *place, span, ends.end_at(place, span.from_ms), end_now, ever, joined_since, after, began
+    )
 
 
 def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
@@ -145,7 +148,9 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
     since = first.span.from_ms or 0
     groups = list(dict.fromkeys(each.group_id for each in found))
     went_on = list(dict.fromkeys(each.group_id for each in found if each.after is not None))
-    waiting = [each for each in groups if each not in went_on]
+    silent = list(dict.fromkeys(each.group_id for each in found if each.joined_since))
+    silent = [each for each in silent if each not in went_on]
+    waiting = [each for each in groups if each not in (*went_on, *silent)]
     begins = [each.began for each in found if each.began is not None]
     skipped, again = sum(each.skipped for each in begins), sum(each.again for each in begins)
     is_unsure, scale = any(each.is_unsure for each in begins), scale_of(begins)
@@ -165,6 +170,10 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
             parts.append(f"{clients}: out of range, {they} began at the start, and read {repeated_words(begins)} again")
         else:
             parts.append(f"{clients}: out of range, {they} began where auto.offset.reset says")
+    if silent:
+        parts.append(
+            f"{listed(silent)} had members since, which began where auto.offset.reset says; no commit shows where"
+        )
     if waiting:
         skip = "it skips" if len(waiting) == 1 else "they skip"
         parts.append(
@@ -182,6 +191,17 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
         )
         before = f"Before {shown(waiting[0])} starts, set its offsets to the earliest{by_time}"
         steps.append(_set(context, waiting[0], topic, "--to-earliest", before))
+    if silent:
+        steps.append(
+            _set(
+                context,
+                silent[0],
+                topic,
+                "--to-earliest",
+                f"If auto.offset.reset of {shown(silent[0])} is latest, records were skipped: stop its members, and "
+                "set its offsets to the earliest, or by time (--to-datetime)",
+            )
+        )
     for group in went_on[:1]:
         if skipped:
             of = [each for each in found if each.group_id == group and each.skipped]
@@ -235,9 +255,9 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
         group_ids=tuple(groups),
         topics=(topic,),
         partitions=tuple(partitions),
-        who=tuple(Actor("has no members and did not commit this itself", group) for group in groups[:3]),
+        who=tuple(Actor("had no members when this was committed", group) for group in groups[:3]),
         since_timestamp_ms=since,
-        is_going_on=bool(waiting),
+        is_going_on=bool(waiting or silent),
         scale={**scale, "groups": len(groups), "offsets": len(found)},
         evidence=tuple(
             Evidence(

@@ -311,7 +311,7 @@ def _ask_for_settings(context: RuleContext, case: dict[str, Any]) -> str | None:
 
 RULE = incident_rule(
     kind=KIND,
-    title="records are deleted before a group reads them, again and again",
+    title="records are deleted before a group reads them",
     about="""\
 Commits that jump `times` as far as commits of the group usually do, from offsets that the log no longer has, in groups
 that lag. At least one of them, or the present offset, must show that the log had been deleted up to there. The loss is
