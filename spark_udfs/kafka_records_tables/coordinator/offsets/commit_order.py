@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.records.latest import codes_of_same
 
 _DIGIT_BITS: Final = 16
 _DIGIT: Final = (1 << _DIGIT_BITS) - 1
@@ -69,13 +70,7 @@ def stable_order(codes: INT64) -> INT64:
 
 def numbers_of_keys(rows: pa.RecordBatch) -> INT64:
     """For each row, a number for its `group_id`, `topic` and `partition`. Each of the three may be null."""
-    codes = np.zeros(rows.num_rows, np.int64)
-    for name in ("group_id", "topic", "partition"):
-        part = rows.column(name).dictionary_encode()
-        nothing = len(part.dictionary)
-        pairs = pa.array(codes * (nothing + 1) + part.indices.fill_null(nothing).to_numpy())
-        codes = pairs.dictionary_encode().indices.to_numpy().astype(np.int64)
-    return codes
+    return codes_of_same([rows.column(name) for name in ("group_id", "topic", "partition")])
 
 
 def begins(values: INT64) -> FLAGS:

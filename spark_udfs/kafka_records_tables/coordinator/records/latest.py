@@ -7,7 +7,7 @@ of a thousand commits with one key, only one is decoded. Memory grows with the n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -143,14 +143,27 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batches[0].schema.names)
 
 
-def codes_of_same(keys: Sequence[pa.Array]) -> INT64:
-    """For each row, a number that is the same for rows that are equal in all `keys`. A null is equal to a null."""
+def codes_of_same(keys: Sequence[pa.Array | pa.ChunkedArray]) -> INT64:
+    """For each row, a number from 0 on, which rows share that are equal in all `keys`. A null equals a null."""
     codes = np.zeros(len(keys[0]), np.int64)
     for key in keys:
-        part = key.dictionary_encode().indices
-        part = part.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
-        _, codes = np.unique(codes * (len(codes) + 2) + part, return_inverse=True)
+        numbers, nothing = _numbers(key)
+        pairs = pa.array(codes * (nothing + 1) + numbers)
+        codes = pairs.dictionary_encode().indices.to_numpy().astype(np.int64)
     return codes
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> tuple[Any, int]:
+    """A number for each row, equal for equal values, and the number of nulls, which is above all others."""
+    encoded = column.dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        # With one dictionary for all chunks, their values need not be copied into one array.
+        chunks = encoded.unify_dictionaries().chunks
+        nothing = len(chunks[0].dictionary) if chunks else 0
+        parts = [each.indices.fill_null(nothing).to_numpy() for each in chunks]
+        return np.concatenate([np.zeros(0, np.int64), *parts]), nothing
+    nothing = len(encoded.dictionary)
+    return encoded.indices.fill_null(nothing).to_numpy(), nothing
 
 
 def last_of_same(offsets: INT64, *keys: pa.Array) -> FLAGS:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.numpy_types import FLAGS, INT64
-
-_MOST: Final = 2**62
+from kafka_records_tables.coordinator.records.latest import codes_of_same
 
 
 def with_columns(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
@@ -45,22 +42,7 @@ def _places(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Array | 
 def _codes(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:
     """A number for each key in both tables, the same for the same; null if a part of the key is null."""
     both = pa.concat_tables([rows.select(key), others.select(key)])
-    codes, most = np.zeros(both.num_rows, np.int64), 1
-    is_null: FLAGS = np.zeros(both.num_rows, np.bool_)
-    for name in key:
-        part, count = _numbers(both[name])
-        is_null |= part < 0
-        if most * count >= _MOST:
-            codes = pa.array(codes).dictionary_encode().indices.to_numpy().astype(np.int64)
-            most = both.num_rows
-        codes, most = codes * count + part, most * count
-    found = pa.array(codes, pa.int64(), mask=is_null)
+    columns = [both[name] for name in key]
+    is_null = np.logical_or.reduce([pc.is_null(each).to_numpy() for each in columns])
+    found = pa.array(codes_of_same(columns), pa.int64(), mask=is_null)
     return found.slice(0, rows.num_rows), found.slice(rows.num_rows)
-
-
-def _numbers(column: pa.ChunkedArray) -> tuple[INT64, int]:
-    """Numbers of values, the same for the same, -1 for null; and a number that is above them all."""
-    encoded = column.dictionary_encode().unify_dictionaries()
-    parts = [chunk.indices.fill_null(-1).to_numpy() for chunk in encoded.chunks]
-    numbers: INT64 = np.concatenate([np.zeros(0, np.int32), *parts]).astype(np.int64)
-    return numbers, len(encoded.chunk(0).dictionary) + 1 if encoded.num_chunks else 1

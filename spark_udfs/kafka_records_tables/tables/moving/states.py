@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.coordinator.offsets.advances import PARTS, part_ms
+from kafka_records_tables.coordinator.records.latest import codes_of_same
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.moving.left_in_logs import left_in_logs
 from kafka_records_tables.tables.moving.log_times import LATE, NONE, Samples, flattened, numbers
@@ -85,7 +86,7 @@ class Logs:
 
     def __init__(self, commits: pa.Table, ends: pa.Table, context: Context) -> None:
         both = pa.concat_tables([ends.select(_PLACE), commits.select(_PLACE)])
-        number = _codes(both)
+        number = codes_of_same(both.columns)
         self.of_commit = number[ends.num_rows :]
         self._row = np.full(int(number.max(initial=-1)) + 1, -1, np.int64)
         self._row[number[: ends.num_rows]] = np.arange(ends.num_rows)
@@ -131,17 +132,6 @@ class Logs:
         return max(int(times.max(initial=0)), min(last_commit_ms or 0, clock))
 
 
-def _codes(table: pa.Table) -> INT64:
-    """A number for each topic and partition, the same for the same."""
-    codes = np.zeros(table.num_rows, np.int64)
-    for name in table.column_names:
-        part = pc.dictionary_encode(table[name].combine_chunks())
-        part = part.chunk(0) if isinstance(part, pa.ChunkedArray) else part
-        pairs = pa.array(codes * (len(part.dictionary) + 1) + part.indices.fill_null(len(part.dictionary)).to_numpy())
-        codes = pairs.dictionary_encode().indices.to_numpy().astype(np.int64)
-    return codes
-
-
 def left_by_groups(commits: pa.Table, assigned: pa.Table) -> FLAGS:
     """For each commit, whether the group has left the topic, as in `lag`, and has members that consume other topics."""
     has_left = pc.fill_null(assigned["has_left"], False)
@@ -154,14 +144,16 @@ def _is_in(rows: pa.Table, names: list[str], others: pa.Table) -> FLAGS:
     """Which rows have values that another row has in the same columns."""
     if not others.num_rows:
         return np.zeros(rows.num_rows, np.bool_)
-    both = _codes(pa.concat_tables([rows.select(names), others.select(names)]))
+    both = codes_of_same(pa.concat_tables([rows.select(names), others.select(names)]).columns)
     found: FLAGS = np.isin(both[: rows.num_rows], both[rows.num_rows :])
     return found
 
 
 def _moved(commits: pa.Table, commit_ms: INT64) -> FLAGS:
     """Whether a group has committed later in another partition of the topic of groups, where its coordinator is now."""
-    group, place = (_codes(commits.select(names)) for names in (["group_id"], ["group_id", "log_partition"]))
+    group, place = (
+        codes_of_same(commits.select(names).columns) for names in (["group_id"], ["group_id", "log_partition"])
+    )
     if not len(group) or int(group.max()) == int(place.max()):
         return np.zeros(len(group), np.bool_)
     latest, of_place = (np.full(int(codes.max()) + 1, NONE, np.int64) for codes in (group, place))
