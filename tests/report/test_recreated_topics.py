@@ -53,7 +53,7 @@ def _recreated(count: int, configs: list[str] | None = None, at_ms: int = 5300, 
 def test_what_speaks_for_each_cause(
     monkeypatch: pytest.MonkeyPatch, rows: list[Row], left: list[tuple[str, str]], refuted: list[str]
 ) -> None:
-    monkeypatch.setattr("kafka_records_tables.report.facts.topic_changes.changes_of", lambda *_: rows)
+    monkeypatch.setattr("kafka_records_tables.report.facts.recreated_topics.changes_of", lambda *_: rows)
     context: Any = _Steps()
     found = with_causes(context, RULE, {"topic": "orders"}, FINDING)
     assert [(each.name, each.confidence) for each in found.causes] == left
@@ -64,7 +64,7 @@ def test_what_speaks_for_each_cause(
 
 def test_the_last_recreation_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [*_recreated(4), _change("deleted", 7000, 4), _change("created", 8000, 2)]
-    monkeypatch.setattr("kafka_records_tables.report.facts.topic_changes.changes_of", lambda *_: rows)
+    monkeypatch.setattr("kafka_records_tables.report.facts.recreated_topics.changes_of", lambda *_: rows)
     context: Any = _Steps()
     found = recreation_of(context, "orders")
     assert found is not None

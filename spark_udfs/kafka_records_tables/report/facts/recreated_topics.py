@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Span, commit_spans, log_ends
+from kafka_records_tables.report.facts.topic_changes import changes_of
 from kafka_records_tables.report.report_parts import Evidence
 from kafka_records_tables.report.rule import Hypothesis, Question, Verdict
+from kafka_records_tables.report.rule_context import RuleContext, counted, length, shown
 from kafka_records_tables.topics import METADATA
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.group_facts import Span
-    from kafka_records_tables.report.rule_context import RuleContext
 
 _SOON_MS: Final = 60_000
 """A client asks for the metadata of a topic that it still uses within this time, and most ask within a second."""
@@ -43,7 +43,6 @@ class Recreation:
 
 def recreation_of(context: RuleContext, topic: str) -> Recreation | None:
     """How a topic was recreated last; None if no metadata log shows it."""
-    from kafka_records_tables.report.facts.topic_changes import changes_of
 
     created, deleted = None, None
     found = None
@@ -60,8 +59,6 @@ def recreation_of(context: RuleContext, topic: str) -> Recreation | None:
 def continued_groups(context: RuleContext) -> list[dict[str, Any]]:
     """The partitions in which groups lost their offsets with a deleted topic and have committed for the new one, in the
     columns of `regressions`: a coordinator deletes offsets with their topic, so there is no fall."""
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
 
     gone = kept(context.table("timeline"), equal(context.table("timeline"), "event", "offsets_deleted"))
     lost: dict[str, list[int]] = {}
@@ -100,7 +97,6 @@ def is_recreated(context: RuleContext, topic: str, before: Span, after: Span, lo
 def was_never_deleted(context: RuleContext, topic: str, since_ms: int | None) -> bool:
     """Whether the metadata log shows that a topic that existed at a moment exists still: its last creation is
     earlier."""
-    from kafka_records_tables.report.facts.topic_changes import changes_of
 
     last = next((each for each in reversed(changes_of(context, topic)) if each["event"] != "partitions_added"), None)
     if last is None or last["event"] != "created" or last["at_timestamp_ms"] is None or since_ms is None:
@@ -111,7 +107,6 @@ def was_never_deleted(context: RuleContext, topic: str, since_ms: int | None) ->
 def is_old_position(context: RuleContext, fall: dict[str, Any]) -> bool:
     """Whether a fall of an offset is from a position in an older topic of this name. A consumer that goes on after a
     topic was recreated may commit that position once more, and brokers store it with the id of the new topic."""
-    from kafka_records_tables.report.facts.group_facts import log_ends
 
     found = recreation_of(context, fall["topic"])
     created = None if found is None else found.created["at_timestamp_ms"]
@@ -123,7 +118,6 @@ def is_old_position(context: RuleContext, fall: dict[str, Any]) -> bool:
 
 
 def _weigh_by_client(context: RuleContext, case: dict[str, Any]) -> Verdict:
-    from kafka_records_tables.report.rule_context import counted, length, shown
 
     topic = case["topic"]
     statement = (
@@ -152,7 +146,6 @@ def _weigh_by_client(context: RuleContext, case: dict[str, Any]) -> Verdict:
 
 
 def _weigh_on_purpose(context: RuleContext, case: dict[str, Any]) -> Verdict:
-    from kafka_records_tables.report.rule_context import shown
 
     topic = case["topic"]
     statement = f"Somebody, or a program, deleted {shown(topic)} and created it again, to empty it for instance."
@@ -177,7 +170,6 @@ def _gap_ms(found: Recreation) -> int | None:
 
 
 def _without_auto_creation(context: RuleContext, topic: str, partitions: int | None) -> Any:
-    from kafka_records_tables.report.rule_context import shown
 
     of_before = "" if partitions is None else f", with {partitions} partitions as before"
     return context.ask_kafka(

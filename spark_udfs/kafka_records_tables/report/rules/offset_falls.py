@@ -9,17 +9,41 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import (
+    equal,
+    grouped,
+    kept,
+    level_by,
+    numbers,
+    ranked,
+    true_where,
+    with_columns,
+)
+from kafka_records_tables.report.command_lines import condition_of
+from kafka_records_tables.report.facts.known_logs import ends_of_logs
+from kafka_records_tables.report.facts.recreated_topics import is_old_position, recreation_of
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Confidence, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    moment,
+    of_group,
+    places_shown,
+    shown,
+)
 from kafka_records_tables.report.rules.fall_causes import CAUSES, QUESTIONS, not_in_logs, places_of
+from kafka_records_tables.report.rules.group_spans import stands_now
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kafka_records_tables.report.facts.group_facts import Place
-    from kafka_records_tables.report.rule_context import RuleContext
 
 
 _WORDS = {
@@ -33,12 +57,6 @@ _WORDS = {
 def with_causes(context: RuleContext) -> pa.Table:
     """`regressions` with `cause`: the kind, but sawtooth also for the fall before the first sawtooth of a partition,
     which looks like any other (`regressions`), and topic_recreated for one from a position in an older topic."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, true_where, with_columns
-    from kafka_records_tables.report.facts.recreated_topics import is_old_position, recreation_of
 
     places = ("group_id", "topic", "partition")
     rows = context.table("regressions").sort_by(
@@ -60,16 +78,6 @@ def with_causes(context: RuleContext) -> pa.Table:
 
 def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext], pa.Table]:
     def cases(context: RuleContext) -> pa.Table:
-        from kafka_records_tables.report.case_columns import (
-            equal,
-            grouped,
-            kept,
-            level_by,
-            numbers,
-            ranked,
-            true_where,
-            with_columns,
-        )
 
         rows = context.once(with_causes)
         rows = kept(rows, equal(rows, "cause", *_WORDS[kind]))
@@ -112,15 +120,6 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext
 
 def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding]:
     def tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-        from kafka_records_tables.report.command_lines import condition_of
-        from kafka_records_tables.report.rule_context import (
-            MOST_EVIDENCE,
-            moment,
-            of_group,
-            places_shown,
-            shown,
-        )
-        from kafka_records_tables.report.rules.group_spans import stands_now
 
         group = case["group_id"]
         places = places_of(case)
@@ -192,8 +191,6 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
 
 def _impact(kind: str, places: Sequence[Place], unknown: Sequence[Place], beyond: Sequence[Place]) -> str:
     """What a fall means for the users of the topics, as far as the ends of their logs show it."""
-    from kafka_records_tables.report.facts.known_logs import ends_of_logs
-    from kafka_records_tables.report.rule_context import places_shown
 
     if not unknown and not beyond:
         return _IMPACT[kind]
@@ -232,7 +229,6 @@ def _read_by_both(case: dict[str, Any]) -> int:
 
 def _distance(offsets: int, falls: int, adds_up: bool = True) -> str:
     """The distance of so many falls in words: `431 offsets`, `about 10 offsets each time, 1406 in all`."""
-    from kafka_records_tables.report.rule_context import counted
 
     if falls == 1:
         return counted(offsets, "offset")

@@ -3,19 +3,30 @@ and those that have not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from kafka_records_tables.report.facts.recreated_topics import CAUSES, QUESTIONS, continued_groups
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import (
+    equal,
+    grouped,
+    kept,
+    level_by,
+    numbers,
+    ranked,
+    true_where,
+    with_columns,
+)
+from kafka_records_tables.report.command_lines import condition_of, option
+from kafka_records_tables.report.facts.recreated_topics import CAUSES, QUESTIONS, continued_groups, recreation_of
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, ReportRule, Threshold
+from kafka_records_tables.report.rule_context import MOST_EVIDENCE, RuleContext, counted, listed, moment, shown
+from kafka_records_tables.report.rules.group_spans import life_words, with_life
 from kafka_records_tables.report.rules.offset_falls import LATELY, PAST, with_causes
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.rule_context import RuleContext
 
 _KIND: Final = "topic_made_anew"
 _RECREATED: Final = "topic_recreated"
@@ -39,9 +50,6 @@ _WAITS: Final = ("group_id", "topic", "partition", "offset", "commit_timestamp_m
 
 
 def _cases(context: RuleContext) -> pa.Table:
-    import pyarrow as pa
-
-    from kafka_records_tables.report.case_columns import grouped, level_by, numbers, ranked, true_where, with_columns
 
     places = _places(context)
     cases = grouped(
@@ -67,11 +75,6 @@ def _cases(context: RuleContext) -> pa.Table:
 def _places(context: RuleContext) -> pa.Table:
     """One row for each partition that a group started over (`made_ms`) or has an old offset for (`works` is not
     null)."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.rules.group_spans import with_life
 
     falls, lag = context.once(with_causes), context.table("lag")
     went = kept(falls, equal(falls, "cause", _RECREATED)).select(_WENT_ON)
@@ -88,8 +91,6 @@ def _places(context: RuleContext) -> pa.Table:
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.command_lines import condition_of
-    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed, shown
 
     topic = case["topic"]
     columns = {name.removesuffix("_list"): values for name, values in case.items() if name.endswith("_list")}
@@ -155,8 +156,6 @@ def _since(
 ) -> tuple[int | None, str | None]:
     """The time when the topic was deleted, according to the metadata log, or when it had been recreated, as far as
     commits show it."""
-    from kafka_records_tables.report.facts.recreated_topics import recreation_of
-    from kafka_records_tables.report.rule_context import moment
 
     found = recreation_of(context, topic)
     if found is not None and found.since_ms is not None and found.created["at_timestamp_ms"] is not None:
@@ -170,8 +169,6 @@ def _since(
 
 def _waiting(context: RuleContext, waits: list[dict[str, Any]]) -> str:
     """Sentences: which groups have offsets of the older topic, and whether somebody consumes for them."""
-    from kafka_records_tables.report.rule_context import counted, listed, shown
-    from kafka_records_tables.report.rules.group_spans import life_words
 
     groups = {each["group_id"]: each for each in waits}
     if len(groups) > _MOST_WAITING:
@@ -188,8 +185,6 @@ def _waiting(context: RuleContext, waits: list[dict[str, Any]]) -> str:
 
 
 def _resets(context: RuleContext, topic: str, waits: list[dict[str, Any]]) -> list[NextStep]:
-    from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.rule_context import counted, shown
 
     groups = {each["group_id"]: each for each in waits}
     more = len(groups) - _MOST_WAITING
@@ -211,7 +206,6 @@ def _resets(context: RuleContext, topic: str, waits: list[dict[str, Any]]) -> li
 
 
 def _evidence(topic: str, row: dict[str, Any]) -> Evidence:
-    from kafka_records_tables.report.rule_context import shown
 
     place, at = f"{topic}-{row['partition']}", row["commit_timestamp_ms"]
     if row["works"] is not None:

@@ -7,17 +7,37 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, kept, numbers
+from kafka_records_tables.report.facts.group_facts import (
+    MOST_GROUPS,
+    LogEnds,
+    Place,
+    Span,
+    asked_ends,
+    commit_spans,
+    log_ends,
+)
+from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
+from kafka_records_tables.report.facts.moved_groups import without_old_copies
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
+from kafka_records_tables.report.rule_context import (
+    RuleContext,
+    counted,
+    length,
+    moment,
+    of_group,
+    partitions_shown,
+    shown,
+)
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from kafka_records_tables.report.facts.group_facts import LogEnds, Place, Span
-    from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "too_slow"
 _MOMENTS: Final = 60
@@ -63,7 +83,6 @@ class Growth:
 
 def _suspects(context: RuleContext) -> dict[tuple[str, str], list[int]]:
     """Groups with members and with unread records older than `after`, with their topics and partitions."""
-    from kafka_records_tables.report.case_columns import equal, kept, numbers
 
     if not context.is_stored:
         return _suspects_on_brokers(context)
@@ -78,7 +97,6 @@ def _suspects(context: RuleContext) -> dict[tuple[str, str], list[int]]:
 
 def _suspects_on_brokers(context: RuleContext) -> dict[tuple[str, str], list[int]]:
     """As `_suspects`: running brokers are asked for the times of the first unread records of groups with a backlog."""
-    from kafka_records_tables.report.case_columns import kept, numbers
 
     behind = _worst(context, context.table("lag"))
     if not behind or context.second_look is None:
@@ -91,11 +109,6 @@ def _suspects_on_brokers(context: RuleContext) -> dict[tuple[str, str], list[int
 
 def _worst(context: RuleContext, rows: pa.Table) -> dict[tuple[str, str], list[int]]:
     """The groups with members and the largest backlogs of `records` or more, with their topics and partitions."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.report.case_columns import kept
-    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
-    from kafka_records_tables.report.facts.moved_groups import without_old_copies
 
     groups = without_old_copies(context, context.table("groups"))
     members = kept(groups, pc.greater(groups["member_count"], 0))["group_id"].combine_chunks()
@@ -112,7 +125,6 @@ def _worst(context: RuleContext, rows: pa.Table) -> dict[tuple[str, str], list[i
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    from kafka_records_tables.report.facts.group_facts import asked_ends, commit_spans, log_ends
 
     suspects = _suspects(context)
     if not suspects:
@@ -191,9 +203,6 @@ def earlier_backlogs(lags: list[int], size: int) -> int:
 
 
 def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> Incident:
-    from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
-    from kafka_records_tables.report.rule_context import counted, length, moment, of_group, partitions_shown, shown
 
     reads, writes = growth.rates
     lag = kept(context.table("lag"), equal(context.table("lag"), "group_id", group))
@@ -295,7 +304,6 @@ def _behind(rows: list[dict[str, Any]], waiting: int) -> tuple[tuple[int, ...], 
 
 def _own_history(growth: Growth) -> str:
     """A sentence: what the group is compared with."""
-    from kafka_records_tables.report.rule_context import counted, length, moment
 
     if growth.before is None:
         return " Its own history before is too short to know what is usual for it, so thresholds decide."
@@ -310,7 +318,6 @@ def _own_history(growth: Growth) -> str:
 
 
 def _weighed(group: str, topic: str, growth: Growth, since: Evidence) -> dict[str, Verdict]:
-    from kafka_records_tables.report.rule_context import shown
 
     reads, writes = growth.rates
     slower = f"The work of {shown(group)} became slow: it reads {reads:.1f} records per second"
