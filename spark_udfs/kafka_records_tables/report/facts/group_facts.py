@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
-from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.case_columns import equal, grouped, kept
 from kafka_records_tables.report.facts.log_samples import TABLE as SAMPLES
 from kafka_records_tables.report.facts.log_times import TABLE as TIMES
 
@@ -110,6 +110,17 @@ def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[
                 if isinstance(partitions, list):
                     life.places.update((topic, each) for each in partitions)
     return lives
+
+
+def groups_with_departures(context: RuleContext, least: int) -> list[str]:
+    """The groups that at least so many members have left, those with the most departures first, MOST_GROUPS at most."""
+    rows = context.table("timeline")
+    left = grouped(
+        kept(rows, equal(rows, "event", "member_left", "member_replaced")), ["group_id"], [("event", "count")]
+    )
+    left = left.filter(pc.greater_equal(left["event_count"], least))
+    names: list[str] = left.sort_by([("event_count", "descending")]).slice(0, MOST_GROUPS)["group_id"].to_pylist()
+    return names
 
 
 _EVENTS: Final = ("member_joined", "member_replaced", "member_left", "assignment_changed")

@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import pyarrow.compute as pc
-
-from kafka_records_tables.report.case_columns import equal, grouped, kept
-from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Place, commit_spans, member_lives
+from kafka_records_tables.report.facts.group_facts import Place, commit_spans, groups_with_departures, member_lives
 from kafka_records_tables.report.facts.known_logs import without_end
 
 if TYPE_CHECKING:
@@ -36,13 +33,8 @@ class ShortStay:
 
 def short_stays(context: RuleContext) -> dict[str, list[ShortStay]]:
     """Such partitions by group, the one with the most members first."""
-    rows = context.table("timeline")
-    left = grouped(
-        kept(rows, equal(rows, "event", "member_left", "member_replaced")), ["group_id"], [("event", "count")]
-    )
-    left = left.filter(pc.greater_equal(left["event_count"], context.limit("crash_loop.attempts")))
-    left = left.sort_by([("event_count", "descending")]).slice(0, MOST_GROUPS)
-    unknown = {each: places for each in left["group_id"].to_pylist() if (places := without_end(context, [each]))}
+    groups = groups_with_departures(context, context.limit("crash_loop.attempts"))
+    unknown = {each: places for each in groups if (places := without_end(context, [each]))}
     spans, lives = commit_spans(context, tuple(unknown)), member_lives(context, unknown)
     found = {}
     for group, places in unknown.items():

@@ -9,15 +9,15 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from kafka_records_tables.report.case_columns import equal, grouped, kept
+from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.group_facts import (
-    MOST_GROUPS,
     MemberLife,
     Offset,
     Place,
     Span,
     commit_spans,
+    groups_with_departures,
     log_ends,
     member_lives,
     stopped_quickly,
@@ -51,15 +51,10 @@ from kafka_records_tables.topics import OFFSETS
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
     """Groups that many members left, with their partitions that have something to read, from `lag`; none if everything
     is read."""
-    rows = context.table("timeline")
-    left = grouped(
-        kept(rows, equal(rows, "event", "member_left", "member_replaced")), ["group_id"], [("event", "count")]
-    )
-    left = left.filter(pc.greater_equal(left["event_count"], context.limit(f"{KIND}.attempts")))
-    left = left.sort_by([("event_count", "descending")]).slice(0, MOST_GROUPS)
+    groups = groups_with_departures(context, context.limit(f"{KIND}.attempts"))
     lag = context.table("lag")
-    lag = kept(lag, equal(lag, "group_id", *left["group_id"].to_pylist()), pc.greater(lag["lag"], 0))
-    found: dict[str, list[dict[str, Any]]] = {each: [] for each in left["group_id"].to_pylist()}
+    lag = kept(lag, equal(lag, "group_id", *groups), pc.greater(lag["lag"], 0))
+    found: dict[str, list[dict[str, Any]]] = {each: [] for each in groups}
     for row in lag.to_pylist():
         found[row["group_id"]].append(row)
     return found

@@ -119,8 +119,7 @@ def _foreign(
         # The topic was recreated since then: the offset is from the old topic.
         return None
     known = [each for each in lives if each.joined_ms is not None]
-    had = any(each.was_there(span.from_ms) for each in known)
-    if had:
+    if any(each.was_there(span.from_ms) for each in known):
         # A member commits only what it has read, so the log was truncated.
         return None
     ever = any((each.joined_ms or 0) <= span.from_ms for each in known)
@@ -148,8 +147,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
     since = first.span.from_ms or 0
     groups = list(dict.fromkeys(each.group_id for each in found))
     went_on = list(dict.fromkeys(each.group_id for each in found if each.after is not None))
-    silent = list(dict.fromkeys(each.group_id for each in found if each.joined_since))
-    silent = [each for each in silent if each not in went_on]
+    silent = list(dict.fromkeys(each.group_id for each in found if each.joined_since and each.group_id not in went_on))
     waiting = [each for each in groups if each not in (*went_on, *silent)]
     begins = [each.began for each in found if each.began is not None]
     skipped, again = sum(each.skipped for each in begins), sum(each.again for each in begins)

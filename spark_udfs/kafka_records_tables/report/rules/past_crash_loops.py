@@ -46,16 +46,17 @@ def past_loops(
     """Partitions of a group whose offset once did not move while members failed on it, and which it got past later.
     Offsets count only if it is known since when there was a record to read; running brokers do not tell that."""
     left = [each for each in lives if each.left_ms is not None]
+    least = context.limit(f"{KIND}.attempts")
     found = []
     for (owner, topic, partition), of_place in spans.items():
         had = [each for each in left if (topic, partition) in each.places] if owner == group else []
-        if len(had) < context.limit(f"{KIND}.attempts"):
+        if len(had) < least:
             continue
         for at, span in enumerate(of_place[:-1]):
             if span.from_ms is None or span.to_ms is None:
                 continue
             tries = [each for each in had if span.from_ms <= (each.left_ms or 0) <= span.to_ms]
-            if len(tries) < context.limit(f"{KIND}.attempts"):
+            if len(tries) < least:
                 continue
             written = log_ends(context).written_ms((topic, partition), span.offset)
             if written is None:
@@ -65,7 +66,7 @@ def past_loops(
             tries = [each for each in tries if (each.left_ms or 0) >= since]
             usual = usual_attempts([*of_place[:at], *of_place[at + 1 :]], had, None)
             lasted = span.to_ms - since
-            enough = max(context.limit(f"{KIND}.attempts"), 2 * (usual or 0))
+            enough = max(least, 2 * (usual or 0))
             if len(tries) >= enough and lasted >= context.limit("report.group_settles_within"):
                 found.append(StuckPartition(topic, partition, span.offset, 0, since, span, tries, usual))
     # One loop: the longest, with what else stood still then.

@@ -134,16 +134,14 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
     goes_on = [each for each in lives if each.joined_ms is not None and each.joined_ms > last]
     continued = f"; its members continue from there since {moment(goes_on[0].joined_ms or 0)}" if goes_on else ""
     old = moment(min(each.before.from_ms or since for each in jumps))
+    where_begins, others = "where it would begin", ""
+    if len(jumps) > 1:
+        where_begins += f" in partition {first.partition}"
+        others = ". The other partitions are in the evidence"
     reread = context.ask_kafka(
-        (
-            f"If these records must be processed, read them with another group id, so that {shown(group)} is not "
-            f"disturbed: this shows where it would begin in partition {first.partition}, and sets it with --execute in "
-            f"place of --dry-run; stop it at {first.after.offset}. The other partitions are in the evidence"
-            if len(jumps) > 1
-            else f"If these records must be processed, read them with another group id, so that {shown(group)} is not "
-            f"disturbed: this shows where it would begin, and sets it with --execute in place of --dry-run; stop it at "
-            f"{first.after.offset}"
-        ),
+        f"If these records must be processed, read them with another group id, so that {shown(group)} is not "
+        f"disturbed: this shows {where_begins}, and sets it with --execute in place of --dry-run; stop it at "
+        f"{first.after.offset}{others}",
         "kafka-consumer-groups",
         "--reset-offsets",
         *option("--group", f"{group}-skipped"),
