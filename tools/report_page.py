@@ -49,8 +49,9 @@ report.findings[1].next[0].command.split()[:3]
 `--group G` limits the report to a group, `--topic-filter 'orders*'` to topics: findings that name such a topic, or a
 group with a row about one. Findings still count all rows, so "2 of 3 partitions" of a group are of all its topics, and
 those about the coordinators' logs stay, because everything depends on them. Tables keep only rows about such topics, as
-with `table --topic-filter`. If no row is about any such group, or about such a topic, there is no report: the exit
-status is 2, and the message has similar names. `table` prints a note then, because other tables may have rows.
+with `table --topic-filter`. If the source has nothing about these groups or topics, there is no
+report: the exit status is 2, and the message suggests similar names. `table` prints only a note, because other tables
+may have rows.
 
 Pass the brokers' retention (`--retention`, their `offsets.retention.minutes`), because expiry is computed with it.
 Commands in findings name the brokers of the report; in a report of files they name `$BOOTSTRAP`, which you set.

@@ -87,7 +87,7 @@ def test_members_of_a_past_loop_may_have_polled_too_late(
     ("next_at", "ended_by", "words"),
     [
         (38, "commit", "when members committed 20"),
-        (50, "commit", "when the group had no members: a tool, or a client that is no member, committed 20"),
+        (50, "commit", "when the group had no members: a tool, or a client that is not a member, committed 20"),
         (50, "tombstone", "when that offset was deleted"),
     ],
 )

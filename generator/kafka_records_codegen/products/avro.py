@@ -40,7 +40,7 @@ different."""
 
 _UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 _UNSAYABLE: Final = object()
-"""Stands for a default that JSON cannot express: NaN or an infinite number."""
+"""Marks a default that JSON cannot express: NaN or an infinite number."""
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.]")
 

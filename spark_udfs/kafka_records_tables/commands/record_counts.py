@@ -32,7 +32,7 @@ KEY_WITHOUT_TYPE: Final = "(key without a type)"
 NO_FRAME: Final = "(no frame)"
 
 _NO_VERSION: Final = -1 << 15
-"""Stands for the version of a value that is too short to have one: no writer uses the lowest int16."""
+"""The version of a value that is too short to have one: no writer uses the lowest int16."""
 
 
 class _Kind(NamedTuple):

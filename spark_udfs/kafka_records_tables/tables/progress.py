@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TABLE: Final = Table(
     name="progress",
     topic=EVERY_TOPIC,
-    about="whether groups make progress (ok, idle, falling behind, stalled, stopped, rewound), with times",
+    about="progress of groups: ok, idle, falling behind, stalled, stopped or rewound, and when that began",
     helper="view",
     inputs=("commit_progress", "assigned_partitions", "log_ends"),
     records=(),

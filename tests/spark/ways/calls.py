@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Calls:
-    """Stands before the stub of a client and notes the name of every call, of an analysis also what it is for."""
+    """Wraps the stub of a client, and records the name of every call, for an analysis also its kind."""
 
     def __init__(self, client: Any) -> None:
         self._stub = client._stub

@@ -180,7 +180,7 @@ def _how_it_ended(stuck: Span, after: Span, lives: list[MemberLife]) -> str:
     if stuck.ended_by != "commit":
         return "when that offset was deleted"
     if had_no_members(lives, after):
-        return f"when the group had no members: a tool, or a client that is no member, committed {after.offset}"
+        return f"when the group had no members: a tool, or a client that is not a member, committed {after.offset}"
     return f"when members committed {after.offset}"
 
 

@@ -166,7 +166,7 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
         ),
     )
     outside = Verdict(
-        f"A client of {shown(group)} that is no member (it assigns itself partitions) has read these records.",
+        f"A client of {shown(group)} that is not a member (it assigns partitions to itself) has read these records.",
         evidence_against=(Evidence("each of these partitions was committed only once while the group had no members"),),
     )
     finding = ReportFinding(
@@ -191,7 +191,7 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
         since_timestamp_ms=since,
         is_going_on=False,
         symptom_confidence="medium",
-        why_not_sure="no record shows whether a tool or a client that is no member committed",
+        why_not_sure="no record shows whether a tool or a client that is not a member committed",
         scale={"records_possibly_lost": in_logs, "partitions": len(jumps)},
         evidence=tuple(
             Evidence(
@@ -230,12 +230,12 @@ RULE = incident_rule(
     kind=KIND,
     title="offsets were moved ahead while a group had no members",
     about="""\
-Higher offsets that were committed for a group that has had members while it had none: members skipped the records
-between the old and the new offset, unless a client that is no member read them. What the log no longer has is not
-counted, and a partition whose log starts at the new offset or after it is left out. If a partition was committed
-several times until members came back, a client that is no member reads it, and there is no finding. Commits that are
-more than ten minutes apart are separate findings. Offsets beyond the end of the log are `offsets_from_elsewhere`, lower
-ones `offsets_reset`.""",
+Higher offsets that were committed for a group while it had no members, although it had members before. Its members then
+skipped the records between the old and the new offset, unless a client that is not a member read them. Records that the
+log no longer has are not counted, and a partition whose log starts at the new offset or after it is left out. If a
+partition was committed more than once before members came back, a client that is not a member reads it; that is not a
+finding. Commits that are more than ten minutes apart are separate findings. Offsets beyond the end of the log are
+`offsets_from_elsewhere`, lower ones `offsets_reset`.""",
     tables=("timeline", "log_ends"),
     levels={
         Level.HIGH: "`records` offsets or more, within `lately`",
@@ -252,8 +252,8 @@ ones `offsets_reset`.""",
         ),
         PossibleCause(
             "read_by_others",
-            "a client that is no member has read the records",
-            "against: it committed once",
+            "a client that is not a member has read the records",
+            "against: it committed only once",
         ),
     ),
     questions=(Question("moved_by_tool", "read_by_others", "Did somebody reset the group at that time?"),),

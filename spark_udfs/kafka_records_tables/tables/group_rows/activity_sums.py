@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 NOT_THERE: Final = -2
-"""Stands for the time of a key's last commit if there is no commit. (NO_TIME stands for the time of a commit without a
-time.)"""
+"""The time of a key's last commit if there is no commit. (NO_TIME is the time of a commit that has none.)"""
 
 _LOST: Final = "it is counted, and nothing that its value would tell"
 
