@@ -1,95 +1,28 @@
 """Groups of every kind on a real broker, with members that stay as they are: what their coordinator knows is frozen.
 
-Members of the newer kinds are heartbeats that are sent from here, so that no client of theirs is needed.
+Members are requests that are sent from here, so that no client of theirs is needed.
 """
 
 from __future__ import annotations
 
-import socket
-import struct
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
-from importlib import import_module
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any, Final, Self
 
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.admin import KafkaAdminClient, MemberToRemove
-from kafka.coordinator.base import MemberState
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient
 
-from kafka_records_runtime.text.casing import upper_snake_case
-from kafka_records_runtime.wire import walker
 from tests.broker.clients import annotated, commit, create_topics, wait_until
+from tests.broker.members import Asking, ClassicMember
 
 PREFIX: Final = "every-"
 HOSTILE: Final = PREFIX + '\x1b[31m\'; DROP "t" \u202e\n{0} é💥 \t<b>'
 GONE: Final = PREFIX + "gone"
 
-_KEYS: Final = {
-    "OffsetCommit": 8,
-    "ConsumerGroupHeartbeat": 68,
-    "ShareGroupHeartbeat": 76,
-    "StreamsGroupHeartbeat": 88,
-    "AlterShareGroupOffsets": 91,
-}
-_FIND: Final = 10
-_LOCATED: Final = 4
-"""The version of FindCoordinator that is asked."""
-_PASSING: Final = frozenset({14, 15, 16})
-"""A coordinator loads, is not available, or is another one."""
-_PATIENCE: Final = 60
-"""Seconds until a coordinator has moved."""
 _LEAVES: Final = -1
 _NO_TASKS: Final[Mapping[str, Any]] = {"active_tasks": (), "standby_tasks": (), "warmup_tasks": ()}
-
-
-class Asking:
-    """Sends requests to the coordinator of a group, by the bytes of the generated schemas."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = [each.rsplit(":", 1) for each in bootstrap.split(",")]
-
-    def __call__(self, name: str, version: int, **fields: Any) -> dict[str, Any]:
-        """The answer, which has no error. A coordinator that moves is asked again."""
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            with suppress(OSError, struct.error):  # a broker that has gone
-                host, port = self._coordinator(fields["group_id"])
-                answer = self._answer(host, port, name, _KEYS[name], version, fields)
-                if answer.get("error_code") not in _PASSING:
-                    assert not answer.get("error_code"), (name, answer)
-                    return answer
-            assert time.monotonic() < deadline, f"{name}: {fields['group_id']} has no coordinator"
-            time.sleep(0.1)
-
-    def _coordinator(self, group: str) -> tuple[str, int]:
-        """Where it is. Raises OSError if no broker answers that."""
-        asked = {"coordinator_keys": (group,)}
-        for host, port in self._bootstrap:
-            with suppress(OSError, struct.error):
-                (found,) = self._answer(host, int(port), "FindCoordinator", _FIND, _LOCATED, asked)["coordinators"]
-                if not found["error_code"]:
-                    return found["host"], found["port"]
-        raise ConnectionError(group)
-
-    def _answer(
-        self, host: str, port: int, name: str, key: int, version: int, fields: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        request, response = (_schema(f"{name}{kind}") for kind in ("Request", "Response"))
-        body = struct.pack(">hhih", key, version, 7, -1) + b"\0" + walker.encode(request, fields, version)
-        with socket.create_connection((host, port), 10) as connection:
-            connection.sendall(struct.pack(">i", len(body)) + body)
-            stream = connection.makefile("rb")
-            (size,) = struct.unpack(">i", stream.read(4))
-            data = stream.read(size)
-        answer: dict[str, Any]
-        answer, _ = walker.decode(response, data[5:], version)
-        return answer
-
-
-def _schema(name: str) -> Any:
-    return getattr(import_module("kafka_records.schemas.rpc"), upper_snake_case(name))
 
 
 @contextmanager
@@ -106,15 +39,14 @@ def every_group(
         producer.send("every_b", b"x").get(10)
     with ExitStack() as clients:
         _simple(admin)
-        _classic(bootstrap, clients)
+        _classic(ask, clients)
         _transactions(bootstrap, clients)
-        members = list(_consumer(ask, admin, bootstrap, clients)) if "consumer" in kinds else []
+        members = list(_consumer(ask, admin, clients)) if "consumer" in kinds else []
         members += _share(ask) if "share" in kinds else ()
         members += _streams(ask) if "streams" in kinds else ()
         clients.enter_context(_alive(members))
         yield _groups(admin)
-    # A static member leaves no group by itself, and the tests after these know what is on this broker.
-    admin.remove_group_members(f"{PREFIX}classic", [MemberToRemove(group_instance_id="static-1")])
+    # The tests after these know what is on this broker.
     wait_until(lambda: not _in_use(admin), "a group still has members")
     admin.delete_groups(_groups(admin))
 
@@ -156,42 +88,16 @@ def _simple(admin: KafkaAdminClient) -> None:
     admin.delete_groups([GONE])
 
 
-def _joined(bootstrap: str, group: str, topics: list[str], **more: Any) -> KafkaConsumer:
-    consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap.split(","),
-        group_id=group,
-        enable_auto_commit=False,
-        client_id="every-client",
-        **more,
-    )
-    wait_until(lambda: all(map(consumer.partitions_for_topic, topics)), "a topic is not known")
-    consumer.subscribe(topics)
-    return consumer
-
-
-def _settle(*consumers: KafkaConsumer) -> None:
-    def settled() -> bool:
-        for each in consumers:
-            each.poll(timeout_ms=100)
-        return all(each.group_metadata().state == MemberState.STABLE and each.assignment() for each in consumers)
-
-    wait_until(settled, "a group has not settled", 90)
-
-
-def _classic(bootstrap: str, clients: ExitStack) -> None:
-    group = f"{PREFIX}classic"
-    both: list[KafkaConsumer] = []
-    # One after the other: two members that join at once, and are asked in turns, may wait for each other for as long as
-    # a rebalance may last.
-    for instance in (None, "static-1"):
-        both.append(_joined(bootstrap, group, ["every_a"], group_instance_id=instance, heartbeat_interval_ms=500))
-        clients.enter_context(closing(both[-1]))
-        _settle(*both)
-    places = {(each.topic, each.partition): 2 for each in both[0].assignment()}
-    both[0].commit(annotated({**places, ("every_b", 0): 0}, "of a topic that nobody subscribes to"))
-    with closing(_joined(bootstrap, f"{PREFIX}left", ["every_a", "every_b"])) as consumer:
-        _settle(consumer)
-        consumer.commit(annotated({("every_a", 0): 7}))
+def _classic(ask: Asking, clients: ExitStack) -> None:
+    first, static = (ClassicMember(ask, f"{PREFIX}classic", {"every_a": 3}, each) for each in (None, "static-1"))
+    clients.callback(static.leaves)
+    clients.callback(first.leaves)
+    first.joins(static)
+    first.commit({**dict.fromkeys(first.partitions, 2), ("every_b", 0): 0}, "of a topic that nobody subscribes to")
+    left = ClassicMember(ask, f"{PREFIX}left", {"every_a": 3, "every_b": 1})
+    left.joins()
+    left.commit({("every_a", 0): 7})
+    left.leaves()
 
 
 def _transactions(bootstrap: str, clients: ExitStack) -> None:
@@ -264,7 +170,7 @@ _GIVEN: Final = {
 _VERSIONS: Final = {"Consumer": 1, "Share": 1, "Streams": 0}
 
 
-def _consumer(ask: Asking, admin: KafkaAdminClient, bootstrap: str, clients: ExitStack) -> Iterator[Member]:
+def _consumer(ask: Asking, admin: KafkaAdminClient, clients: ExitStack) -> Iterator[Member]:
     def member(group: str, member: str, **first: Any) -> Member:
         fields = {"rebalance_timeout_ms": 60_000, "topic_partitions": (), "rack_id": "rack-1", **first}
         return Member(ask, "Consumer", group, member, **fields).joins()
@@ -285,8 +191,9 @@ def _consumer(ask: Asking, admin: KafkaAdminClient, bootstrap: str, clients: Exi
     yield member(f"{PREFIX}regex", "member-2", subscribed_topic_names=(), subscribed_topic_regex="every_[ab]")
     # A member of the classic protocol in a group of the newer one.
     first = member(f"{PREFIX}mixed", "member-3", subscribed_topic_names=("every_b",))
-    clients.enter_context(closing(consumer := _joined(bootstrap, f"{PREFIX}mixed", ["every_a"])))
-    _settle(consumer)
+    classic = ClassicMember(ask, f"{PREFIX}mixed", {"every_a": 3})
+    clients.callback(classic.leaves)
+    classic.joins()
     first.joins()
     yield first
     member(f"{PREFIX}emptied", "member-4", subscribed_topic_names=("every_b",)).leaves()

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient
-from kafka.structs import MemberState
 
 from kafka_records_engine.sources.group_requests import AnswerLost, GroupRequests
 from kafka_records_engine.sources.live import LiveBrokers
@@ -22,6 +21,7 @@ from kafka_records_tables.commands.main import main
 from kafka_records_tables.console import asking
 from kafka_records_tables.deletion import deletion_run
 from tests.broker.clients import annotated, commit, create_topics, wait_until
+from tests.broker.members import Asking, ClassicMember
 from tests.cli.test_command import Example, examples
 from tools.broker import Broker, broker_jars, java
 
@@ -37,21 +37,14 @@ def topics(admin: KafkaAdminClient) -> None:
 
 
 @pytest.fixture
-def living(broker: Broker, request: pytest.FixtureRequest) -> Iterator[tuple[str, KafkaConsumer]]:
+def living(broker: Broker, request: pytest.FixtureRequest) -> Iterator[tuple[str, ClassicMember]]:
     """A classic group whose member subscribes to `del-orders` and has committed for `del-returns` as well."""
     group = f"living-{request.node.name}"
-    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=group, enable_auto_commit=False)
-    with closing(consumer):
-        wait_until(lambda: consumer.partitions_for_topic("del-orders"), "the topic is not known")
-        consumer.subscribe(["del-orders"])
-
-        def joined() -> bool:
-            consumer.poll(timeout_ms=100)
-            return bool(consumer.group_metadata().state == MemberState.STABLE)
-
-        wait_until(joined, "the group has not settled")
-        consumer.commit(annotated({("del-orders", 0): 1, ("del-returns", 0): 2, ("del-returns", 1): 3}, "a note"))
-        yield group, consumer
+    member = ClassicMember(Asking(broker.bootstrap), group, {"del-orders": TOPICS["del-orders"]})
+    member.joins()
+    member.commit({("del-orders", 0): 1, ("del-returns", 0): 2, ("del-returns", 1): 3}, "a note")
+    yield group, member
+    member.leaves()
 
 
 def run(capsys: pytest.CaptureFixture[str], broker: Broker, *arguments: str | Path) -> Ran:
@@ -87,11 +80,11 @@ def without_times(row: Mapping[str, Any]) -> dict[str, Any]:
 def test_what_the_dry_run_says_goes_and_nothing_else_and_comes_back(
     broker: Broker,
     admin: KafkaAdminClient,
-    living: tuple[str, KafkaConsumer],
+    living: tuple[str, ClassicMember],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    group, consumer = living
+    group, member = living
     commit(admin, "bystander", {("del-orders", 0): 9, ("del-returns", 0): 9})
     path, deleted = listed(broker, tmp_path / "list.json", group), tmp_path / "deleted.jsonl"
     before = all_offsets(broker)
@@ -124,7 +117,7 @@ def test_what_the_dry_run_says_goes_and_nothing_else_and_comes_back(
     status, out, _ = run(capsys, broker, *restoring)
     assert status == 1
     assert out.count("Error: UNKNOWN_MEMBER_ID: the group has members") == 2
-    consumer.close()
+    member.leaves()
     status, out, err = run(capsys, broker, "--restore", deleted)
     assert (status, out.count("to be restored")) == (0, 2)
     assert (run(capsys, broker, *restoring)[0], run(capsys, broker, *restoring)[1].count("there already")) == (0, 2)
@@ -146,7 +139,7 @@ def changed(group: str, offsets: tuple[int, ...]) -> str:
 
 
 def test_what_a_broker_refuses(
-    broker: Broker, living: tuple[str, KafkaConsumer], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    broker: Broker, living: tuple[str, ClassicMember], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group, _ = living
     deleted = tmp_path / "deleted.jsonl"
@@ -190,17 +183,17 @@ def test_what_a_broker_refuses(
 def test_kafkas_own_tool_refuses_and_deletes_the_same(
     broker: Broker,
     admin: KafkaAdminClient,
-    living: tuple[str, KafkaConsumer],
+    living: tuple[str, ClassicMember],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It is asked second, and what the first run has deleted is committed again before."""
-    group, consumer = living
+    group, member = living
     asked = ("--group", group, "--topic", "del-orders:0,1", "--topic", "del-returns:0", "--topic", "nowhere:0")
     deleted = tmp_path / "deleted.jsonl"
     commit(admin, "other", {("del-returns", 0): 1})
     _, ours, _ = run(capsys, broker, *asked, "--execute", "--yes", "--output", deleted)
-    consumer.commit(annotated({("del-returns", 0): 2}, "a note"))
+    member.commit({("del-returns", 0): 2}, "a note")
     tool = ["org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", broker.bootstrap]
     command = [java(), "-cp", f"{broker_jars()}/*", *tool]
     theirs = subprocess.run([*command, "--delete-offsets", *asked], capture_output=True, text=True, check=True).stdout
@@ -214,7 +207,7 @@ def test_kafkas_own_tool_refuses_and_deletes_the_same(
     assert statuses(theirs) == statuses(ours) | {("del-orders", "1"): "Error"}
     assert held(admin, group) == {("del-orders", 0): (1, "a note"), ("del-returns", 1): (3, "a note")}
 
-    consumer.close()
+    member.leaves()
     assert run(capsys, broker, "--restore", deleted, "--execute", "--yes")[0] == 0
     told = subprocess.run([*command, "--describe", "--group", group], capture_output=True, text=True, check=True).stdout
     rows = {tuple(line.split()[1:4]) for line in told.splitlines() if line.startswith(group)}
@@ -237,7 +230,7 @@ def console(broker: Broker, tool: str, *arguments: str) -> Iterator[None]:
 def test_the_dry_run_agrees_with_the_table(
     broker: Broker,
     admin: KafkaAdminClient,
-    living: tuple[str, KafkaConsumer],
+    living: tuple[str, ClassicMember],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -462,12 +455,12 @@ def test_what_was_about_to_be_deleted_is_in_the_file_of_a_run_that_dies(
 def test_the_examples_of_the_help_run_one_after_another(
     broker: Broker,
     admin: KafkaAdminClient,
-    living: tuple[str, KafkaConsumer],
+    living: tuple[str, ClassicMember],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    group, consumer = living
+    group, member = living
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(asking, "can_ask", lambda: True)
     for module in (deletion_run, restore_run):
@@ -485,7 +478,7 @@ def test_the_examples_of_the_help_run_one_after_another(
 
     assert all(map(runs, (make, look, delete)))
     assert held(admin, group) == {("del-orders", 0): (1, "a note")}
-    consumer.close()
+    member.leaves()
     assert all(map(runs, (restore, some, whole, shown[0])))
     assert len(held(admin, group)) == 3
     assert held(admin, "old-billing") == {("del-orders", 0): (1, "")}

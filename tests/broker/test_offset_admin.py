@@ -9,9 +9,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer
 from kafka.admin import KafkaAdminClient
-from kafka.structs import MemberState
 
 from examples import offset_admin
 from examples.offset_admin import Connection
@@ -24,7 +22,8 @@ from kafka_records.rpc.offset_commit_request import (
 )
 from kafka_records.rpc.offset_commit_response import OffsetCommitResponse
 from kafka_records_runtime.kafka.error_codes import ErrorCode
-from tests.broker.clients import PATIENCE, annotated, commit, create_topics, wait_until
+from tests.broker.clients import PATIENCE, commit, create_topics
+from tests.broker.members import Asking, ClassicMember
 from tools.broker import HOST, Broker
 
 pytestmark = pytest.mark.broker
@@ -58,21 +57,11 @@ def offline(admin: KafkaAdminClient) -> str:
 @pytest.fixture
 def classic(broker: Broker) -> Iterator[str]:
     """A classic group whose one member subscribes to `orders` and commits for `returns` as well."""
-    consumer = KafkaConsumer(
-        bootstrap_servers=broker.bootstrap, group_id="classic", enable_auto_commit=False, client_id="a-member"
-    )
-    with closing(consumer):
-        # kafka-python's leader assigns nothing when it does not know the topic yet.
-        wait_until(lambda: consumer.partitions_for_topic("orders"), "the topic is not known")
-        consumer.subscribe(["orders"])
-
-        def joined() -> bool:
-            consumer.poll(timeout_ms=100)
-            return bool(consumer.group_metadata().state == MemberState.STABLE)
-
-        wait_until(joined, "the group has not settled")
-        consumer.commit(annotated({("orders", 0): 1, ("returns", 0): 2}))
-        yield "classic"
+    member = ClassicMember(Asking(broker.bootstrap), "classic", {"orders": 2})
+    member.joins()
+    member.commit({("orders", 0): 1, ("returns", 0): 2})
+    yield "classic"
+    member.leaves()
 
 
 @pytest.fixture
