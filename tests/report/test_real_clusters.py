@@ -139,7 +139,7 @@ CONCLUDED = {
         "application_hangs",
         1795558820225,
         {"records_waiting": 818, "partitions": 4, "members_waiting": 2},
-        "thread dump",
+        "stack dump",
         ["room-planner"],
         ("members_unsettled", "group_stands_still"),
     ),

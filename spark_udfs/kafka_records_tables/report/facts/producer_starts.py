@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 _EMPTY: Final = 0
+_PREPARE_COMMIT: Final = 2
+_PREPARE_ABORT: Final = 3
 _COMPLETE_ABORT: Final = 5
 _BY_COORDINATOR: Final = frozenset({_EMPTY, 3, _COMPLETE_ABORT, 6, 7})
 """States that a producer's start causes (PrepareAbort, CompleteAbort, PrepareEpochFence), or expiry (Dead)."""
 _RETRIED_MS: Final = 1000
 """The longest time that a client waits before it requests its producer id again (retry.backoff.max.ms)."""
+_ENDS_RAISE_EPOCHS: Final = 2
+"""The transaction.version from which on every end of a transaction raises the epoch (KIP-890)."""
 
 TABLE: Final = Table(
     name="producer_starts",
@@ -39,6 +44,9 @@ TABLE: Final = Table(
         Column("idle_ms", "int64", "how long before the one that used the id did something last; null if unknown"),
         Column("usual_ms", "int64", "how long the id usually is without anything done; null if unknown"),
         Column("has_aborted", "bool", "whether it aborted a transaction that was open then"),
+        Column("commits", "int64", "transactions that were committed since the start before"),
+        Column("raised_by_starts", "bool", "whether only starts and timeouts raise the epoch, not every transaction"),
+        Column("is_whole", "bool", "whether the start before is known: no cleaner has removed it"),
         *timestamps("log", "when the record of the start was written"),
         *LOG_PLACE,
     ),
@@ -48,27 +56,51 @@ TABLE: Final = Table(
     rules="""\
 One row per record in state Empty of a transactional id that has earlier records. A start fences the producer before it
 and aborts its transaction, which raises the epoch (`TransactionMetadata.prepareFenceProducerEpoch`); the client asks
-again until that is done. An abort of the application leaves the epoch as it is, but in transactions of version 2, whose
-every end raises it: there the time alone decides.
+again until that is done, after 100 ms (Java) or 500 ms (librdkafka), so the abort shows when it started. An abort of
+the application leaves the epoch as it is, but in transactions of version 2, whose every end raises it: there the time
+alone decides.
 """,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What a record says about a transactional id."""
+
+    status: int
+    producer_id: int
+    epoch: int
+    version: int
+    """transaction.version with which the record was written."""
+    time_ms: int
+    offset: int
+
+    @property
+    def is_act(self) -> bool:
+        """Whether the producer itself has done something."""
+        return self.status not in _BY_COORDINATOR
+
+    @property
+    def producer(self) -> tuple[int, int]:
+        """Producer id and epoch."""
+        return self.producer_id, self.epoch
 
 
 class Reader(RecordReader):
     def __init__(self, context: Context) -> None:
         super().__init__(context, "transaction_state", TABLE.records, "not used: its transactional id is unknown")
-        self._records: dict[str, list[tuple[int, int, int, int, int]]] = {}
+        self._records: dict[str, list[_Record]] = {}
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         found = DecodedRecords(rows, self.schemas)
         times = found.timestamps
-        names = ("transaction_status", "producer_id", "producer_epoch")
+        names = ("transaction_status", "producer_id", "producer_epoch", "client_transaction_version")
         ids = found.member(self.types, "key", "transactional_id").to_pylist()
         values = zip(*(found.member(self.types, "value", name).to_pylist() for name in names), strict=True)
-        for at, (name, (status, producer, epoch)) in enumerate(zip(ids, values, strict=True)):
+        for at, (name, (status, producer, epoch, version)) in enumerate(zip(ids, values, strict=True)):
             time_ms = None if times is None else times[at]
             if name is not None and status is not None and time_ms is not None:
-                record = (status, producer, epoch, time_ms, int(found.offsets[at]))
+                record = _Record(status, producer, epoch, version or 0, int(time_ms), int(found.offsets[at]))
                 self._records.setdefault(name, []).append(record)
         return ()
 
@@ -81,27 +113,43 @@ class Reader(RecordReader):
             columns["log_timestamp"] = instants(columns["log_timestamp_ms"])
             yield record_batch(TABLE.schema, columns, len(found))
 
-    def _starts(self, name: str, records: list[tuple[int, int, int, int, int]]) -> Iterator[dict[str, Any]]:
-        if sum(each[0] == _EMPTY for each in records) < 2:
+    def _starts(self, name: str, records: list[_Record]) -> Iterator[dict[str, Any]]:
+        if sum(each.status == _EMPTY for each in records) + (records[0].status != _EMPTY) < 2:
             return
-        acts = [each[3] for each in records if each[0] not in _BY_COORDINATOR]
-        gaps = [after - before for before, after in pairwise(acts)]
+        acts = [each for each in records if each.is_act]
+        gaps = [after.time_ms - before.time_ms for before, after in pairwise(acts)]
         usual = round(median(gaps)) if gaps else None
-        last_act, before, used_epoch, before_ms, has_fenced = None, None, None, 0, True
-        for status, producer, epoch, time_ms, offset in records:
-            if status == _EMPTY and before is not None:
+        # The coordinator's own records have its version.
+        raised_by_starts = bool(acts) and max(each.version for each in acts) < _ENDS_RAISE_EPOCHS
+        last_act: _Record | None = None
+        before: _Record | None = None
+        fence_ms, commits = None, 0
+        is_new = records[0].status == _EMPTY and records[0].epoch == 0
+        is_whole = is_new or self.context.log.whole_from is None
+        for each in records:
+            if each.status == _EMPTY and before is not None:
+                is_fenced = last_act is None or before.producer != last_act.producer
+                waited = each.time_ms - before.time_ms
+                has_aborted = before.status == _COMPLETE_ABORT and is_fenced and waited <= _RETRIED_MS
+                started_ms = fence_ms if has_aborted and raised_by_starts and fence_ms is not None else each.time_ms
                 yield {
                     "transactional_id": name,
-                    "producer_id": producer,
-                    "producer_epoch": epoch,
-                    "idle_ms": None if last_act is None else max(time_ms - last_act, 0),
+                    "producer_id": each.producer_id,
+                    "producer_epoch": each.epoch,
+                    "idle_ms": None if last_act is None else max(started_ms - last_act.time_ms, 0),
                     "usual_ms": usual,
-                    "has_aborted": before == _COMPLETE_ABORT and has_fenced and time_ms - before_ms <= _RETRIED_MS,
-                    "log_timestamp_ms": time_ms,
+                    "has_aborted": has_aborted,
+                    "commits": commits,
+                    "raised_by_starts": raised_by_starts,
+                    "is_whole": is_whole,
+                    "log_timestamp_ms": each.time_ms,
                     "log_partition": self.context.partition,
-                    "log_offset": offset,
+                    "log_offset": each.offset,
                 }
-            elif status not in _BY_COORDINATOR:
-                last_act, used_epoch = time_ms, (producer, epoch)
-            before, before_ms = status, time_ms
-            has_fenced = used_epoch is None or (producer, epoch) != used_epoch
+                commits, is_whole = 0, True
+            elif each.is_act:
+                last_act, fence_ms = each, None
+                commits += each.status == _PREPARE_COMMIT
+            elif each.status == _PREPARE_ABORT and fence_ms is None:
+                fence_ms = each.time_ms
+            before = each

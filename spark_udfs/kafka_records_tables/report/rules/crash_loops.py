@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept
-from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.group_facts import (
     MemberLife,
     Offset,
@@ -40,9 +39,12 @@ from kafka_records_tables.report.rules.past_crash_loops import past_incident, pa
 from kafka_records_tables.report.rules.stuck_partitions import (
     KIND,
     StuckPartition,
+    how_they_left,
+    look_at,
     poll_limits,
     polls_too_late,
     rises,
+    step_past,
     usual_attempts,
 )
 from kafka_records_tables.topics import OFFSETS
@@ -159,7 +161,7 @@ def _incident(
     usual = median(stays) if stays else 0
     clients = Counter(each.name for each in tries)
     always = ", always under new member ids" if len({each.member_id for each in tries}) == len(tries) else ""
-    leaving = _how_they_left(context, group, usual)
+    leaving = how_they_left(context, group, usual)
     others_stuck = sorted(stuck[1:], key=lambda each: (each.topic, each.partition))
     more = [f"{each.place} at {each.offset}" for each in others_stuck]
     along = f" {', '.join(more[:4])} {'has' if len(more) == 1 else 'have'} not moved since either." if more else ""
@@ -168,17 +170,7 @@ def _incident(
     if unknown:
         along += f" The record on which they fail may also be at {may_be}, which does not move either."
     goes_on = max(each.left_ms or 0 for each in tries) >= context.at_ms - max(10 * usual, 60_000)
-    words = ("--group", group), ("--topic", f"{first.topic}:{first.partition}")
-    skip = context.ask_kafka(
-        f"If the record cannot be processed, save it elsewhere and stop the members of {shown(group)}; this shows "
-        f"what continuing at {first.offset + 1} would do, and does it with --execute in place of --dry-run",
-        "kafka-consumer-groups",
-        "--reset-offsets",
-        *(word for name, value in words for word in option(name, value)),
-        "--to-offset",
-        str(first.offset + 1),
-        "--dry-run",
-    )
+    skip = step_past(context, group, (first.topic, first.partition), first.offset)
     moves = others > 0
     usual_tries = f"at most {counted(first.usual, 'member')}" if first.usual else "no member"
     poison = Verdict(
@@ -213,10 +205,10 @@ def _incident(
             ),
         ),
         steps=(
-            (_look(context, first.topic, first.partition, first.offset), skip)
+            (look_at(context, (first.topic, first.partition), first.offset), skip)
             if not unknown
             else tuple(
-                _look(context, *place, offset)
+                look_at(context, place, offset)
                 for place, offset in [((first.topic, first.partition), first.offset), *unknown[:3]]
             )
         ),
@@ -292,31 +284,6 @@ def _incident(
         thresholds=context.limits_of(f"{KIND}.attempts"),
     )
     return Incident(finding, len(tries), {"polls_too_late": late, "poison_record": poison, "fails_at_start": start})
-
-
-def _look(context: RuleContext, topic: str, partition: int, offset: int) -> NextStep:
-    """The step to look at a record."""
-    return context.ask_kafka(
-        f"Look at the record at offset {offset} of {topic}-{partition}, and in the log of the application for what "
-        "fails",
-        "kafka-console-consumer",
-        *option("--topic", topic),
-        *("--partition", str(partition), "--offset", str(offset), "--max-messages", "1"),
-    )
-
-
-def _how_they_left(context: RuleContext, group: str, usual: float) -> str:
-    """Whether they left by themselves or timed out, as a sentence."""
-    rows = kept(context.table("members"), equal(context.table("members"), "group_id", group))
-    timeouts = [each for each in rows["session_timeout_ms"].to_pylist() if each is not None]
-    if timeouts and usual < min(timeouts):
-        return f" They leave by themselves: the session timeout is {length(min(timeouts))}, and was not over."
-    if not timeouts and usual < 6000:
-        return (
-            " The members left on their own: brokers allow no session timeout below 6 s (unless "
-            "group.min.session.timeout.ms says so)."
-        )
-    return " No record shows whether they left on their own or timed out."
 
 
 RULE = incident_rule(

@@ -9,7 +9,7 @@ from kafka_records_tables.report.facts.event_runs import goes_on, last_run
 from kafka_records_tables.report.facts.producer_starts import TABLE
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
-from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.report_parts import AT_LEAST, Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
 from kafka_records_tables.report.rule_context import MOST_EVIDENCE, RuleContext, counted, length, moment, shown
 from kafka_records_tables.topics import TRANSACTIONS
@@ -17,6 +17,8 @@ from kafka_records_tables.topics import TRANSACTIONS
 KIND: Final = "producers_fence"
 _IDLE_MS: Final = 250
 """The shortest time in which a process can be restarted."""
+_LEAST_LEFT: Final = 2
+"""The number of starts that a cleaned log must still have."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -32,19 +34,58 @@ def _find(context: RuleContext) -> list[Incident]:
         first = last_run([each["log_timestamp_ms"] for each in rows], context.limit(f"{KIND}.pause"))
         run = [each for each in rows[first:] if each["idle_ms"] is not None]
         overlapping = [each for each in run if each["idle_ms"] <= max(4 * (each["usual_ms"] or 0), _IDLE_MS)]
-        if len(run) >= least and 2 * len(overlapping) >= len(run):
-            found.append(_incident(context, name, run, overlapping))
+        is_enough = len(run) >= least and 2 * len(overlapping) >= len(run) and _at_once(run) >= max(2, len(run) // 10)
+        is_cleaned = not all(each["is_whole"] for each in rows[first:])
+        is_enough |= is_cleaned and _were_more(run, overlapping, least)
+        if is_enough and not _is_producer_per_transaction(run):
+            found.append(_incident(context, name, run, overlapping, is_cleaned=is_cleaned))
     return found
 
 
+def _at_once(run: list[dict[str, Any]]) -> int:
+    """The number of starts that left no time for a restart."""
+    return sum(each["idle_ms"] <= _IDLE_MS for each in run)
+
+
+def _were_more(run: list[dict[str, Any]], overlapping: list[dict[str, Any]], least: int) -> bool:
+    """Whether there were more starts than a cleaned log has left, according to the epoch. A start raises it by one, or
+    by two if it aborts a transaction. A timeout raises it as well, so all starts that are left must be of this kind."""
+    is_like_those = (
+        len(run) == len(overlapping) >= _LEAST_LEFT
+        and 2 * _at_once(run) >= len(run)
+        and any(each["has_aborted"] for each in run)
+    )
+    return is_like_those and run[-1]["raised_by_starts"] and _starts_by_epoch(run) >= least
+
+
+def _starts_by_epoch(run: list[dict[str, Any]]) -> int:
+    """The number of starts that the last epoch needs if each of them aborted a transaction."""
+    return int(run[-1]["producer_epoch"]) // 2
+
+
+def _is_producer_per_transaction(run: list[dict[str, Any]]) -> bool:
+    """Whether a program seems to open a producer for each transaction, which is slow but safe: no start aborts a
+    transaction, and each producer has done one."""
+    return not any(each["has_aborted"] for each in run) and all(each["commits"] <= 1 for each in run)
+
+
 def _incident(
-    context: RuleContext, name: str, run: list[dict[str, Any]], overlapping: list[dict[str, Any]]
+    context: RuleContext, name: str, run: list[dict[str, Any]], overlapping: list[dict[str, Any]], *, is_cleaned: bool
 ) -> Incident:
     times = [each["log_timestamp_ms"] for each in run]
     since, is_going_on = times[0], goes_on(times, context.at_ms)
     every = (times[-1] - since) / max(len(times) - 1, 1)
     aborted = sum(each["has_aborted"] for each in run)
     idle = sorted(each["idle_ms"] for each in overlapping)[len(overlapping) // 2]
+    at_once = _at_once(run)
+    before = ""
+    if is_cleaned:
+        before = " Compaction removed the records of earlier starts, so it may have begun earlier"
+        before += (
+            f"; for this epoch, starts and timeouts must have raised it {_starts_by_epoch(run)} times or more."
+            if run[-1]["raised_by_starts"]
+            else "."
+        )
     shows = tuple(
         Evidence(
             f"epoch {each['producer_epoch']} of producer id {each['producer_id']}, {length(each['idle_ms'])} after the"
@@ -74,21 +115,21 @@ def _incident(
             Evidence("the id was in use until just before most starts, which leaves no time for a restart"),
         ),
         refuted_by=(
-            Evidence(
-                f"the id was in use until {length(idle)} before a start, in {len(overlapping)} of {len(run)} starts"
-            )
-            if 4 * len(overlapping) >= 3 * len(run)
+            Evidence(f"in {at_once} of {len(run)} starts, the id was in use until at most {length(_IDLE_MS)} before")
+            if 2 * at_once >= len(run)
             else None
         ),
     )
     rows = Rows("transactions", (condition_of("transactional_id", name),))
+    counts = {"fenced": len(run), "transactions_aborted": aborted}
     finding = ReportFinding(
         kind=KIND,
         level=Level.HIGH if is_going_on else Level.LOW,
         title=RULE.title,
         problem=(
-            f"Producers with the transactional.id {shown(name)} fenced each other {counted(len(run), 'time')} since"
-            f" {moment(since)}, every {length(every)}: its epoch rose to {run[-1]['producer_epoch']}."
+            f"Producers with the transactional.id {shown(name)} fenced each other "
+            f"{'at least ' if is_cleaned else ''}{counted(len(run), 'time')} since {moment(since)}, every "
+            f"{length(every)}: its epoch rose to {run[-1]['producer_epoch']}.{before}"
         ),
         impact=(
             f"Each start aborts the work of the other one: {counted(aborted, 'open transaction')} "
@@ -99,7 +140,7 @@ def _incident(
         who=(Actor(f"is started with the transactional.id {name} again and again"),),
         since_timestamp_ms=since,
         is_going_on=is_going_on,
-        scale={"fenced": len(run), "transactions_aborted": aborted},
+        scale={f"{what}{AT_LEAST if is_cleaned else ''}": count for what, count in counts.items()},
         evidence=shows[:MOST_EVIDENCE],
         evidence_count=len(overlapping),
         rows=(rows,),
@@ -125,8 +166,12 @@ RULE = incident_rule(
     about="""\
 `starts` or more starts of producers with one transactional id (records in state Empty, which InitProducerId writes)
 without a `pause`. At least half of them happened while the previous producer was at work: within 250 ms of its last
-record, or within four times the usual pause between records of the id. A restarted process leaves its id unused for
-longer. Records that a cleaner has removed are not counted; no record names the client.""",
+record, or within four times the usual pause between records of the id; a start that aborts an open transaction happened
+at the abort. A restarted process leaves its id unused for longer than 250 ms, so at least two starts, and a tenth of
+them, must leave no such time. If a cleaner has removed earlier records, two starts
+are enough if both happened while the other producer was at work, one aborted a transaction, and the epoch is so high
+that `starts` or more are needed for it (not with transaction.version 2, where each transaction raises the epoch). A
+program that opens a producer for each transaction is not a finding. No record names the client.""",
     tables=("transactions",),
     levels={Level.HIGH: "it goes on", Level.LOW: "it has ended"},
     find=_find,

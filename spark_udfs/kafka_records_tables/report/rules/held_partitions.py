@@ -128,14 +128,14 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
         since_timestamp_ms=since,
         until_timestamp_ms=None,
         is_going_on=True,
-        scale={"records_waiting": waiting, "partitions": len(places), "members_waiting": len(waits)},
+        scale={"records_waiting": waiting, "partitions": len(owned), "members_waiting": len(waits)},
         evidence=verdict.evidence_for,
         evidence_count=len(held),
         rows=(Rows("assignments", of_group(group)), Rows("members", of_group(group))),
         next=(
             NextStep(
-                f"Take a thread dump of {shown(name)} on {holder['client_host']} (jstack), to find out where it "
-                "hangs, then restart it: the others get its partitions as soon as it has left"
+                f"Take a stack dump of {shown(name)} on {holder['client_host']} (jstack for Java), to find out where "
+                "it hangs, then restart it: the others get its partitions as soon as it has left"
             ),
             context.see("List what each member has, must give up and will get", Rows("assignments", of_group(group))),
             context.describe_members(group),

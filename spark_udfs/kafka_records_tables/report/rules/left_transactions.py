@@ -176,7 +176,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     hung = (
         (
             NextStep(
-                f"Check whether the instance with {shown(name)} still runs: take a thread dump of it, then restart it"
+                f"Check whether the instance with {shown(name)} still runs: take a stack dump of it, then restart it"
             ),
         )
         if is_sibling

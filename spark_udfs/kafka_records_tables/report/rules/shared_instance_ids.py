@@ -91,9 +91,9 @@ def _incident(context: RuleContext, group: str, instance: str, events: list[dict
     members = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
     own = next((each for each in members if each["member_id"] == events[-1]["member_id"]), None)
     who = Actor(
-        f"has the group.instance.id {instance} now",
+        f"was the first with the group.instance.id {instance}",
         group,
-        events[-1]["member_id"],
+        None,
         None if own is None else own["client_id"],
         None if own is None else own["client_host"],
     )
@@ -131,10 +131,6 @@ def _incident(context: RuleContext, group: str, instance: str, events: list[dict
     return Incident(finding, len(events), {"one_id_twice": two, "restarts": alone})
 
 
-def _ask(context: RuleContext, case: dict[str, Any]) -> str | None:
-    return context.describe_members(case["group_id_list"][0]).command
-
-
 RULE = incident_rule(
     kind=KIND,
     title="members with one group.instance.id take each other's place",
@@ -159,8 +155,8 @@ which leaves no record.""",
         Question(
             "one_id_twice",
             "restarts",
-            "Do two processes run with this group.instance.id? Ask twice: does the host of the member change?",
-            _ask,
+            "Do two processes run with this group.instance.id? Count them where they run, also on one host: the brokers"
+            " show client id and host only of the first one, even when another has taken its place",
         ),
     ),
     thresholds=(

@@ -204,7 +204,7 @@ def _incident(
         rows=(Rows("progress", of_group(group)), Rows("lag", of_group(group))),
         next=(
             NextStep(
-                f"Take a thread dump of {listed(owners)} (jstack) and look into its log, then restart it"
+                f"Take a stack dump of {listed(owners)} (jstack for Java) and look into its log, then restart it"
                 + (": it reads the partition again then, unless it fails on a record" if left_out else "")
             ),
             context.see("List which partitions do not move, and when they stopped", Rows("progress", of_group(group))),

@@ -10,14 +10,20 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.usual_values import usual_most
-from kafka_records_tables.report.rule_context import length
+from kafka_records_tables.report.rule_context import length, shown
 
 if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.group_facts import MemberLife, Span
+    from kafka_records_tables.report.facts.group_facts import MemberLife, Place, Span
+    from kafka_records_tables.report.report_parts import NextStep
     from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "crash_loop"
+_OF_BROKERS: Final = ("consumer", "streams")
+"""The kinds of groups whose session timeout is a setting of the brokers, not of the members."""
+_SESSION_MS: Final = 45_000
+"""The default of that setting, and the least that `group.*.min.session.timeout.ms` allows by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +96,51 @@ def polls_too_late(limits: list[int], stays: list[int]) -> str:
         return ""
     fits = [each for each in limits if each <= usual <= 1.3 * each + 1000]
     return f"members stay for {length(usual)}, and max.poll.interval.ms is {length(fits[0])}" if fits else ""
+
+
+def look_at(context: RuleContext, place: Place, offset: int) -> NextStep:
+    """The step to look at a record."""
+    topic, partition = place
+    return context.ask_kafka(
+        f"Look at the record at offset {offset} of {topic}-{partition}, and in the log of the application for what "
+        "fails",
+        "kafka-console-consumer",
+        *option("--topic", topic),
+        *("--partition", str(partition), "--offset", str(offset), "--max-messages", "1"),
+    )
+
+
+def how_they_left(context: RuleContext, group: str, usual: float) -> str:
+    """Whether they left by themselves or timed out, as a sentence."""
+    rows = kept(context.table("members"), equal(context.table("members"), "group_id", group))
+    timeouts = [each for each in rows["session_timeout_ms"].to_pylist() if each is not None]
+    if timeouts and usual < min(timeouts):
+        return f" They leave by themselves: the session timeout is {length(min(timeouts))}, and was not over."
+    groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
+    kind = groups["group_kind"][0].as_py() if groups.num_rows else None
+    if not timeouts and kind in _OF_BROKERS and usual < _SESSION_MS:
+        return (
+            f" The members left on their own: brokers wait {length(_SESSION_MS)} for a silent member (unless "
+            f"group.{kind}.session.timeout.ms says otherwise)."
+        )
+    if not timeouts and kind not in _OF_BROKERS and usual < 6000:
+        return (
+            " The members left on their own: brokers allow no session timeout below 6 s (unless "
+            "group.min.session.timeout.ms says so)."
+        )
+    return " No record shows whether they left on their own or timed out."
+
+
+def step_past(context: RuleContext, group: str, place: Place, offset: int) -> NextStep:
+    """The step to continue after a record."""
+    words = ("--group", group), ("--topic", f"{place[0]}:{place[1]}")
+    return context.ask_kafka(
+        f"If the record cannot be processed, save it elsewhere and stop the members of {shown(group)}; this shows "
+        f"what continuing at {offset + 1} would do, and does it with --execute in place of --dry-run",
+        "kafka-consumer-groups",
+        "--reset-offsets",
+        *(word for name, value in words for word in option(name, value)),
+        "--to-offset",
+        str(offset + 1),
+        "--dry-run",
+    )
