@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.facts.cleaned_loops import is_cut
 from kafka_records_tables.report.facts.group_facts import (
     MemberLife,
     Offset,
@@ -24,7 +25,7 @@ from kafka_records_tables.report.facts.group_facts import (
 from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
-from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.report_parts import AT_LEAST, Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
     MOST_EVIDENCE,
@@ -35,6 +36,7 @@ from kafka_records_tables.report.rule_context import (
     of_group,
     shown,
 )
+from kafka_records_tables.report.rules.cleaned_crash_loops import cleaned_incidents
 from kafka_records_tables.report.rules.past_crash_loops import past_incident, past_loops
 from kafka_records_tables.report.rules.stuck_partitions import (
     KIND,
@@ -93,7 +95,8 @@ def _find(context: RuleContext) -> list[Incident]:
             found.append(_incident(context, group, stuck, others, unknown))
         elif context.is_stored and (over := past_loops(context, group, spans, lives.get(group, []))):
             found.append(past_incident(context, group, over, lives[group], spans))
-    return found
+    known = {group for each in found for group in each.finding.group_ids}
+    return found + cleaned_incidents(context, known)
 
 
 def _is_internal(group: str, topic: str) -> bool:
@@ -171,6 +174,7 @@ def _incident(
         along += f" The record on which they fail may also be at {may_be}, which does not move either."
     goes_on = max(each.left_ms or 0 for each in tries) >= context.at_ms - max(10 * usual, 60_000)
     skip = step_past(context, group, (first.topic, first.partition), first.offset)
+    least = "at least " if is_cut(context, group, _since(stuck[:1])) else ""
     moves = others > 0
     usual_tries = f"at most {counted(first.usual, 'member')}" if first.usual else "no member"
     poison = Verdict(
@@ -241,8 +245,8 @@ def _incident(
         title=RULE.title if not late.is_certain else "members poll too late, are removed and join again, endlessly",
         problem=(
             f"The group {shown(group)} does not get past offset {first.offset} of {shown(first.topic)} partition "
-            f"{first.partition}: {counted(len(tries), 'member')} took the partition since and left, half of them "
-            f"within {length(usual)}{always} ({listed(list(clients))}).{leaving}{along}"
+            f"{first.partition}: {least}{counted(len(tries), 'member')} took the partition since and left, half of "
+            f"them within {length(usual)}{always} ({listed(list(clients))}).{leaving}{along}"
         ),
         impact=(
             f"{counted(sum(each.lag for each in stuck), 'record')} of {counted(len(stuck), 'partition')} wait, and more"
@@ -261,7 +265,7 @@ def _incident(
         scale={
             "records_waiting": sum(each.lag for each in stuck),
             "records_waiting_after_the_stuck_offset": stuck[0].lag,
-            "attempts": len(tries),
+            f"attempts{AT_LEAST if least else ''}": len(tries),
             "partitions": len(stuck),
         },
         evidence=tuple(
@@ -296,7 +300,13 @@ moved in 95 % of these cases, because members may be short-lived by design. From
 was a record to read. No member gets past the oldest waiting record.
 Jobs that start and end are not a finding: they leave moved offsets or nothing to read. From files, a loop that is over
 and lasted `report.group_settles_within` is a finding too, if the log of the topic shows when its record was
-written.""",
+written.
+If a cleaner has removed what happened since the record was written, tombstones of members (consumer and streams groups)
+must show that members began to leave when it was written: `attempts` for each partition and member of the group, at
+least five times as many as before. Or two members joined, had the partition and left in what remains, so soon after
+each other that `attempts` for each partition would have failed since the record was written; the epoch of the group
+must be high enough for that. The finding names what is missing, and its counts are lower bounds. Classic groups leave
+no tombstones: if a cleaner has reached their last record, nothing is found.""",
     tables=("timeline", "lag", "members"),
     levels={
         Level.HIGH: "it goes on",
