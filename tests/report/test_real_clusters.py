@@ -174,7 +174,6 @@ CONCLUDED = {
         {},
         "CreateTopics",
         ["order-archiver"],
-        ("offsets_rewound",),
     ),
     "transactional_ids_explode-1": Concluded(
         "many_transactional_ids", "random_ids", 1795559263575, {"transactional_ids": 319}, "fixed transactional.id", []

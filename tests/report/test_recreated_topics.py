@@ -9,10 +9,10 @@ import pytest
 from kafka_records_tables.report.causes import with_causes
 from kafka_records_tables.report.facts.recreated_topics import recreation_of
 from kafka_records_tables.report.levels import Level
-from kafka_records_tables.report.report_parts import NextStep, ReportFinding
+from kafka_records_tables.report.report_parts import ReportFinding
 from kafka_records_tables.report.rules.offset_falls import with_causes as with_fall_causes
 from kafka_records_tables.report.rules.remade_topics import RULE
-from tests.report.test_rules_in_detail import _context
+from tests.report.test_rules_in_detail import _context, _found
 
 BY_CLIENT, ON_PURPOSE = "created_for_a_client", "recreated_on_purpose"
 FINDING = ReportFinding("topic_made_anew", Level.HIGH, "title", "problem")
@@ -29,32 +29,55 @@ def _recreated(count: int, configs: list[str] | None = None, at_ms: int = 5300, 
     return [_change("created", 1, 4, before), _change("deleted", 5000, 4), _change("created", at_ms, count, configs)]
 
 
+def _lost(at_ms: int = 5100, members: int = 1, group: str = "g") -> Row:
+    """The row of `timeline` by which a group lost its offsets with the topic."""
+    row = {"group_id": group, "event": "offsets_deleted", "detail": '{"topic": "orders", "partitions": 4}'}
+    return row | {"at_timestamp_ms": at_ms, "member_count": members, "log_partition": 0, "log_offset": at_ms}
+
+
 @pytest.mark.parametrize(
-    ("rows", "left", "refuted"),
+    ("rows", "events", "left", "refuted"),
     [
-        (_recreated(1), [(BY_CLIENT, "medium"), (ON_PURPOSE, "low")], []),
-        (_recreated(1, before=["retention.ms"], at_ms=900_000), [(BY_CLIENT, "medium"), (ON_PURPOSE, "low")], []),
-        (_recreated(4, at_ms=900_000), [(BY_CLIENT, "low"), (ON_PURPOSE, "low")], []),
-        (_recreated(4), [(BY_CLIENT, "medium"), (ON_PURPOSE, "low")], []),
-        (_recreated(4, ["retention.ms"]), [(ON_PURPOSE, "high")], [BY_CLIENT]),
-        (_recreated(4)[:2], [(BY_CLIENT, "low"), (ON_PURPOSE, "low")], []),
-        ([], [(BY_CLIENT, "low"), (ON_PURPOSE, "low")], []),
+        (_recreated(1), [], [(BY_CLIENT, "medium"), (ON_PURPOSE, "low")], []),
+        (_recreated(1, at_ms=900_000), [], [(BY_CLIENT, "low"), (ON_PURPOSE, "low")], []),
+        (
+            _recreated(1, before=["retention.ms"], at_ms=900_000),
+            [],
+            [(BY_CLIENT, "medium"), (ON_PURPOSE, "low")],
+            [],
+        ),
+        (_recreated(4, at_ms=900_000), [], [(BY_CLIENT, "low"), (ON_PURPOSE, "low")], []),
+        (_recreated(4), [], [(BY_CLIENT, "medium"), (ON_PURPOSE, "low")], []),
+        (_recreated(1, at_ms=9000), [_lost()], [(ON_PURPOSE, "medium"), (BY_CLIENT, "low")], []),
+        (
+            _recreated(1, at_ms=9000),
+            [_lost(), {"group_id": "g", "event": "emptied", "at_timestamp_ms": 6000}],
+            [(BY_CLIENT, "low"), (ON_PURPOSE, "low")],
+            [],
+        ),
+        (_recreated(1, at_ms=9000), [_lost(members=0)], [(BY_CLIENT, "low"), (ON_PURPOSE, "low")], []),
+        (_recreated(4, ["retention.ms"]), [], [(ON_PURPOSE, "high")], [BY_CLIENT]),
+        (_recreated(4)[:2], [], [(BY_CLIENT, "low"), (ON_PURPOSE, "low")], []),
+        ([], [], [(BY_CLIENT, "low"), (ON_PURPOSE, "low")], []),
     ],
     ids=[
-        "other_count",
+        "at_once",
+        "another_number_of_partitions",
         "configs_gone",
         "same_count",
         "same_count_at_once",
+        "members_asked_in_vain",
+        "members_left_meanwhile",
+        "nobody_asked",
         "configs_set",
         "not_there_again",
         "no_metadata",
     ],
 )
 def test_what_speaks_for_each_cause(
-    monkeypatch: pytest.MonkeyPatch, rows: list[Row], left: list[tuple[str, str]], refuted: list[str]
+    rows: list[Row], events: list[Row], left: list[tuple[str, str]], refuted: list[str]
 ) -> None:
-    monkeypatch.setattr("kafka_records_tables.report.facts.recreated_topics.changes_of", lambda *_: rows)
-    context: Any = _Steps()
+    context = _context({"topic_changes": rows}, timeline=events)
     found = with_causes(context, RULE, {"topic": "orders"}, FINDING)
     assert [(each.name, each.confidence) for each in found.causes] == left
     assert [*found.refuted_by] == refuted
@@ -62,11 +85,40 @@ def test_what_speaks_for_each_cause(
     assert (found.decision is None) is (len(left) == 1)
 
 
-def test_the_last_recreation_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_ended_with_its_topic_is_in_the_finding() -> None:
+    """Its offsets were deleted, it had members then, and it has committed nothing since. A group without members, one
+    that lost its offsets at another time, and one that has continued did not end with it."""
+    groups = {"ended": _lost(), "idle": _lost(members=0), "earlier": _lost(-90_000), "back": _lost()}
+    events = [each | {"group_id": group} for group, each in groups.items()]
+    current = [{"group_id": "back", "topic": "orders", "partition": 0, "offset": 1, "commit_timestamp_ms": 9000}]
+    context = _context({"topic_changes": _recreated(2)}, timeline=events, current_offsets=current)
+    (found,) = _found(context, "topic_made_anew")
+    assert found.group_ids == ("ended",)
+    assert 'The group "ended" had members then, lost its offsets with the topic' in found.problem
+    assert (found.since_timestamp_ms, found.evidence[0].offset) == (5000, 5100)
+    assert any("--group ended --topic orders --to-earliest" in str(each.command) for each in found.next)
+
+
+def test_without_a_metadata_log_lost_offsets_show_when_a_topic_was_deleted() -> None:
+    """A group that committed for the new topic later lost those of the old one then, and so did one that ended."""
+    fall = {
+        "group_id": "back",
+        "topic": "orders",
+        "partition": 0,
+        "kind": "topic_recreated",
+        "commit_timestamp_ms": 9000,
+    }
+    fall |= {"from_offset": 9, "to_offset": 1, "log_partition": 0, "log_offset": 7, "confidence": "high"}
+    events = [_lost(5000, group="back"), _lost(5200, group="ended"), _lost(80_000, group="later")]
+    current = [{"group_id": "back", "topic": "orders", "partition": 0, "offset": 1, "commit_timestamp_ms": 9000}]
+    (found,) = _found(_context(regressions=[fall], timeline=events, current_offsets=current), "topic_made_anew")
+    assert found.group_ids == ("ended", "back")
+    assert found.since_timestamp_ms == 5000
+
+
+def test_the_last_recreation_counts() -> None:
     rows = [*_recreated(4), _change("deleted", 7000, 4), _change("created", 8000, 2)]
-    monkeypatch.setattr("kafka_records_tables.report.facts.recreated_topics.changes_of", lambda *_: rows)
-    context: Any = _Steps()
-    found = recreation_of(context, "orders")
+    found = recreation_of(_context({"topic_changes": rows}), "orders")
     assert found is not None
     assert (found.since_ms, found.created["partition_count"], found.before["at_timestamp_ms"]) == (7000, 2, 5300)
 
@@ -80,10 +132,3 @@ def test_each_fall_from_a_position_in_an_older_topic_is_found() -> None:
     looks = {"topic_changes": _recreated(4), "log_samples": []}
     causes = with_fall_causes(_context(looks, regressions=rows))["cause"].to_pylist()
     assert causes == ["rewind_by_member"] * 1000 + ["topic_recreated"] * 2
-
-
-class _Steps:
-    """What the causes need of a context."""
-
-    def ask_kafka(self, what: str, *words: str) -> NextStep:
-        return NextStep(what, " ".join(words))

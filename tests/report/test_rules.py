@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,18 @@ def context_of(folder: Path, rule: ReportRule, options: Any) -> RuleContext:
     )
 
 
+class _AskedTables(dict[str, Any]):
+    """Tables that keep the names that a rule asks for."""
+
+    def __init__(self, tables: Mapping[str, Any]) -> None:
+        super().__init__(tables)
+        self.names: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names.add(name)
+        return super().get(name, default)
+
+
 def _options(rule: ReportRule) -> list[Any]:
     return [option for name in rule.tables for option in TABLES[name].options]
 
@@ -105,7 +117,12 @@ def test_a_rule_finds_it_and_does_not_where_it_just_is_not(case: RuleCase, writt
     if case.spoils is not None:
         case.spoils(folder)
     context = context_of(folder, rule, case.options)
+    used = _AskedTables(context.tables)
+    context = replace(context, tables=used)
     (finding,) = found(context, rule)
+    weighed = [each.weigh(context, row) for row in rule.cases(context).to_pylist() for each in rule.causes]
+    assert len(weighed) == len(rule.causes)
+    assert used.names <= set(rule.tables)
     assert (finding.kind, finding.level) == (case.kind, case.level)
     assert finding.level in rule.levels
     assert finding.since_timestamp_ms == case.since_ms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -76,6 +77,12 @@ def test_a_group_that_always_scales_is_a_note(tmp_path: Path, size: int, last_ms
     (finding,) = [each for each in read_report(tmp_path).findings if each.kind == "endless_rebalances"]
     assert finding.level == level
     assert ("That is usual for this group" in finding.problem) == (level == Level.NOTE)
+    assert "falls behind is unknown" not in finding.problem
+    for log in tmp_path.glob("orders-*"):
+        shutil.rmtree(log)
+    (finding,) = [each for each in read_report(tmp_path).findings if each.kind == "endless_rebalances"]
+    assert finding.level == level
+    assert ("whether a partition falls behind is unknown" in finding.problem) == (level == Level.NOTE)
 
 
 def test_a_group_that_always_settles_slowly_is_a_note_until_it_takes_twice_as_long(tmp_path: Path) -> None:

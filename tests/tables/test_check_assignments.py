@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.sources.arrow_rows import ArrowRows
-from kafka_records_engine.sources.log_facts import KnownTopics
+from kafka_records_engine.sources.log_facts import KnownTopics, TopicDeletions
 from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import read_table
@@ -121,8 +121,9 @@ class Brokers:
 
     name = "brokers"
 
-    def __init__(self, rows: pa.Table, names: dict[str, str], counts: dict[str, int]) -> None:
-        self._rows, self._known, self.asked = ArrowRows(rows), KnownTopics(names, counts), 0
+    def __init__(self, rows: pa.Table, names: dict[str, str], counts: dict[str, int], *deleted: str) -> None:
+        self._rows, self.asked = ArrowRows(rows), 0
+        self._known = KnownTopics(names, counts, deletions=TopicDeletions(topic_ids=frozenset(deleted)))
 
     def topics(self) -> Any:
         return self._rows.topics()
@@ -187,6 +188,12 @@ def test_a_topic_that_is_gone_has_no_partitions_now() -> None:
     cluster.of_group("ConsumerGroupPartitionMetadata", "h", {"topics": (old,)})
     rows = _with_brokers(cluster, orders=3)
     assert values_of(rows, "check", "topic_id", "partition")[1:] == [("unassigned", ORDERS, 2)]
+
+
+def test_a_deleted_topic_has_no_partitions_to_assign() -> None:
+    """The metadata log names it too, and another topic has its name now."""
+    names, counts = {OTHER: "orders", ORDERS: "orders"}, {"orders": 2, OFFSETS_TOPIC: 1}
+    assert read_table("checks", Brokers(sound_group().table(), names, counts, OTHER)).table.num_rows == 0
 
 
 @pytest.mark.parametrize("kind", ["Consumer", "Share", "Streams"])

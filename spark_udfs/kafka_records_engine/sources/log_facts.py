@@ -22,6 +22,8 @@ class TopicDeletions:
     """The time from which the deletions are complete; None if they are complete from the beginning."""
     until_ms: int | None = None
     """The time of the last record; None if there is none."""
+    topic_ids: frozenset[str] = frozenset()
+    """The ids of the deleted topics. A topic that was recreated under the same name has another one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,25 +113,27 @@ def _met(line: str) -> str:
 def in_short(report: Report) -> str:
     """The number of findings of each level."""
     by_level = Counter(finding.level for finding in report.findings)
+    what = not_judged(report)
+    unjudged = "" if what is None else f"; {what}"
     if not by_level:
         is_empty = not report.counts.records and not report.counts.markers
         told = "there was nothing to read: the logs of coordinators have no records" if is_empty else "nothing found"
-        return f"{told}{_changes(report)}{_not_judged(report)}"
+        return f"{told}{_changes(report)}{unjudged}"
     parts = ", ".join(f"{by_level[level]} {level.word}" for level in sorted(by_level, reverse=True))
-    return f"{plural(len(report.findings), 'finding')}: {parts}{_changes(report)}{_not_judged(report)}"
+    return f"{plural(len(report.findings), 'finding')}: {parts}{_changes(report)}{unjudged}"
 
 
-def _not_judged(report: Report) -> str:
-    """What nobody may conclude from a report: that groups keep up, if the ends of logs are unknown."""
-    unjudged = "; whether groups keep up is not judged"
+def not_judged(report: Report) -> str | None:
+    """What nobody may conclude from a report, as a sentence: that groups keep up, if the ends of logs are unknown."""
+    unjudged = "whether groups keep up is not judged"
     if "lag" not in report.tables:
         if not report.request.as_of:
-            return ""
+            return None
         return f"{unjudged}, because the ends of logs are unknown for an earlier moment: leave out --as-of"
     rows = report.tables["lag"]
     lacking = kept(rows, equal(rows, "problem", NO_LOG)).num_rows
     if not lacking:
-        return ""
+        return None
     of_all = f"the log of the topic is not in the source, for {lacking} of {rows.num_rows} committed partitions"
     return f"{unjudged} where {of_all}: read whole data directories, or use --bootstrap"
 

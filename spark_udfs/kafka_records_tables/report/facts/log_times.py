@@ -91,8 +91,11 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatc
 
 
 def chosen_offsets(committed: Sequence[int], start: int, end: int) -> list[int]:
-    """Some of the committed offsets in a log, ascending, and some offsets after them up to its end."""
+    """Some of the committed offsets in a log, ascending, and some offsets after them up to its end. If all are below
+    the start of the log, offsets from there on."""
     there = [each for each in committed if start <= each < end]
+    if not there and start < end and committed[-1] < start:
+        there = [start]
     if not there:
         return []
     evenly = {there[(len(there) - 1) * each // (_COMMITTED - 1)] for each in range(_COMMITTED)}

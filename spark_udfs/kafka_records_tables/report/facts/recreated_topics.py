@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Span, commit_spans, log_ends
 from kafka_records_tables.report.facts.topic_changes import changes_of
 from kafka_records_tables.report.report_parts import Evidence
 from kafka_records_tables.report.rule import Hypothesis, Question, Verdict
-from kafka_records_tables.report.rule_context import RuleContext, counted, length, shown
+from kafka_records_tables.report.rule_context import RuleContext, length, listed, shown
 from kafka_records_tables.topics import METADATA
 
-_SOON_MS: Final = 60_000
-"""A client asks for the metadata of a topic that it still uses within this time, and most ask within a second."""
+_AT_ONCE_MS: Final = 2_000
+"""A client that uses a topic asks for it again and again while it is missing, at least once a second
+(`retry.backoff.max.ms`), so a broker that creates topics for clients has created it within this time."""
+_NEAR_MS: Final = 60_000
+"""Coordinators delete the offsets of a topic within this time after it was deleted."""
 _LAST_COMMIT_MS: Final = 60_000
 """A consumer of an older topic commits its position there within this time after a new topic was created, if it does at
 all: it fetches no more records of the older one, and commits each auto.commit.interval.ms (5 s by default)."""
@@ -80,6 +88,49 @@ def continued_groups(context: RuleContext) -> list[dict[str, Any]]:
     return rows
 
 
+def deletion_ms(context: RuleContext, topic: str, back_ms: Mapping[str, int | None]) -> int | None:
+    """When a topic was deleted for the last time before it was recreated, according to the metadata log. Without this
+    log: when groups that had members lost their offsets, if they committed for another topic of the name later
+    (`back_ms`, by group). None if that is unknown too."""
+
+    found = recreation_of(context, topic)
+    if found is not None:
+        return found.since_ms
+    times = []
+    for each in _losses_of(context, topic):
+        back = back_ms.get(each["group_id"])
+        if back is not None and each["at_timestamp_ms"] <= back:
+            times.append(each["at_timestamp_ms"])
+    return max(times, default=None)
+
+
+def groups_at_deletion(context: RuleContext, topic: str, deleted_ms: int | None) -> list[dict[str, Any]]:
+    """The rows of `timeline` by which groups that had members lost their offsets with a topic that was deleted then."""
+
+    if deleted_ms is None:
+        return []
+    return [each for each in _losses_of(context, topic) if abs(each["at_timestamp_ms"] - deleted_ms) <= _NEAR_MS]
+
+
+def _losses_of(context: RuleContext, topic: str) -> list[dict[str, Any]]:
+    rows = context.once(_lost_by_members)
+    of_topic = pc.match_substring(rows["detail"], f'"topic": {json.dumps(topic)}')
+    found: list[dict[str, Any]] = kept(rows, of_topic, pc.is_valid(rows["at_timestamp_ms"])).to_pylist()
+    return found
+
+
+def topics_of_lost_offsets(context: RuleContext) -> list[str]:
+    """The topics with which groups that had members lost their offsets."""
+
+    details = context.once(_lost_by_members)["detail"].unique().to_pylist()
+    return sorted({json.loads(each)["topic"] for each in details if each is not None})
+
+
+def _lost_by_members(context: RuleContext) -> pa.Table:
+    rows = context.table("timeline")
+    return kept(rows, equal(rows, "event", "offsets_deleted"), pc.greater(rows["member_count"], 0))
+
+
 def is_recreated(context: RuleContext, topic: str, before: Span, after: Span, lost: list[int]) -> bool:
     """Whether a topic was recreated between two commits, between which a group lost offsets: the commits have other ids
     of the topic, or the metadata log shows its deletion and creation."""
@@ -132,17 +183,14 @@ def _weigh_by_client(context: RuleContext, case: dict[str, Any]) -> Verdict:
         refuted = f"{', '.join(configs)} of {topic} were set when it was created: a broker sets none by itself"
         return Verdict(statement, refuted_by=found.evidence(refuted, created))
     speaks = []
-    count, earlier = created["partition_count"], found.deleted["partition_count"]
-    if count != earlier:
-        shows = f"{topic} was created with {counted(count, 'partition')}, and had {earlier} before"
-        speaks.append(found.evidence(shows, created))
     if found.before["configs"]:
         shows = f"{topic} was created without its earlier configs ({', '.join(found.before['configs'])})"
         speaks.append(found.evidence(shows, created))
     gap = _gap_ms(found)
-    if gap is not None and gap <= _SOON_MS:
+    if gap is not None and gap <= _AT_ONCE_MS:
         speaks.append(found.evidence(f"{topic} was created {length(gap)} after it was deleted", created))
-    return Verdict(statement, tuple(speaks), steps=(_without_auto_creation(context, topic, earlier),))
+    steps = (_without_auto_creation(context, topic, found.deleted["partition_count"]),)
+    return Verdict(statement, tuple(speaks), _asked_in_vain(context, topic, found), steps=steps)
 
 
 def _weigh_on_purpose(context: RuleContext, case: dict[str, Any]) -> Verdict:
@@ -156,12 +204,25 @@ def _weigh_on_purpose(context: RuleContext, case: dict[str, Any]) -> Verdict:
     if configs:
         shows = f"{', '.join(configs)} of {topic} were set when it was created"
         return Verdict(statement, (found.evidence(shows, created),), is_certain=True)
-    count, earlier = created["partition_count"], found.deleted["partition_count"]
-    if count == earlier:
-        # A broker creates as many by itself if they are num.partitions, which records do not show.
-        return Verdict(statement)
-    contradicts = found.evidence(f"{topic} was created with {count} partitions, and had {earlier} before", created)
-    return Verdict(statement, evidence_against=(contradicts,))
+    # A broker creates num.partitions by itself, a setting that no record has: the number of partitions shows nothing.
+    return Verdict(statement, _asked_in_vain(context, topic, found))
+
+
+def _asked_in_vain(context: RuleContext, topic: str, found: Recreation) -> tuple[Evidence, ...]:
+    """A sentence: for how long a topic was missing although groups that read it had members."""
+
+    gap = _gap_ms(found)
+    if gap is None or gap <= _AT_ONCE_MS:
+        return ()
+    made = found.created["at_timestamp_ms"]
+    groups = sorted({each["group_id"] for each in groups_at_deletion(context, topic, found.since_ms)})
+    emptied = kept(context.table("timeline"), equal(context.table("timeline"), "event", "emptied")).to_pylist()
+    ended = {each["group_id"] for each in emptied if (found.since_ms or 0) <= (each["at_timestamp_ms"] or made) <= made}
+    there = [each for each in groups if each not in ended]
+    if not there:
+        return ()
+    shows = f"{topic} was missing for {length(gap)}, although members of {listed(there)} used it"
+    return (found.evidence(shows, found.created),)
 
 
 def _gap_ms(found: Recreation) -> int | None:
@@ -186,14 +247,15 @@ CAUSES: Final = (
     Hypothesis(
         "created_for_a_client",
         "a client still used the deleted topic, and a broker created it again",
-        "for: created soon after the deletion, with another number of partitions or without its earlier configs; "
-        "refuted by configs that were set at the creation",
+        "for: created within two seconds after the deletion, or without its earlier configs; against: missing for "
+        "longer although groups that read it had members; refuted by configs that were set at the creation",
         _weigh_by_client,
     ),
     Hypothesis(
         "recreated_on_purpose",
         "somebody deleted the topic and created it again",
-        "for: configs that were set at the creation; against: another number of partitions than before",
+        "for: configs that were set at the creation, or missing for more than two seconds although groups that read it "
+        "had members. The number of partitions shows nothing, because no record has num.partitions",
         _weigh_on_purpose,
     ),
 )

@@ -21,6 +21,7 @@ from kafka_records_tables.report.page.incident_axis import incident_axes
 from kafka_records_tables.report.page.packed_columns import packed_text
 from kafka_records_tables.report.report_json import plain
 from kafka_records_tables.report.report_parts import Report, ReportFinding
+from kafka_records_tables.report.report_text import not_judged
 from kafka_records_tables.report.thresholds import known_thresholds
 from kafka_records_tables.tables import TABLES
 
@@ -95,6 +96,7 @@ def _document(report: Report, cut: CutTables) -> dict[str, Any]:
         "numbers": _exact(plain(report.numbers)),
         "diff": _exact(plain(report.diff)),
         "missing": plain(report.missing),
+        "not_judged": not_judged(report),
         "reading": [
             {
                 "severity": each.severity,

@@ -325,13 +325,17 @@ _NO_STATE: Final = ", and it has no state"
 _UNDER_WAY: Final = " A change counts after `report.group_settles_within`."
 
 
+_MORE_TABLES: Final = {"coordinator_cannot_load": ("groups",), "share_state_broken": ("log_ends",)}
+"""The tables that only one of these rules uses."""
+
+
 def _checks_rule(kind: str, title: str, about: str, levels: dict[Level, str]) -> ReportRule:
     words = _CHECKS[kind][0]
     return ReportRule(
         kind=kind,
         title=title,
         about=f"{about} In `checks`: {', '.join(words)}.",
-        tables=("checks", "groups" if kind == "coordinator_cannot_load" else "timeline"),
+        tables=("checks", "timeline", "current_offsets", *_MORE_TABLES.get(kind, ())),
         levels=levels,
         cases=_cases_of(kind),
         tell=_tell_of(kind),

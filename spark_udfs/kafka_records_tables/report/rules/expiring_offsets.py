@@ -223,7 +223,7 @@ Offsets with an expiry time of their own do not count, because their client requ
 How long a group was in use follows from its records, and from its epoch (`in_use_epoch`), which rises whenever a member
 joins or leaves. If a cleaner has removed the first records and the epoch is low, that is unknown, and the level is one
 or two lower. Expiry is computed with the retention that was passed (see `retention_differs`).""",
-    tables=("expirations", "groups", "activity", "current_offsets", "timeline"),
+    tables=("expirations", "groups", "activity", "current_offsets", "timeline", "lag", "log_ends", "assignments"),
     levels={
         Level.CRITICAL: "the group is at work, and one of its offsets expires within `critical_within`",
         Level.HIGH: "the group is at work or was in use, and an offset expires within `high_within`",

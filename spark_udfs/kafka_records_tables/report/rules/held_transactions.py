@@ -448,7 +448,7 @@ longest interval between its commits in the log, and at least `group_stands_stil
 
 Transactions with the same cause are one finding: orphaned ones per group whose offsets they hold back, which is their
 application; late ones per coordinator; and those that are just open per group.""",
-    tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag", "groups"),
+    tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag", "groups", "log_ends"),
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",
         Level.HIGH: "it hangs",

@@ -321,7 +321,7 @@ def _rule(kind: str, lately: Level, earlier: Level, title: str, about: str) -> R
         kind=kind,
         title=title,
         about=f"{about} (`regressions`, {_WORDS[kind][0]}).",
-        tables=("regressions", "groups", "lag"),
+        tables=("regressions", "groups", "lag", "log_ends", "current_offsets", "assignments", "timeline"),
         levels=levels,
         cases=_cases_of(kind, lately, earlier),
         tell=_tell_of(kind),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from itertools import pairwise
-from statistics import median, quantiles
 from typing import Any, Final
 
 import pyarrow.compute as pc
@@ -12,7 +11,16 @@ import pyarrow.compute as pc
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.cluster_settings import cluster_settings, lacking_settings
-from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Span, commit_spans
+from kafka_records_tables.report.facts.commit_jumps import (
+    Jump,
+    Steps,
+    jumps_of,
+    steps_of,
+    usual_if_few_jump,
+    usual_if_most_jump,
+    was_outrun,
+)
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, LogEnds, asked_ends, commit_spans, log_ends
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
@@ -33,28 +41,14 @@ from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
 from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "deleted_before_read"
-_OF_LAG: Final = ("group_id", "topic", "partition", "log_start_offset", "lost", "problem")
-
-
-@dataclass(frozen=True, slots=True)
-class Jump:
-    """A commit that is further from the previous one than the group reads in between."""
-
-    topic: str
-    partition: int
-    before: int
-    before_ms: int | None
-    """When the group first committed `before`."""
-    after: Span
-    lost: int
+_OF_LAG: Final = ("group_id", "topic", "partition", "log_start_offset", "end_offset", "lost", "problem")
 
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
-    """Partitions of groups that have something to read, in logs that do not start at 0, from `lag`."""
+    """Partitions whose logs do not start at 0, from `lag`, of groups that have something to read in one of these."""
     rows = context.table("lag")
-    rows = kept(rows, pc.greater(rows["log_start_offset"], 0), pc.greater(rows["lag"], 0))
-    rows = rows.sort_by([("lost", "descending")])
-    groups = pc.unique(rows["group_id"])[:MOST_GROUPS]
+    rows = kept(rows, pc.greater(rows["log_start_offset"], 0)).sort_by([("lost", "descending")])
+    groups = pc.unique(kept(rows, pc.greater(rows["lag"], 0))["group_id"])[:MOST_GROUPS]
     found: dict[str, list[dict[str, Any]]] = {each: [] for each in groups.to_pylist()}
     for row in kept(rows, pc.is_in(rows["group_id"], groups)).select(_OF_LAG).to_pylist():
         found[row["group_id"]].append(row)
@@ -64,45 +58,49 @@ def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
 def _find(context: RuleContext) -> list[Incident]:
     suspects = _suspects(context)
     spans = commit_spans(context, tuple(suspects))
-    found: dict[tuple[str, str], tuple[list[Jump], list[dict[str, Any]]]] = {}
+    found: list[Incident] = []
     for group, rows in suspects.items():
+        of_topics: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
-            every = spans.get((group, row["topic"], row["partition"]), [])
-            jumps = _jumps(context, row, every)
-            # Records were certainly deleted if the log starts between two commits, or beyond the last one.
-            crosses = any(each.before < row["log_start_offset"] <= each.after.offset for each in jumps)
-            if jumps and (crosses or row["problem"] == "below_log_start"):
-                of_topic = found.setdefault((group, row["topic"]), ([], []))
-                of_topic[0].extend(jumps)
-                of_topic[1].append(row)
-    return [_incident(context, *key, *each) for key, each in found.items()]
+            of_topics.setdefault(row["topic"], []).append(row)
+        for topic, own in of_topics.items():
+            steps = {at: steps_of(each) for (name, of, at), each in spans.items() if (name, of) == (group, topic)}
+            jumps = _jumps(context, group, own, steps)
+            if jumps:
+                partitions = {each.partition for each in jumps}
+                rows_of = [row for row in own if row["partition"] in partitions]
+                found.append(_incident(context, group, topic, jumps, rows_of))
+    return found
 
 
-def _jumps(context: RuleContext, row: dict[str, Any], spans: list[Span]) -> list[Jump]:
-    pairs = [
-        (before, after)
-        for before, after in pairwise(spans)
-        if before.ended_by != "tombstone" and after.offset > before.offset
-    ]
-    steps = [after.offset - before.offset for before, after in pairs]
-    if len(steps) < context.limit(f"{KIND}.commits"):
-        return []
-    limit = max(context.limit(f"{KIND}.times") * median(steps), 2)
-    usual = [each for each in steps if each <= limit]
-    step = round(quantiles(usual, n=4)[2]) if len(usual) > 1 else round(median(steps))
-    return [
-        Jump(
-            row["topic"],
-            row["partition"],
-            before.offset,
-            before.from_ms,
-            after,
-            # At most the records below the present log start can have been deleted.
-            min(after.offset - before.offset - step, row["log_start_offset"] - before.offset),
-        )
-        for before, after in pairs
-        if after.offset - before.offset > limit and before.offset < row["log_start_offset"]
-    ]
+def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: Mapping[int, Steps]) -> list[Jump]:
+    """The jumps of a group over deleted records of a topic, given its rows of `lag` and the steps by partition."""
+    least, times = context.limit(f"{KIND}.commits"), context.limit(f"{KIND}.times")
+    found: list[Jump] = []
+    left: list[dict[str, Any]] = []
+    for row in rows:
+        own, is_below = steps.get(row["partition"], ()), row["problem"] == "below_log_start"
+        usual = usual_if_few_jump(own, least, times)
+        jumps = [] if usual is None else jumps_of(row, own, usual)
+        # Records were certainly deleted if the log starts between two commits, or beyond the last one.
+        if is_below or any(each.before < row["log_start_offset"] <= each.after.offset for each in jumps):
+            found += jumps
+        if is_below and not jumps:
+            left.append(row)
+    usual = usual_if_most_jump(steps.values(), least, times) if left else None
+    if usual is not None:
+        ends = log_ends(context) if context.is_stored else asked_ends(context, (group,)).get(group, LogEnds(()))
+        if any(was_outrun(row, steps.get(row["partition"], ()), ends, _largest_file(context, row)) for row in left):
+            found += [jump for row in left for jump in jumps_of(row, steps.get(row["partition"], ()), usual)]
+    return found
+
+
+def _largest_file(context: RuleContext, row: dict[str, Any]) -> int:
+    """The number of offsets in the largest file of a log; of the whole log if the source does not show its files."""
+    logs = context.look(LOG_SIZES, topic=row["topic"]).to_pylist()
+    files = [each["offset"] for log in logs if log["partition"] == row["partition"] for each in log["sizes"] or ()]
+    places = [row["log_start_offset"], *(each for each in files if each > row["log_start_offset"]), row["end_offset"]]
+    return max((after - before for before, after in pairwise(places)), default=0)
 
 
 def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], rows: list[dict[str, Any]]) -> Incident:
@@ -314,8 +312,11 @@ RULE = incident_rule(
     title="records are deleted before a group reads them",
     about="""\
 Commits that jump `times` as far as commits of the group usually do, from offsets that the log no longer has, in groups
-that lag. At least one of them, or the present offset, must show that the log had been deleted up to there. The loss is
-the sum of all jumps, minus what the group usually reads in between.""",
+that lag. At least one of them, or the present offset, must show that the log had been deleted up to there. If most
+commits jump, the shorter distances of the others are the usual ones, provided that none lies between these and twice as
+far, and that the group was once further from the end than the log is long. The loss is the sum of all jumps, minus
+what the group usually reads in between. A long distance among the first `commits` of a partition, which the group may
+have found waiting, does not count unless the present start of the log is in it.""",
     tables=("lag",),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,8 @@ from kafka_records_tables.report.case_columns import (
     ranked,
     with_columns,
 )
-from kafka_records_tables.report.facts.known_logs import ends_of_logs
+from kafka_records_tables.report.facts.group_facts import Place
+from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
 from kafka_records_tables.report.facts.short_stays import short_stays
 from kafka_records_tables.report.facts.usual_values import as_often_as_ever, usual_most
 from kafka_records_tables.report.levels import Level
@@ -143,32 +145,51 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]:
-    """A sentence about each of the given groups that scales, falls behind nowhere, and rebalances as often as it always
-    did."""
-    if not groups:
-        return {}
-    progress = context.table("progress")
-    # A partition whose state is unknown may fall behind too.
-    others = kept(progress, pc.invert(equal(progress, "state", "ok", "idle")))
-    works = set(progress["group_id"].to_pylist()).difference(others["group_id"].to_pylist())
+    """A sentence about each of the given groups that scales, falls behind nowhere as far as it is known, and rebalances
+    as often as it always did."""
+    unknown = {group: without_end(context, [group]) for group in groups}
+    moved = _last_moves(context, unknown)
     rows = _rebalances(context)
-    rows = kept(rows, equal(rows, "group_id", *works))
-    events: dict[str, list[tuple[int, int]]] = {each: [] for each in groups}
+    rows = kept(rows, equal(rows, "group_id", *moved))
+    events: dict[str, list[tuple[int, int]]] = {each: [] for each in moved}
     for row in rows.select(["group_id", "at_timestamp_ms", "member_count"]).to_pylist():
-        if row["group_id"] in events and row["at_timestamp_ms"] is not None and row["member_count"]:
+        if row["at_timestamp_ms"] is not None and row["member_count"]:
             events[row["group_id"]].append((row["at_timestamp_ms"], row["member_count"]))
     found = {}
     for group, changes in events.items():
-        gap = as_often_as_ever(at for at, _ in changes)
-        sizes = {size for _, size in changes[len(changes) // 2 :]}
+        gap, half = as_often_as_ever(at for at, _ in changes), len(changes) // 2
+        sizes = {size for _, size in changes[half:]}
+        places = unknown[group]
+        # A group may stand still where the ends of logs are unknown, but not if it still commits.
+        works = not places or moved[group] >= sorted(at for at, _ in changes)[half]
         # Members that drop out one at a time and return change the size by one.
-        if gap is not None and max(sizes) - min(sizes) > 1:
+        if gap is not None and works and max(sizes) - min(sizes) > 1:
+            behind = "no partition falls behind"
+            if places:
+                behind = f"whether a partition falls behind is unknown: the source lacks {ends_of_logs(places)}"
             found[group] = (
-                f" That is usual for this group: half of the first {len(changes) // 2} of its rebalances in the log"
+                f" That is usual for this group: half of the first {half} of its rebalances in the log"
                 f" came within {length(gap.median_ms)} of the one before, and later ones at most twice as often. It"
-                f" scales between {min(sizes)} and {max(sizes)} members, and no partition falls behind."
+                f" scales between {min(sizes)} and {max(sizes)} members, and {behind}."
             )
     return found
+
+
+def _last_moves(context: RuleContext, unknown: Mapping[str, Sequence[Place]]) -> dict[str, int]:
+    """The groups that fall behind in no partition, except that this is unknown for the given ones, each with the time
+    at which an offset of these last moved."""
+    progress = context.table("progress")
+    progress = kept(progress, equal(progress, "group_id", *unknown))
+    moved: dict[str, int] = {}
+    behind = set(context.once(short_stays))
+    columns = ["group_id", "topic", "partition", "state", "changed_timestamp_ms"]
+    for group, *place, state, changed_ms in zip(*(progress[name].to_pylist() for name in columns), strict=True):
+        is_unknown = state is None and tuple(place) in unknown[group]
+        moved[group] = max(moved.get(group, 0), (changed_ms or 0) if is_unknown else 0)
+        # A partition whose state is unknown for another reason may fall behind too.
+        if state not in ("ok", "idle") and not is_unknown:
+            behind.add(group)
+    return {group: at_ms for group, at_ms in moved.items() if group not in behind}
 
 
 def _goes_on(context: RuleContext, cases: pa.Table) -> Any:
@@ -278,9 +299,10 @@ leaves: no other member waits then. But if the source lacks the ends of the logs
 [crash_loop](#crash_loop) cannot be found, it is a finding if members suddenly leave at least five times as often as
 before, and an offset has not moved since. It is a note for a group that scales by two members or more, is `ok` or
 `idle` in all partitions (`progress`), and rebalances at most twice as often as during the first half of its rebalances
-(eleven or more). Epochs of a streams group that give no member a new target do not count: they are steps of warm-up
-tasks. A cleaner may have removed earlier changes, so counts are lower bounds.""",
-    tables=("timeline", "groups", "current_offsets", "group_lag", "progress"),
+(eleven or more). If the source lacks the ends of its logs, the note says so, as long as offsets of these still move.
+Epochs of a streams group that give no member a new target do not count: they are steps of warm-up tasks. A cleaner may
+have removed earlier changes, so counts are lower bounds.""",
+    tables=("timeline", "groups", "members", "assignments", "current_offsets", "log_ends", "group_lag", "progress"),
     levels={
         Level.HIGH: "it goes on",
         Level.MODERATE: "it goes on, members leave more often than before, and there may be nothing to read",

@@ -13,13 +13,22 @@ from kafka_records_tables.report.case_columns import (
     grouped,
     kept,
     level_by,
+    looked_up,
     numbers,
     ranked,
     true_where,
     with_columns,
 )
 from kafka_records_tables.report.command_lines import condition_of, option
-from kafka_records_tables.report.facts.recreated_topics import CAUSES, QUESTIONS, continued_groups, recreation_of
+from kafka_records_tables.report.facts.recreated_topics import (
+    CAUSES,
+    QUESTIONS,
+    continued_groups,
+    deletion_ms,
+    groups_at_deletion,
+    recreation_of,
+    topics_of_lost_offsets,
+)
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, ReportRule, Threshold
@@ -46,6 +55,8 @@ _WENT_ON: Final = (
     "log_partition",
     "log_offset",
 )
+_PLACE: Final = ["group_id", "topic"]
+_LOST: Final = ("group_id", "topic", "log_partition", "log_offset", "made_ms")
 _WAITS: Final = ("group_id", "topic", "partition", "offset", "commit_timestamp_ms", "members", "last_ms", "works")
 
 
@@ -74,7 +85,7 @@ def _cases(context: RuleContext) -> pa.Table:
 
 def _places(context: RuleContext) -> pa.Table:
     """One row for each partition that a group started over (`made_ms`) or has an old offset for (`works` is not
-    null)."""
+    null), and for each group that has done neither (`is_gone`)."""
 
     falls, lag = context.once(with_causes), context.table("lag")
     went = kept(falls, equal(falls, "cause", _RECREATED)).select(_WENT_ON)
@@ -87,7 +98,40 @@ def _places(context: RuleContext) -> pa.Table:
     waits = kept(lag, equal(lag, "problem", _RECREATED))
     waits = with_life(context, waits, context.limit(f"{_KIND}.alive_within")).select(_WAITS)
     waits = waits.rename_columns(["from_offset" if name == "offset" else name for name in waits.column_names])
-    return pa.concat_tables([went, waits], promote_options="permissive")
+    there = {(each["group_id"], each["topic"]) for part in (went, waits) for each in part.select(_PLACE).to_pylist()}
+    gone = [each for each in _gone(context, went) if (each["group_id"], each["topic"]) not in there]
+    lost = pa.Table.from_pylist(
+        gone, pa.schema([*(went.schema.field(name) for name in _LOST), ("is_gone", pa.bool_())])
+    )
+    members = pc.fill_null(looked_up(lost["group_id"], context.table("groups"), "group_id", "member_count"), 0)
+    lost = lost.append_column("members", members)
+    return pa.concat_tables([went, waits, lost], promote_options="permissive")
+
+
+def _gone(context: RuleContext, went: pa.Table) -> list[dict[str, Any]]:
+    """A row for each group that had members when it lost its offsets with a topic, and that has committed nothing for
+    the new topic."""
+
+    current, rows = context.table("current_offsets"), []
+    back_ms = _first_commits(went.to_pylist())
+    for topic in topics_of_lost_offsets(context):
+        back = set(kept(current, equal(current, "topic", topic))["group_id"].to_pylist())
+        for each in groups_at_deletion(context, topic, deletion_ms(context, topic, back_ms.get(topic, {}))):
+            row = {name: each[name] for name in ("group_id", "log_partition", "log_offset")} | {"topic": topic}
+            rows.append(row | {"made_ms": each["at_timestamp_ms"], "is_gone": True})
+        rows = [each for each in rows if each["topic"] != topic or each["group_id"] not in back]
+    return rows
+
+
+def _first_commits(went: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """By topic and group, when a group first committed for the new topic."""
+
+    found: dict[str, dict[str, int]] = {}
+    for each in went:
+        at_ms, of_topic = each["commit_timestamp_ms"], found.setdefault(each["topic"], {})
+        if at_ms is not None:
+            of_topic[each["group_id"]] = min(at_ms, of_topic.get(each["group_id"], at_ms))
+    return found
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
@@ -95,9 +139,10 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     topic = case["topic"]
     columns = {name.removesuffix("_list"): values for name, values in case.items() if name.endswith("_list")}
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    went = [each for each in rows if each["works"] is None]
+    gone = [each for each in rows if each["is_gone"]]
+    went = [each for each in rows if each["works"] is None and not each["is_gone"]]
     waits = [each for each in rows if each["works"] is not None]
-    going, waiting = (tuple(dict.fromkeys(each["group_id"] for each in part)) for part in (went, waits))
+    going, waiting, ended = (tuple(dict.fromkeys(each["group_id"] for each in of)) for of in (went, waits, gone))
     since, note = _since(context, topic, went, waits)
     parts = [f"The topic {shown(topic)} was deleted and recreated under its name."]
     if going:
@@ -108,12 +153,14 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         )
     if waiting:
         parts.append(f"{_waiting(context, waits)} {_WAITING}")
+    if ended:
+        parts.append(_lost(context, gone))
     own = condition_of("topic", topic)
     fell = [each for each in went if not each["was_deleted"]]
     are_told = all(each["kind"] == _RECREATED for each in fell)
     tables: tuple[tuple[list[dict[str, Any]], str, tuple[str, ...]], ...] = (
         (fell, "regressions", (f"kind={_RECREATED}",) * are_told),
-        ([each for each in went if each["was_deleted"]], "disappearances", ("cause=topic_deleted",)),
+        ([*gone, *(each for each in went if each["was_deleted"])], "disappearances", ("cause=topic_deleted",)),
         (waits, "lag", (f"problem={_RECREATED}",)),
     )
     seen = {name: Rows(name, (own, *only)) for part, name, only in tables if part}
@@ -123,14 +170,14 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         level=Level(case["level"]),
         title=RULE.title,
         problem=" ".join(parts),
-        group_ids=tuple(dict.fromkeys((*waiting, *going))),
+        group_ids=tuple(dict.fromkeys((*waiting, *ended, *going))),
         topics=(topic,),
-        partitions=tuple(sorted({each["partition"] for each in rows})),
+        partitions=tuple(sorted({each["partition"] for each in went + waits})),
         since_timestamp_ms=since,
         since_note=note,
         confidence="high" if is_sure else "medium",
         why_not_sure=None if is_sure else "records that would show the id of the older topic are missing",
-        evidence=tuple(_evidence(topic, each) for each in (went + waits)[:MOST_EVIDENCE]),
+        evidence=tuple(_evidence(topic, each) for each in (gone + went + waits)[:MOST_EVIDENCE]),
         evidence_count=len(rows),
         rows=tuple(seen.values()),
         next=(
@@ -138,13 +185,14 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             context.ask_kafka(
                 "Ask the brokers for the topic as it is now", "kafka-topics", "--describe", "--topic", topic
             ),
-            *_resets(context, topic, waits),
+            *_resets(context, topic, waits + gone),
             NextStep("Ask who recreated the topic, and whether the unconsumed records must be restored from elsewhere"),
         ),
         measured={
             "groups_gone_on": len(going),
             "groups_waiting": len(waiting),
-            "partitions": len({each["partition"] for each in rows}),
+            "groups_ended": len(ended),
+            "partitions": len({each["partition"] for each in went + waits}),
             **({} if since is None else {"age_ms": max(context.at_ms - since, 0)}),
         },
         thresholds=context.limits_of(*(f"{_KIND}.{each.name}" for each in RULE.thresholds)),
@@ -161,6 +209,13 @@ def _since(
     if found is not None and found.since_ms is not None and found.created["at_timestamp_ms"] is not None:
         return found.since_ms, f"it was deleted then, and created again at {moment(found.created['at_timestamp_ms'])}"
     new = [each["commit_timestamp_ms"] for each in went if each["commit_timestamp_ms"] is not None]
+    back_ms = _first_commits([{**each, "topic": topic} for each in went]).get(topic, {})
+    deleted_ms = deletion_ms(context, topic, back_ms)
+    if new and deleted_ms is not None:
+        return (
+            deleted_ms,
+            f"offsets were deleted with it then; the first commit for the new topic is of {moment(min(new))}",
+        )
     if new:
         return min(new), "the first commit for the new topic, which was created earlier"
     old = [each["commit_timestamp_ms"] for each in waits if each["commit_timestamp_ms"] is not None]
@@ -181,6 +236,23 @@ def _waiting(context: RuleContext, waits: list[dict[str, Any]]) -> str:
         f"The group {shown(group)} {life_words(context, group, each['members'], each['last_ms'])}; its offsets are"
         " those of the older topic."
         for group, each in groups.items()
+    )
+
+
+def _lost(context: RuleContext, gone: list[dict[str, Any]]) -> str:
+    """Sentences: which groups lost their offsets with the older topic and have not continued, and whether they have
+    members."""
+
+    if len(gone) > _MOST_WAITING:
+        return (
+            f"{counted(len(gone), 'group')} had members then, lost their offsets with the topic, and have committed "
+            f"nothing for the new one ({listed([each['group_id'] for each in gone], 8)}); "
+            f"{sum(each['members'] == 0 for each in gone)} of them have no members now."
+        )
+    return " ".join(
+        f"The group {shown(each['group_id'])} had members then, lost its offsets with the topic, and has committed "
+        f"nothing for the new one; it {life_words(context, each['group_id'], each['members'], None)}."
+        for each in gone
     )
 
 
@@ -207,6 +279,9 @@ def _resets(context: RuleContext, topic: str, waits: list[dict[str, Any]]) -> li
 
 def _evidence(topic: str, row: dict[str, Any]) -> Evidence:
 
+    if row["is_gone"]:
+        shows = f"{shown(row['group_id'])} lost its offsets with {topic}"
+        return Evidence(shows, OFFSETS, row["log_partition"], row["log_offset"], row["made_ms"])
     place, at = f"{topic}-{row['partition']}", row["commit_timestamp_ms"]
     if row["works"] is not None:
         return Evidence(
@@ -237,7 +312,7 @@ RULE = ReportRule(
 Commits with another topic id than those before, of groups that have continued with the new topic (`regressions`,
 topic_recreated), and commits with another id than the topic has now, of groups that have not (`lag`, topic_recreated).
 Groups whose offsets the coordinator deleted with the topic, and that have committed since with another id, or since it
-was created again, as the metadata log shows it.
+was created again, as the metadata log shows it; and groups that had members then and have committed nothing since.
 One finding for a topic, with all groups. Kafka 4.1 and later write these ids. The metadata log shows when the topic was
 deleted and created, and what speaks for each cause; without it, both causes remain.""",
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
@@ -245,7 +320,9 @@ deleted and created, and what speaks for each cause; without it, both causes rem
         Level.HIGH: (
             "a group that has members, or has committed within `alive_within`, has offsets of the older topic"
         ),
-        Level.MODERATE: "all such groups have continued, and the last of them within `lately`",
+        Level.MODERATE: (
+            "all such groups have continued, or lost their offsets with the topic, and the last of them within `lately`"
+        ),
         Level.LOW: "it is older, or the groups that have older offsets have no members and do not commit",
         Level.NOTE: "it is older than `of_the_past`, and all have continued",
     },

@@ -157,7 +157,8 @@ class TopicReplay(MetadataReplay):
             if topic.deleted_ms is not None:
                 of_name.append(topic.deleted_ms)
         ordered = {name: tuple(sorted(each)) for name, each in times.items()}
-        return TopicDeletions(ordered, self._records.since_ms, self._records.until_ms)
+        ids = frozenset(topic_id for topic_id, topic in self.topics.items() if topic.is_deleted)
+        return TopicDeletions(ordered, self._records.since_ms, self._records.until_ms, ids)
 
     def live_topics(self) -> list[Topic]:
         """The existing topics."""

@@ -167,7 +167,10 @@ def _may_lack_records(context: Context) -> bool:
 def _of_assignments(loading: LoadingGroups, names: dict[str, str], context: Context) -> Iterator[CheckRow]:
     groups = loading.groups.by_id
     known = names | names_in_groups(groups.values())
-    topics = Topics(known, context.log.topics.names, context.log.topics.partition_counts)
+    of_source = context.log.topics
+    # A recreated topic has the name of the deleted one: only its own id has partitions to assign.
+    now = {of: name for of, name in of_source.names.items() if of not in of_source.deletions.topic_ids}
+    topics = Topics(known, now, of_source.partition_counts)
     for group_id, group in groups.items():
         if loading.is_sound(group_id):
             yield from assignment_problems(group_id, group, topics)

@@ -12,7 +12,7 @@ const headline = () => {
     : worst.level === "note" ? make("p", { class: "verdict" }, `${plural(findings.length, "note")}, and nothing that should worry anybody.`)
     : make("p", { class: "verdict" }, make("strong", { class: worst.level }, `${worst.level}: ${ASKS[worst.level]}`), " – ", visible(worst.title), concerned(worst), deadline(worst), ".");
   const all = worst && worst.level !== "note" && findings.length > 1 ? make("p", { class: "dim" }, "All findings: ", counts.map(([level, count]) => `${number(count)} ${level}`).join(", "), ".") : null;
-  return [said, all, laterThanRead()];
+  return [said, all, laterThanRead(), notJudged()];
 };
 
 /** Whom a finding is about: what it is the only one of, a group rather than a topic. */
@@ -34,6 +34,12 @@ const laterThanRead = () => {
   if (!isOfThePast()) return null;
   const { at_timestamp_ms: at, made_timestamp_ms: made } = report.document.request;
   return make("p", { class: "warning" }, "This report is about ", when(at), " UTC, when the last record that it read was written: ", make("b", {}, `${span(made - at)} before it was made`), ". It does not cover what happened since, and counts ages and deadlines from that moment.");
+};
+
+/** What the findings say nothing about, because the ends of logs are unknown. */
+const notJudged = () => {
+  const { not_judged: what } = report.document;
+  return what === null ? null : make("p", { class: "warning not-judged" }, `${what[0].toUpperCase()}${what.slice(1)}.`);
 };
 
 /** Tables that are not there, by the reason. */

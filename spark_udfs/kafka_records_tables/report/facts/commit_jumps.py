@@ -1,0 +1,119 @@
+"""Commits that are further from the previous one than a group reads in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median, quantiles
+from typing import Any
+
+from kafka_records_tables.report.facts.group_facts import LogEnds, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """A commit that is further from the previous one than the group reads in between."""
+
+    topic: str
+    partition: int
+    before: int
+    before_ms: int | None
+    """When the group first committed `before`."""
+    after: Span
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsualStep:
+    """How far apart the commits of a group are if it reads all records in between."""
+
+    step: int
+    """The distance that counts as read in a commit that jumps too."""
+    limit: float
+    """A commit jumps if it is further than this from the one before."""
+    after: int
+    """So many commits show what is usual for a partition. A longer distance before them may be a backlog that the group
+    found when it began."""
+
+
+Steps = Sequence[tuple[Span, Span]]
+"""Commits of a partition with the one before, ascending offsets only."""
+
+
+def steps_of(spans: Sequence[Span]) -> Steps:
+    """The commits of a partition that moved its offset forward, each after the one before."""
+    return [
+        (before, after)
+        for before, after in pairwise(spans)
+        if before.ended_by != "tombstone" and after.offset > before.offset
+    ]
+
+
+def usual_if_few_jump(steps: Steps, least: int, times: float) -> UsualStep | None:
+    """The usual distance if few commits jump, so that it is near the median; None if there are fewer than `least`."""
+    distances = [after.offset - before.offset for before, after in steps]
+    if len(distances) < least:
+        return None
+    limit = max(times * median(distances), 2)
+    usual = [each for each in distances if each <= limit]
+    step = round(quantiles(usual, n=4)[2]) if len(usual) > 1 else round(median(distances))
+    return UsualStep(step, limit, least)
+
+
+def usual_if_most_jump(of_partitions: Iterable[Steps], least: int, times: float) -> UsualStep | None:
+    """The usual distance of a group that reads between two jumps no more than it usually does, so that most of its
+    commits may jump. Its commits then have two distances: the shorter one, without a jump, and the longer one.
+
+    None if the distances do not fall into two such classes: `least` or more in each, no distance between the longest of
+    the one and twice that, and the median of the other `times` as long. The commits of all partitions count together,
+    because one application reads them.
+    """
+    distances = sorted(after.offset - before.offset for steps in of_partitions for before, after in steps)
+    last = len(distances) - least
+    splits = [at for at in range(least, last + 1) if distances[at] >= 2 * distances[at - 1]]
+    if not splits:
+        return None
+    at = max(splits, key=lambda at: distances[at] / distances[at - 1])
+    if median(distances[at:]) < times * median(distances[:at]):
+        return None
+    longest = distances[at - 1]
+    return UsualStep(longest, longest, 0)
+
+
+def jumps_of(row: Mapping[str, Any], steps: Steps, usual: UsualStep) -> list[Jump]:
+    """The jumps of a partition (a row of `lag`) over records that its log no longer has."""
+    start = row["log_start_offset"]
+    return [
+        Jump(
+            row["topic"],
+            row["partition"],
+            before.offset,
+            before.from_ms,
+            after,
+            # At most the records below the present log start can have been deleted.
+            min(after.offset - before.offset - usual.step, start - before.offset),
+        )
+        for number, (before, after) in enumerate(steps)
+        if after.offset - before.offset > usual.limit
+        and before.offset < start
+        and (number >= usual.after or after.offset >= start)
+    ]
+
+
+def was_outrun(row: Mapping[str, Any], steps: Steps, ends: LogEnds, largest_file: int) -> bool:
+    """Whether a partition (a row of `lag`) was further from the end of its log than this log is long, at a commit
+    before the last one. Its next records were deleted then, so that its later commit jumped over them.
+
+    `largest_file` is the number of offsets in the largest file of the log, by which it may have been longer.
+    """
+    start, end = row["log_start_offset"], row["end_offset"]
+    if None in (start, end):
+        return False
+    place = row["topic"], row["partition"]
+    for before, _ in steps:
+        end_then = ends.end_at(place, before.from_ms)
+        # Before its first record was written, the end is known only as an upper bound: the present start.
+        if end_then is not None and end_then > start and end_then - before.offset > end - start + largest_file:
+            return True
+    return False
