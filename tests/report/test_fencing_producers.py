@@ -125,6 +125,7 @@ def test_a_cleaned_log_has_enough_if_the_epoch_is_high(tmp_path: Path) -> None:
     )
     assert set(found) == {"fences"}
     one = found["fences"]
+    assert (one.confidence, one.causes[0].name, len(one.lacked)) == ("medium", "one_id_twice", 1)
     assert list(one.scale) == ["fenced_at_least", "transactions_aborted_at_least"]
     assert 2 <= one.scale["fenced_at_least"] <= 3
     assert "fenced each other at least" in one.problem

@@ -108,6 +108,11 @@ def _incident(
                 f"{length(idle)} before"
             ),
         ),
+        lacked=(
+            (f"what compaction removed from {TRANSACTIONS}-{run[0]['log_partition']}: earlier starts",)
+            if is_cleaned and len(run) < context.limit(f"{KIND}.starts")
+            else ()
+        ),
     )
     alone = Verdict(
         f"One process with the transactional.id {shown(name)} fails and is restarted again and again.",
