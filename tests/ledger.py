@@ -27,13 +27,25 @@ TRANSFER, CORRECTION = 0, 200
 """The api keys. The second takes two bytes."""
 
 FRAMES: Final[tuple[tuple[bytes | None, bytes | None, str, int | None, str], ...]] = (
-    (b"", b"\x01\x00\x00", "UnexpectedKey", None, "the record has a key of 0 bytes, a metadata record has none"),
-    (b"k", None, "UnexpectedKey", None, "the record has a key of 1 byte, a metadata record has none"),
+    (b"", b"\x01\x00\x00", "UnexpectedKey", None, "the record has a key of 0 bytes, but metadata records have no key"),
+    (b"k", None, "UnexpectedKey", None, "the record has a key of 1 byte, but metadata records have no key"),
     (None, None, "NullValue", None, "the record has no value"),
     (None, b"", "TruncatedFrame", 0, "the value has 0 bytes: the frame version at byte 0 is cut off"),
     (None, b"\x81", "TruncatedFrame", 0, "the value has 1 byte: the frame version at byte 0 is cut off"),
-    (None, b"\x00\x00\x00", "UnknownFrameVersion", 0, "the value has the frame version 0 at byte 0, only 1 is known"),
-    (None, b"\xac\x02", "UnknownFrameVersion", 0, "the value has the frame version 300 at byte 0, only 1 is known"),
+    (
+        None,
+        b"\x00\x00\x00",
+        "UnknownFrameVersion",
+        0,
+        "the value has the frame version 0 at byte 0, but only version 1 is known",
+    ),
+    (
+        None,
+        b"\xac\x02",
+        "UnknownFrameVersion",
+        0,
+        "the value has the frame version 300 at byte 0, but only version 1 is known",
+    ),
     (None, b"\x01", "TruncatedFrame", 1, "the value has 1 byte: the api key at byte 1 is cut off"),
     (None, b"\x01\xc8", "TruncatedFrame", 1, "the value has 2 bytes: the api key at byte 1 is cut off"),
     (
@@ -48,14 +60,14 @@ FRAMES: Final[tuple[tuple[bytes | None, bytes | None, str, int | None, str], ...
         b"\x01\x80\x80\x02\x00",
         "InvalidFrameNumber",
         1,
-        "the api key at byte 1 of the value is 32768, 32767 is the limit",
+        "the api key at byte 1 of the value is 32768, more than the limit of 32767",
     ),
     (
         None,
         b"\x01\x81\x80\x80\x80\x10\x00",
         "InvalidFrameNumber",
         1,
-        "the api key at byte 1 of the value is 4294967297, 32767 is the limit",
+        "the api key at byte 1 of the value is 4294967297, more than the limit of 32767",
     ),
     (None, b"\x01\x63\x00", "UnknownApiKey", 1, "no record of this topic has the api key 99, at byte 1 of the value"),
     (None, b"\x81\x00\x63", "UnknownApiKey", 2, "no record of this topic has the api key 99, at byte 2 of the value"),
@@ -66,7 +78,7 @@ FRAMES: Final[tuple[tuple[bytes | None, bytes | None, str, int | None, str], ...
         b"\x01\x00\xff\xff\x03\x00",
         "InvalidFrameNumber",
         2,
-        "the version at byte 2 of the value is 65535, 32767 is the limit",
+        "the version at byte 2 of the value is 65535, more than the limit of 32767",
     ),
 )
 """Key and value of records that do not begin as metadata records do: the name of the error, the byte, and its text."""

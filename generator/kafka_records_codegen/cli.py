@@ -95,9 +95,9 @@ def _unusable(problem: str) -> int:
 def _run(options: argparse.Namespace) -> int:
     if not options.specs.is_dir():
         problem = "is not a folder" if options.specs.exists() else "no such folder"
-        return _unusable(f"{options.specs}: {problem}; --specs names the folder with the spec files")
+        return _unusable(f"{options.specs}: {problem}; give --specs the folder with the spec files")
     if os.path.lexists(options.out) and not options.out.is_dir():
-        return _unusable(f"{options.out}: is not a folder; --out names the folder of the {options.written}")
+        return _unusable(f"{options.out}: is not a folder; give --out the folder of the {options.written}")
     model = _load(options)
     if model is None:
         return _DIFFERENT
@@ -116,7 +116,9 @@ def _load(options: argparse.Namespace) -> Model | None:
     ignored = unread(options.specs)
     if ignored:
         print(
-            f"note: not read, because specs end with .json: {printable(', '.join(map(str, ignored)))}", file=sys.stderr
+            f"note: these files are not read, because the names of specs end with .json: "
+            f"{printable(', '.join(map(str, ignored)))}",
+            file=sys.stderr,
         )
     warnings: list[Violation] = []
     try:
@@ -341,7 +343,7 @@ def _add_command(commands: Commands, name: str, summary: str) -> argparse.Argume
     )
     command.add_argument("--specs", type=_path, required=True, metavar="DIR", help="folder with the spec files")
     command.add_argument(
-        "--out", type=_path, required=True, metavar="DIR", help="folder to write to; it must contain nothing else"
+        "--out", type=_path, required=True, metavar="DIR", help="folder to write to, which must contain nothing else"
     )
     command.add_argument(
         "--package", type=_package, required=True, metavar="NAME", help="name under which the package is imported"
@@ -354,8 +356,8 @@ def _add_command(commands: Commands, name: str, summary: str) -> argparse.Argume
     command.add_argument(
         "--strict",
         action="store_true",
-        help="treat warnings as errors: types defined nowhere, fields that exist in no version, "
-        "arrays of structs without fields, null in versions without the field",
+        help="treat warnings as errors: undefined types, fields that exist in no version, arrays of structs "
+        "without fields, fields that may be null in versions without them",
     )
     return command
 
@@ -364,7 +366,7 @@ def _add_older_dialect(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--older-dialect",
         action="store_true",
-        help="also accept what Kafka's specs had before 4.0: no flexibleVersions, the listener zkBroker, text after "
+        help="also accept what specs before Kafka 4.0 contain: no flexibleVersions, the listener zkBroker, text after "
         "the JSON object",
     )
 

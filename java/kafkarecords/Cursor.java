@@ -82,7 +82,8 @@ final class Cursor {
   }
 
   ReadFailure underflow(long needed, int at) {
-    return failure("BufferUnderflow", at, "needs " + plural(needed, "byte") + ", " + (end - at) + " left");
+    String left = ", but " + (end - at) + (end - at == 1 ? " is left" : " are left");
+    return failure("BufferUnderflow", at, "needs " + plural(needed, "byte") + left);
   }
 
   static String plural(long count, String noun) {
@@ -236,7 +237,7 @@ final class Cursor {
   /** Appends a string. Returns its length in UTF-8. */
   int text(int length, RowBuffer out) {
     if (length > MAX_STRING) {
-      throw failure("StringTooLong", pos, "is a string of " + length + " bytes, 32767 is the limit");
+      throw failure("StringTooLong", pos, "is a string of " + length + " bytes, more than the limit of 32767");
     }
     if (length > end - pos) {
       throw underflow(length, pos);

@@ -135,7 +135,8 @@ enum Framing {
       found |= (long) (value[at] & 0x7F) << 7 * index;
       if (value[at] >= 0) {
         if (found > MOST_IN_FRAME) {
-          throw Undecodable.invalidFrameNumber(part, start, "is " + found + ", " + MOST_IN_FRAME + " is the limit");
+          String detail = "is " + found + ", more than the limit of " + MOST_IN_FRAME;
+          throw Undecodable.invalidFrameNumber(part, start, detail);
         }
         return numbered((int) found, at + 1);
       }

@@ -30,7 +30,7 @@ public final class FromMessage extends Function<InternalRow> {
     bare = asked.number("version");
     Integer parseAs = asked.number("parse_as");
     if (bare != null && parseAs != null) {
-      throw asked.wrong("version is for bytes with no version before them, parse_as for those with one");
+      throw asked.wrong("pass version for bytes that do not start with a version, and parse_as for bytes that do");
     }
     newerAsHighest = asked.flag("newer_as_highest", message.newerAsHighest);
     readAs = parseAs;
@@ -123,7 +123,7 @@ public final class FromMessage extends Function<InternalRow> {
       int row = Reader.struct(layout, cursor, out);
       if (message.kind == Message.Kind.RECORD && cursor.left() > 0) {
         String left = Cursor.plural(cursor.left(), "byte");
-        throw cursor.failure("TrailingBytes", cursor.pos, "ends here, " + left + " left over");
+        throw cursor.failure("TrailingBytes", cursor.pos, "ends here, but is followed by " + left);
       }
       if (!showsSecrets && message.secrets() != null) {
         message.secrets().hide(layout, out, row);

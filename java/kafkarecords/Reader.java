@@ -179,7 +179,8 @@ final class Reader {
 
   private static ReadFailure tooMany(Cursor cursor, int start, long count, int limit) {
     String claimed = Cursor.plural(count, "element");
-    return cursor.failure("CountTooLarge", start, "claims " + claimed + ", the bytes left hold at most " + limit);
+    return cursor.failure(
+        "CountTooLarge", start, "claims " + claimed + ", but the remaining bytes hold at most " + limit);
   }
 
   // -- tagged fields --------------------------------------------------------------------------------------------------
@@ -308,7 +309,7 @@ final class Reader {
     int found = place(layout.misplacedTags, tag);
     if (found >= 0) {
       String name = layout.name(layout.misplacedSlots[found]);
-      String detail = "has tag " + tag + ", " + name + " is not tagged in this version";
+      String detail = "has tag " + tag + ", but " + name + " is not tagged in this version";
       throw cursor.failure("InvalidTag", start, detail);
     }
   }

@@ -45,7 +45,8 @@ final class SparkTypes {
 
   private StructType of(Struct struct, List<String> above) {
     if (above.contains(struct.name)) {
-      throw new UnsupportedOperationException(message + ": " + struct.name + " holds itself, no column can hold that");
+      String detail = ": " + struct.name + " contains itself, which no column type allows";
+      throw new UnsupportedOperationException(message + detail);
     }
     List<String> inner = new ArrayList<>(above);
     inner.add(struct.name);

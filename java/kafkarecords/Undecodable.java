@@ -35,7 +35,7 @@ final class Undecodable extends RuntimeException {
         null,
         null,
         null,
-        "the key has " + Cursor.plural(length, "byte") + ", a key starts with an int16 record type");
+        "the key has " + Cursor.plural(length, "byte") + ", but a key starts with an int16 record type");
   }
 
   static Undecodable shortValue(int length) {
@@ -44,12 +44,12 @@ final class Undecodable extends RuntimeException {
         null,
         null,
         null,
-        "the value has " + Cursor.plural(length, "byte") + ", a value starts with an int16 version");
+        "the value has " + Cursor.plural(length, "byte") + ", but a value starts with an int16 version");
   }
 
   static Undecodable unexpectedKey(int length) {
     String size = Cursor.plural(length, "byte");
-    return frame("UnexpectedKey", null, "the record has a key of " + size + ", a metadata record has none");
+    return frame("UnexpectedKey", null, "the record has a key of " + size + ", but metadata records have no key");
   }
 
   static Undecodable nullValue() {
@@ -57,7 +57,7 @@ final class Undecodable extends RuntimeException {
   }
 
   static Undecodable unknownFrameVersion(int version) {
-    String text = "the value has the frame version " + version + " at byte 0, only 1 is known";
+    String text = "the value has the frame version " + version + " at byte 0, but only version 1 is known";
     return frame("UnknownFrameVersion", 0, text);
   }
 
@@ -82,12 +82,12 @@ final class Undecodable extends RuntimeException {
   static Undecodable unsupported(Message message, int version) {
     String known =
         message.lowest > message.highest
-            ? "no versions"
+            ? "it has no versions"
             : message.lowest == message.highest
-                ? "version " + message.lowest + " only"
-                : "the versions " + message.lowest + " to " + message.highest;
+                ? "its only version is " + message.lowest
+                : "its versions are " + message.lowest + " to " + message.highest;
     return new Undecodable(
-        "UnsupportedVersion", version, "", 0, message.name + " has no version " + version + ", it has " + known);
+        "UnsupportedVersion", version, "", 0, message.name + " has no version " + version + ": " + known);
   }
 
   /**

@@ -214,7 +214,7 @@ final class Writer {
           }
           long tag = ((Number) pair.get(0, ofTag)).longValue();
           if (tag < 0 || tag > MAX_TAG) {
-            throw new WriteFailure("is " + tag + ", a tag holds 0 to " + MAX_TAG);
+            throw new WriteFailure("is " + tag + ", but a tag holds 0 to " + MAX_TAG);
           }
           for (Field field : layout.struct.fields) {
             if (field.tag == tag) {
@@ -223,7 +223,7 @@ final class Writer {
           }
           if (tag <= previous) {
             throw new WriteFailure(
-                "has tag " + tag + " after tag " + previous + ", tags ascend without repeats");
+                "has tag " + tag + " after tag " + previous + ", but tags must ascend without repeats");
           }
           previous = tag;
           if (pair.isNullAt(1)) {
@@ -401,7 +401,7 @@ final class Writer {
                 ? from.getUTF8String(ordinal).getBytes()
                 : from.getBinary(ordinal);
         if (one.type == Value.Type.STRING && content.length > MAX_STRING) {
-          throw new WriteFailure("takes " + content.length + " bytes of UTF-8, 32767 is the limit");
+          throw new WriteFailure("takes " + content.length + " bytes of UTF-8, more than the limit of 32767");
         }
         out.length(one.head, content.length);
         out.raw(content);
@@ -424,7 +424,7 @@ final class Writer {
           String text = from.getUTF8String(ordinal).toString();
           byte[] uuid = uuid(text);
           if (uuid == null) {
-            throw new WriteFailure("is '" + text + "', a uuid is 22 characters of URL-safe base64");
+            throw new WriteFailure("is '" + text + "', but a uuid is 22 characters of URL-safe base64");
           }
           out.raw(uuid);
           break;
@@ -432,7 +432,7 @@ final class Writer {
           long number = ((Number) from.get(ordinal, elementType)).longValue();
           if (number < lowest(kind) || number > highest(kind)) {
             String range = lowest(kind) + " to " + highest(kind);
-            throw new WriteFailure("is " + number + ", " + field.base + " holds " + range);
+            throw new WriteFailure("is " + number + ", but " + field.base + " holds " + range);
           }
           out.number(number, kind.size);
       }

@@ -78,7 +78,7 @@ def session(name: str, given: Any) -> None:
 def frame(name: str, given: Any) -> None:
     """Check that the argument is a DataFrame, of classic Spark or Spark Connect."""
     if not hasattr(given, "sparkSession"):
-        raise _wrong(name, "a DataFrame of Spark", given)
+        raise _wrong(name, "a Spark DataFrame", given)
 
 
 def _all_texts(name: str, what: str, given: Iterable[object]) -> tuple[str, ...]:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 Severity = Literal["damage", "note"]
 
 UNDECIDED_TRANSACTION: Final = "UndecidedTransaction"
-"""The `reason` of a record that can be read, but it is unknown whether its transaction was committed."""
+"""The `reason` of a finding about a record that can be read, but whose transaction has an unknown outcome."""
 
 UNKNOWN_STATE: Final = "UnknownState"
-"""The `reason` of a record that can be read, but contains a state that is unknown to Kafka."""
+"""The `reason` of a finding about a record that can be read, but contains a state that Kafka does not know."""
 
 UNKNOWN_RECORDS: Final = "UnknownRecords"
-"""The `reason` of damage if no record of a log is of a known type. Most likely the keys were read in another encoding
-than they were written in."""
+"""The `reason` of damage if no record of a log has a known type. Most likely, the keys were read in another encoding
+than the one in which they were written."""
 
 DAMAGED_LOG: Final = "DamagedLog"
 """The `reason` of damage in the bytes of a log, found before they were decoded into records."""
@@ -42,7 +42,7 @@ resource name that are needed.
 """
 
 ABSENT_TOPIC: Final = "AbsentTopic"
-"""The `reason` of a note that says when brokers were asked for the values that a result compares."""
+"""The `reason` of a note about a topic that does not exist, because no client has needed it yet."""
 
 READ_MOMENTS: Final = "ReadMoments"
 """The `reason` of a note that says when brokers returned the values that a result compares."""
@@ -54,7 +54,7 @@ INCOMPLETE_HISTORY: Final = "IncompleteHistory"
 """The `reason` of a note that says from which offset or moment the history in a table is complete."""
 
 OTHER_RETENTION: Final = "OtherRetention"
-"""The `reason` of a note that brokers kept offsets for a shorter time than the given retention."""
+"""The `reason` of a note which says that brokers kept offsets for a shorter time than the given retention."""
 
 UNJUDGED_RULES: Final = "UnjudgedRules"
 """The `reason` of a note about requested rules that were never compared with a broker."""

@@ -26,7 +26,7 @@ def near(name: str, names: Iterable[str]) -> str:
 
 
 def check_columns(table: str, asked: Iterable[str], names: Sequence[str]) -> None:
-    """Raise an UnknownColumn that lists every asked name which a table with these columns does not have."""
+    """Raise an UnknownColumn that lists every requested name that a table with these columns does not have."""
     wrong = [name for name in dict.fromkeys(asked) if name not in names]
     if len(wrong) == 1:
         raise UnknownColumn(f"{table} has no column {wrong[0]!r}; {near(wrong[0], names)}")
@@ -38,7 +38,7 @@ def check_columns(table: str, asked: Iterable[str], names: Sequence[str]) -> Non
 
 
 def has_words(text: str, words: Collection[str]) -> bool:
-    """Whether a text is one of some words, or several of them joined by ` or `."""
+    """Whether a text is one of the given words, or several of them joined by ` or `."""
     return all(word in words for word in text.split(" or "))
 
 

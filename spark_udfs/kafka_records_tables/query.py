@@ -113,16 +113,16 @@ def query_of(
     check_columns(table.name, (*(columns or ()), *compared, *(each.removeprefix("-") for each in sort)), table.names)
     chosen = table.names if columns is None else tuple(columns)
     if not chosen:
-        raise QueryError("no columns: name at least one")
+        raise QueryError("no columns are given: give at least one")
     twice = next((name for name in chosen if chosen.count(name) > 1), None)
     if twice is not None:
-        raise QueryError(f"the column {twice} is named twice")
+        raise QueryError(f"the column {twice} is given twice")
     conditions = tuple(condition(table, text) for text in where)
     patterns = tuple(topics)
     if patterns and not topic_columns(table):
         raise QueryError(f"rows of {table.name} do not belong to a topic")
     if limit is not None and limit < 0:
-        raise QueryError(f"{limit} rows: a limit must be 0 or more")
+        raise QueryError(f"{limit} is not a valid limit: it must be 0 or more")
     return Query(chosen, conditions, patterns, _order(table, sort), limit)
 
 

@@ -181,7 +181,7 @@ def _checkpoints(name: str, value: Any) -> tuple[GivenCheckpoint, ...]:
             raise QueryError(f"{each!r} lacks a name or a directory: write NAME=DIR, or ./{each} for a directory")
         found.append(GivenCheckpoint(query, path) if is_named else GivenCheckpoint("", _path(name, each)))
     if not found:
-        raise QueryError("the list of directories is empty: name at least one, or leave out the option")
+        raise QueryError("the list of directories is empty: give at least one, or leave out the option")
     return tuple(found)
 
 
@@ -246,7 +246,7 @@ def _duration(option: Option, value: Any) -> int:
             value = int(value.total_seconds() * 1000)
         length = _whole(option.name, value, "a timedelta, milliseconds or a string")
     if length < 0:
-        raise QueryError(f"{length} ms: a duration is 0 or more")
+        raise QueryError(f"{length} ms is not a duration: it must be 0 or more")
     if length < option.least_ms:
         raise QueryError(f"{length} ms is too short: the minimum is {option.least_ms} ms")
     return length

@@ -212,7 +212,7 @@ def test_a_moved_log_start_is_told(broker: Broker, admin: KafkaAdminClient) -> N
     assert rows["offset"].to_pylist() == list(range(12, 20))
     assert [str(each) for each in found] == [
         f"{broker.bootstrap} live_moved-0: offsets 0 to 11 are deleted while the log was read: it starts at 12 now "
-        "(the answer does not have them)"
+        "(the response does not contain them)"
     ]
 
 

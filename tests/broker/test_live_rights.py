@@ -239,7 +239,7 @@ def test_who_may_not_read_is_told_of_requests_and_they_take_other_rights(guarded
     refused = run("table", "lag", "--bootstrap", bootstrap, "--command-config", str(folder / "wrong"), *asked[4:])
     assert refused.status == 2
     assert "hunter2" not in refused.err
-    assert "refused user 'asker'" in refused.err
+    assert "rejected this password for user 'asker'" in refused.err
 
 
 def test_findings_and_rows_tell_of_a_hidden_topic(guarded: Broker, folder: Path) -> None:

@@ -254,7 +254,7 @@ def test_the_wrong_password(guarded: Guarded, mechanism: str, caplog: pytest.Log
     caplog.set_level(logging.DEBUG)
     wrong = "not-the-secret-of-reader"
     said = refusal(guarded.at("PASSWORD"), password_of("reader", mechanism, wrong))
-    assert said.startswith(f"{guarded.at('PASSWORD')}: refused user 'reader' with this password, by {mechanism}: ")
+    assert said.startswith(f"{guarded.at('PASSWORD')}: rejected this password for user 'reader' ({mechanism}): ")
     assert wrong not in said + caplog.text
 
 
@@ -315,11 +315,11 @@ def test_a_listener_of_another_kind(guarded: Guarded) -> None:
     assert refusal(place, tls).startswith(f"{place}: it closed the connection while TLS was agreed on")
     place = guarded.at("PASSWORD")
     assert refusal(place) == (
-        f"{place}: it closed the connection when it was asked something: it may want a password (security.protocol "
+        f"{place}: it closed the connection when it received a request: it may require a password (security.protocol "
         "SASL_PLAINTEXT or SASL_SSL)"
     )
     place = guarded.at("MUTUAL")
-    assert refusal(place, tls) == f"{place}: it demands a certificate of the client: set ssl.keystore.location"
+    assert refusal(place, tls) == f"{place}: it requires a client certificate: set ssl.keystore.location"
     place = guarded.at("PLAINTEXT")
     assert refusal(place, password_of("reader", "PLAIN")) == (
         f"{place}: does not support sasl.mechanism PLAIN; it supports none"
@@ -334,7 +334,7 @@ def test_certificates_that_are_not_trusted(guarded: Guarded) -> None:
     trusting = {"security.protocol": "SSL", "ssl.truststore.location": str(guarded.certificates.authority)}
     other = place.replace(HOST, "localhost")
     assert refusal(other, trusting) == (
-        f"{other}: its certificate is for another host: ask it by the name in its certificate, or set "
+        f"{other}: its certificate is for another host: connect to the name in the certificate, or set "
         "ssl.endpoint.identification.algorithm to nothing"
     )
     assert offsets(other, {**trusting, "ssl.endpoint.identification.algorithm": ""}) == {"shipping": 42}
@@ -347,12 +347,13 @@ def test_stores_that_cannot_be_used(guarded: Guarded) -> None:
 
     certificates = guarded.certificates
     assert said(certificates.jks, PASSWORD) == (
-        f"{certificates.jks}: cannot be used as ssl.truststore.location: it is a JKS store, which only Java can read: "
+        f"{certificates.jks}: cannot be used as ssl.truststore.location: this is a JKS store, which only Java can "
+        f"read: convert it with "
         "`keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 -deststoretype PKCS12` "
         f"converts it"
     )
     assert said(certificates.trusting, "wrong-store-secret") == (
-        f"{certificates.trusting}: cannot be used as ssl.truststore.location: it is neither PEM nor a PKCS12 store "
+        f"{certificates.trusting}: cannot be used as ssl.truststore.location: this is neither PEM nor a PKCS12 store "
         "that opens with this password"
     )
     assert said(certificates.jks.with_name("nowhere"), PASSWORD).endswith(
@@ -377,7 +378,7 @@ def test_somebody_who_never_answers_and_somebody_who_is_no_broker() -> None:
     with socket.create_server((HOST, 0)) as server:
         port = server.getsockname()[1]
         said = refusal(f"{HOST}:{port}", {"request.timeout.ms": "300"})
-        assert said.startswith(f"{HOST}:{port}: it takes connections and has not said a word within 300 ms: ")
+        assert said.startswith(f"{HOST}:{port}: it accepts connections but has sent nothing within 300 ms: ")
         server.accept()[0].close()
 
         def greet() -> None:
@@ -389,7 +390,7 @@ def test_somebody_who_never_answers_and_somebody_who_is_no_broker() -> None:
         thread.start()
         said = refusal(f"{HOST}:{port}", {"request.timeout.ms": "2000"})
         thread.join()
-        assert said == f"{HOST}:{port}: its answer is not that of a Kafka broker"
+        assert said == f"{HOST}:{port}: the response is not that of a Kafka broker"
 
 
 # -- secrets -----------------------------------------------------------------------------------------------------------
@@ -448,7 +449,7 @@ def test_spark_reads_a_guarded_broker_and_shows_no_secret(
 
     wrong = {"bootstrap": bootstrap, **{f"kafka.{name}": value for name, value in properties.items()}}
     wrong["kafka.sasl.jaas.config"] = jaas("reader", "wrong-secret-9")
-    with pytest.raises(Exception, match="refused user 'reader' with this password, by SCRAM-SHA-512") as caught:
+    with pytest.raises(Exception, match=r"rejected this password for user 'reader' \(SCRAM-SHA-512\)") as caught:
         spark.read.format("kafka-records").options(**wrong, table="current_offsets").load().count()
     shown += [str(caught.value), *capfd.readouterr()]
     for secret in (USERS["reader"], PASSWORD, "wrong-secret-9"):
@@ -524,11 +525,11 @@ def test_tokens_that_do_not_do(guarded: Guarded) -> None:
     cases: list[tuple[Any, str]] = [
         (
             lambda: stranger.token("reader"),
-            "OAUTHBEARER: the broker refused the token: invalid_token: compare its issuer, audience, scope and key",
+            "OAUTHBEARER: the broker rejected the token: invalid_token: compare its issuer, audience, scope and key",
         ),
         (
             lambda: guarded.provider.token("reader", seconds=-600),
-            "the broker refused the token: invalid_token: it expired at 2",
+            "the broker rejected the token: invalid_token: it expired at 2",
         ),
         (lambda: "two words", "invalid token"),
         (lambda: {"other": ""}["secret-name"], "the function that gives the token failed with KeyError: call it alone"),

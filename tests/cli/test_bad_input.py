@@ -77,7 +77,7 @@ def test_an_empty_source_is_not_the_current_directory(arguments: tuple[str, ...]
 
 def test_only_other_topics(tmp_path: Path) -> None:
     write_segment(tmp_path, FIRST, folder="orders-0")
-    message = f"{tmp_path}: only orders here, none of the coordinators' topics {COORDINATORS}"
+    message = f"{tmp_path}: only orders here, but none of the coordinators' topics {COORDINATORS}"
     assert run("dump", str(tmp_path)) == (2, "", f"kafka-records: {message}\n")
 
 
@@ -91,7 +91,7 @@ def test_other_topics_beside_the_three_are_left_out_and_counted(tmp_path: Path) 
 
 def test_a_topic_that_is_not_there(tmp_path: Path) -> None:
     write_segment(tmp_path, FIRST)
-    message = f"{tmp_path}: there is no log of topic __transaction_state here, only of __consumer_offsets"
+    message = f"{tmp_path}: there is no log of topic __transaction_state here, only logs of __consumer_offsets"
     assert run("dump", str(tmp_path), "--topic", "__transaction_state") == (2, "", f"kafka-records: {message}\n")
 
 
@@ -185,7 +185,7 @@ def test_many_records_without_a_key_are_summed_up(tmp_path: Path) -> None:
     assert lines[999:] == [
         f"{path}: byte 0, batch at offset 0: record at offset 999: the record has no key (shown with its bytes)",
         f"{path}: byte {len(batch(0, [(None, b'x')] * 1003))}, batch at offset 1003: record at offset 1003: "
-        "OffsetCommitValue v3 at byte 8 after its version: leader_epoch needs 4 bytes, 2 left (shown with its "
+        "OffsetCommitValue v3 at byte 8 after its version: leader_epoch needs 4 bytes, but 2 are left (shown with its "
         "bytes)",
         "1004 records and 0 transaction markers in 1 file of 1 partition",
         "3 more records with an error of the kind NullKey: see the field error of their lines",
@@ -199,7 +199,7 @@ def test_a_record_that_does_not_parse(tmp_path: Path) -> None:
     broken = batch(2, [commit("b", 9), (key, value[:12])])
     path = write_segment(tmp_path, FIRST, broken, batch(4, [commit("d", 4)]))
     ran = run("dump", str(path))
-    message = "OffsetCommitValue v3 at byte 8: leader_epoch needs 4 bytes, 2 left"
+    message = "OffsetCommitValue v3 at byte 8: leader_epoch needs 4 bytes, but 2 are left"
     told = message.replace("byte 8", "byte 8 after its version")
     assert (ran.status, offsets(ran)) == (1, [0, 1, 2, 3, 4])
     assert ran.err.splitlines() == [
@@ -242,7 +242,7 @@ def test_a_record_that_does_not_parse(tmp_path: Path) -> None:
             None,
             None,
             "key",
-            "the key has 1 byte, a key starts with an int16 record type",
+            "the key has 1 byte, but a key starts with an int16 record type",
         ),
         (
             b"\0\x02\0\x05a",
@@ -251,7 +251,7 @@ def test_a_record_that_does_not_parse(tmp_path: Path) -> None:
             {"version": None, "hex": "00"},
             2,
             "key",
-            "GroupMetadataKey v0 at byte 2: group needs 5 bytes, 1 left",
+            "GroupMetadataKey v0 at byte 2: group needs 5 bytes, but 1 is left",
         ),
         (
             b"\0\x02\0\x01a",
@@ -260,7 +260,7 @@ def test_a_record_that_does_not_parse(tmp_path: Path) -> None:
             {"version": None, "hex": "00"},
             2,
             "value",
-            "the value has 1 byte, a value starts with an int16 version",
+            "the value has 1 byte, but a value starts with an int16 version",
         ),
     ],
 )
@@ -291,7 +291,7 @@ def test_an_unknown_version_is_an_error_and_an_unknown_type_is_none(tmp_path: Pa
     path = write_segment(tmp_path, batch(0, records))
     ran = run("dump", str(path))
     lines = [json.loads(line) for line in ran.lines]
-    message = "GroupMetadataValue has no version 9, it has the versions 0 to 4"
+    message = "GroupMetadataValue has no version 9: its versions are 0 to 4"
     error = {"part": "value", "reason": "UnsupportedVersion", "version": 9, "path": "", "byte_offset": 0}
     assert [(line["record_type"], line["key"], line["value"], line["error"]) for line in lines] == [
         (99, {"type": 99, "hex": "00636162"}, {"version": 0, "hex": "000063"}, None),

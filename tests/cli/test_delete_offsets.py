@@ -275,7 +275,7 @@ def test_what_is_written_before_can_be_read(tmp_path: Path) -> None:
         "h": {("t", 0): CommittedOffset(10, 0, ODD)},
     }
     assert found["h"].topic_ids == {"t": "M4_2Tv--T0Gv8t6piaeUcQ"}
-    with pytest.raises(CommandError, match="already exists; name another file with --output"):
+    with pytest.raises(CommandError, match="already exists; give another file with --output"):
         DeletedFile(path)
 
 
@@ -523,8 +523,8 @@ def test_an_address_at_which_nobody_has_ever_answered_is_given_up_soon(
     ("arguments", "complaint"),
     [
         (["list"], "the following arguments are required: --bootstrap"),
-        (["--bootstrap", "h:1"], "name one LIST, or groups with --group, or a file with --restore"),
-        (["--bootstrap", "h:1", "a", "b"], "name one LIST, or groups with --group, or a file with --restore"),
+        (["--bootstrap", "h:1"], "give one LIST, or groups with --group, or a file with --restore"),
+        (["--bootstrap", "h:1", "a", "b"], "give one LIST, or groups with --group, or a file with --restore"),
         (["--bootstrap", "h:1", "a", "--topic", "t"], "--topic needs --group"),
         (["--bootstrap", "h:1", "--group", "g"], "--group needs --topic or --whole-groups"),
         (["--bootstrap", "h:1", "a", "--overwrite"], "--overwrite needs --restore"),

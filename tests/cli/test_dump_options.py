@@ -203,7 +203,7 @@ def test_explain_of_a_broken_record_from_dump(tmp_path: Path) -> None:
     dumped = run("dump", str(tmp_path), "--bytes")
     explained = run("explain", "-", standard_input=dumped.out)
     assert explained.status == 1
-    assert "error: OffsetCommitValue v3 at byte 8: leader_epoch needs 4 bytes, 2 left" in explained.out
+    assert "error: OffsetCommitValue v3 at byte 8: leader_epoch needs 4 bytes, but 2 are left" in explained.out
     assert explained.out.endswith("\nno key\nno value: a tombstone\n")
 
 
@@ -395,5 +395,5 @@ def test_packages_that_cannot_be(acme: str, tmp_path: Path) -> None:
     ran = run("dump", str(tmp_path), "--package", acme)
     assert ran.status == 2
     assert ran.err.startswith(
-        f"kafka-records: {tmp_path}: only __consumer_offsets here, none of the topics of {acme} ("
+        f"kafka-records: {tmp_path}: only __consumer_offsets here, but none of the topics of {acme} ("
     )

@@ -76,7 +76,7 @@ def test_a_value_without_its_key() -> None:
         ),
         (
             ("--message", "OffsetCommitValue", "--version", "5", "00"),
-            "OffsetCommitValue has no version 5, it has the versions 0 to 4",
+            "OffsetCommitValue has no version 5: its versions are 0 to 4",
         ),
     ],
 )

@@ -63,7 +63,7 @@ def test_dump(tmp_path: Path, values: list[bytes]) -> None:
     assert [line["error"] and (line["error"]["part"], line["error"]["message"]) for line in lines] == [
         None,
         None,
-        ("value", "TransferRecord has no version 9, it has the versions 0 to 1"),
+        ("value", "TransferRecord has no version 9: its versions are 0 to 1"),
         ("value", "no record of this topic has the api key 99, at byte 1 of the value"),
     ]
     assert "record at offset 3: no record of this topic has the api key 99" in said
@@ -99,7 +99,8 @@ def test_explain(values: list[bytes], ledger: Any) -> None:
     assert ran.status == 1
     assert ran.lines[-1] == "error: no record of this topic has the api key 99, at byte 1 of the value"
     ran = run("explain", "--package", NAME, "--topic", "ledger", "--key", "00 01")
-    assert (ran.status, ran.lines[-1]) == (1, "error: the record has a key of 2 bytes, a metadata record has none")
+    refused = "error: the record has a key of 2 bytes, but metadata records have no key"
+    assert (ran.status, ran.lines[-1]) == (1, refused)
 
 
 def test_explain_of_dumped_lines(tmp_path: Path, values: list[bytes]) -> None:

@@ -117,7 +117,7 @@ def _rows(*words: str) -> tuple[int, list[dict[str, Any]], list[str]]:
 def test_a_table_names_the_record_and_the_way(segment: str) -> None:
     status, rows, said = _rows("table", "current_offsets", segment)
     assert (status, rows) == (1, [])
-    assert "OffsetCommitValue has no version 5, it has the versions 0 to 4" in said[0]
+    assert "OffsetCommitValue has no version 5: its versions are 0 to 4" in said[0]
     assert said[-2:] == ["1 record could not be decoded", NEWER]
 
 
@@ -137,7 +137,7 @@ def test_a_dump_keeps_the_bytes(segment: str, newer: str) -> None:
         {"version": 0, "hex": _hex(plan_value)},
     ]
     assert lines[2]["key"] == {"type": 40, "hex": _hex(plan_key)}
-    assert "OffsetCommitValue has no version 5, it has the versions 0 to 4 (shown with its bytes)" in said[0]
+    assert "OffsetCommitValue has no version 5: its versions are 0 to 4 (shown with its bytes)" in said[0]
     assert said[2:] == [
         "1 record could not be decoded",
         "of a type this build does not know: 40 (1)",

@@ -40,7 +40,8 @@ def test_what_is_said(odd: Path, command: str) -> None:
             f"{shown}/log-start-offset-checkpoint: line 3 has the offset {'1' * 40}… of 5000 digits, which is more than"
             " 9223372036854775807 (the log is read from its first record)",
             f"note: {shown}/__consumer_offsets-0/{0:020}.log: no file has offsets 1 to 6"
-            " (a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that)",
+            " (the log cleaner has removed them, or a file is missing: if that is certain, a report has a finding "
+            "about it)",
             f"{shown}/__consumer_offsets-0/{7:020}.log: this is a named pipe, but only regular files are read"
             " (nothing in it is read)",
         ]

@@ -122,7 +122,7 @@ def test_a_log_that_may_not_be_read_is_no_damage(segments: str, kept: str, monke
         ["__transaction_state: 37 records and 0 transaction markers added in 1 of 2 partitions"],
     )
     assert ran.err.splitlines() == [
-        f"__transaction_state-0: {segments}/__transaction_state-0/{refused} (nothing of it is stored)",
+        f"__transaction_state-0: {segments}/__transaction_state-0/{refused} (none of its records are stored)",
         "1 log partition not read: permission denied; nothing is wrong with the log",
     ]
     monkeypatch.undo()
@@ -149,7 +149,7 @@ def test_another_log_is_refused_and_ends_with_1(segments: str, kept: str, tmp_pa
     shutil.copytree(Path(segments) / "__transaction_state-1", other)
     ran = run("snapshot", str(other), "--output", kept)
     assert ran.status == 1
-    assert "Take the snapshot of this one into another directory (nothing of it is stored)" in ran.err
+    assert "Take the snapshot of this one into another directory (none of its records are stored)" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_another_log_is_refused_and_ends_with_1(segments: str, kept: str, tmp_pa
     [
         (
             ("{segments}", "--output", "{segments}/kept"),
-            "{segments}/kept: is inside of the source {segments}: give a directory elsewhere",
+            "{segments}/kept: is inside the source {segments}: give a directory elsewhere",
         ),
         (("{segments}", "--output", "{here}/no/where"), "{here}/no/where: there is no directory {here}/no"),
         (("{segments}", "--output", "{here}/file"), "{here}/file: is a file, but a snapshot must be a directory"),
@@ -168,7 +168,7 @@ def test_another_log_is_refused_and_ends_with_1(segments: str, kept: str, tmp_pa
         (("{here}/nothing", "--output", "{kept}"), "{here}/nothing: there is no such file or directory"),
         (
             ("{segments}", "--topic", "orders", "--output", "{kept}"),
-            "{segments}: there is no log of topic orders here, only of __consumer_offsets, __share_group_state, "
+            "{segments}: there is no log of topic orders here, only logs of __consumer_offsets, __share_group_state, "
             "__transaction_state",
         ),
     ],
@@ -195,7 +195,7 @@ def test_a_topic_that_no_coordinator_has(tmp_path: Path, segments: str, kept: st
     shutil.copytree(Path(segments) / "__transaction_state-0", tmp_path / "data" / "orders-0")
     ran = run("snapshot", str(tmp_path / "data"), "--output", kept)
     assert ran.status == 2
-    assert "only orders here, none of the coordinators' topics" in ran.err
+    assert "only orders here, but none of the coordinators' topics" in ran.err
     assert ran.err.endswith("; to keep another topic, use --topic NAME\n")
     assert run("snapshot", str(tmp_path / "data"), "--output", kept, "--topic", "orders").lines == [
         "orders: 8 records and 0 transaction markers added in 1 of 1 partition"

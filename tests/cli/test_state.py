@@ -29,7 +29,8 @@ def test_rows_are_those_without_a_state(segments: str, tmp_path: Path) -> None:
     [
         (
             ("--as-of", "2h"),
-            "--as-of with --state: a state holds only what logs contain now: leave out --state to read what the logs "
+            "--as-of cannot be combined with --state, which holds only what logs contain now: leave out --state to "
+            "read what the logs "
             "still have of that moment, or take snapshots with kafka-records snapshot and read those with --as-of",
         ),
         (("--engine", "spark"), "--state needs --engine local"),
@@ -53,7 +54,7 @@ def test_tables_of_which_nothing_is_kept(segments: str, tmp_path: Path) -> None:
 def test_a_directory_that_is_read_or_in_use(segments: str, tmp_path: Path) -> None:
     ran = run("table", "groups", segments, "--state", f"{segments}/state")
     assert (ran.status, ran.out) == (2, "")
-    assert f"{segments}/state: is inside of the source {segments}: give a directory elsewhere" in ran.err
+    assert f"{segments}/state: is inside the source {segments}: give a directory elsewhere" in ran.err
     with StateDirectory(tmp_path, needed_by_state).opened():
         ran = run("table", "groups", segments, "--state", str(tmp_path))
     assert (ran.status, ran.out) == (2, "")

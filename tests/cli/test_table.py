@@ -108,7 +108,7 @@ def test_damage_is_told_and_the_rest_is_delivered(tmp_path: Path) -> None:
     last = len(first) + len(spoiled) + len(batch(3, [commit("a", 5)]))
     assert lines[0] == (
         f"{path}: byte 0, batch at offset 0: record at offset 1: OffsetCommitValue v3 at byte 8 after its version: "
-        "leader_epoch needs 4 bytes, 2 left (its row is left out: an older offset would be wrong)"
+        "leader_epoch needs 4 bytes, but 2 are left (its row is left out: an older offset would be wrong)"
     )
     assert re.fullmatch(
         rf"{re.escape(str(path))}: byte {len(first)}, batch at offset 2: wrong CRC: 0x[0-9a-f]{{8}} in the file, "
@@ -194,7 +194,7 @@ def test_another_topic_than_that_of_the_table(tmp_path: Path) -> None:
         ("gone", "gone: there is no such file or directory"),
         (
             ".",
-            ".: there is no log of topic __consumer_offsets here, only of __transaction_state; tables about that: "
+            ".: there is no log of topic __consumer_offsets here, only logs of __transaction_state; tables about that: "
             "transactions",
         ),
     ],

@@ -186,7 +186,7 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
 @pytest.mark.parametrize(
     ("table", "arguments", "message"),
     [
-        ("groups", ("--within", "24h"), "--within: groups has no such option, expirations has"),
+        ("groups", ("--within", "24h"), "--within: groups has no such option, but expirations has"),
         (
             "expirations",
             ("--within", "24h", "--at", "now"),
@@ -402,11 +402,11 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
         ),
         (
             ("--output", "-"),
-            "argument --output: names a file, and - is not one; the result goes to standard output without it",
+            "argument --output: must be a file, not -; the result goes to standard output without it",
         ),
         (
             ("--findings", "-"),
-            "argument --findings: names a file, and - is not one; findings go to standard error without it",
+            "argument --findings: must be a file, not -; findings go to standard error without it",
         ),
         (("--findings", "gone/x.jsonl"), "gone/x.jsonl: there is no directory gone"),
         (("--findings", "."), ".: is a directory, but --findings needs a file"),

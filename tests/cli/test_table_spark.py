@@ -94,7 +94,7 @@ def test_spark_that_does_not_start_says_why(topics_dir: Path) -> None:
         (("--conf", "driver.memory=4g"), "argument --conf: 'driver.memory=4g' is not spark.SOMETHING=VALUE"),
         (
             ("--engine", "spark", "--processes", "2"),
-            '--processes needs --engine local; --master "local[N]" says how many Spark starts',
+            '--processes needs --engine local; --master "local[N]" sets how many Spark starts',
         ),
     ],
 )

@@ -55,9 +55,9 @@ def test_header_versions(key: int, version: int, request_header: int, response_h
 
 
 def test_what_is_not_there() -> None:
-    with pytest.raises(UnknownApi, match="no request here has the api key 999; known are 1, 2, 3, 8, "):
+    with pytest.raises(UnknownApi, match="no request here has the api key 999; the known ones are 1, 2, 3, 8, "):
         APIS[999]
-    with pytest.raises(UnsupportedVersion, match="OffsetDeleteRequest has no version 1, it has version 0 only"):
+    with pytest.raises(UnsupportedVersion, match="OffsetDeleteRequest has no version 1: its only version is 0"):
         APIS[OFFSET_DELETE].request_header_version(1)
     one_way = Apis({7: Api(7, "Ping", "PingRequest", None, range(1), None)}, str)
     assert one_way.request_class(7) == "PingRequest"

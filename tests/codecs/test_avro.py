@@ -196,14 +196,14 @@ def test_unknown_tagged_fields_need_not_be_there() -> None:
 @pytest.mark.parametrize(
     ("cls", "row", "text"),
     [
-        (OffsetCommitKey, [], "OffsetCommitKey: the message takes a dict, found list"),
+        (OffsetCommitKey, [], "OffsetCommitKey: the message must be a dict, found list"),
         (OffsetCommitKey, {"groop": "g"}, "OffsetCommitKey: the message has no member 'groop'"),
         (
             OffsetCommitKey,
             {"unknown_tagged_fields": []},
             "OffsetCommitKey: the message has no member 'unknown_tagged_fields'",
         ),
-        (GroupMetadataValue, {"members": "m"}, "GroupMetadataValue: members takes a list, found str"),
+        (GroupMetadataValue, {"members": "m"}, "GroupMetadataValue: members must be a list, found str"),
         (
             GroupMetadataValue,
             {"members": [{}, {"member_id": "m", "x": 1}]},
@@ -212,22 +212,22 @@ def test_unknown_tagged_fields_need_not_be_there() -> None:
         (
             GroupMetadataValue,
             {"members": [{"assignment": "\u0100"}]},
-            "GroupMetadataValue: members[0].assignment takes bytes, found 'Ā'",
+            "GroupMetadataValue: members[0].assignment must be bytes, found 'Ā'",
         ),
         (
             GroupMetadataValue,
             {"members": [{"unknown_tagged_fields": [{"tag": 1}]}]},
-            "GroupMetadataValue: members[0].unknown_tagged_fields[0] takes a dict of tag and data, found {'tag': 1}",
+            "GroupMetadataValue: members[0].unknown_tagged_fields[0] must be a dict of tag and data, found {'tag': 1}",
         ),
         (
             FetchRequest,
             {"topics": [{"topic_id": "short"}]},
-            "FetchRequest: topics[0].topic_id takes a uuid as 22 characters of URL-safe base64, found 'short'",
+            "FetchRequest: topics[0].topic_id must be a uuid as 22 characters of URL-safe base64, found 'short'",
         ),
         (
             FetchRequest,
             {"topics": [{"topic_id": bytes(16)}]},
-            f"FetchRequest: topics[0].topic_id takes a uuid as 22 characters of URL-safe base64, found {bytes(16)!r}",
+            f"FetchRequest: topics[0].topic_id must be a uuid as 22 characters of URL-safe base64, found {bytes(16)!r}",
         ),
     ],
     ids=lambda value: value.rpartition(": ")[2][:40] if isinstance(value, str) else "",

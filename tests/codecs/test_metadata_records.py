@@ -79,8 +79,8 @@ def test_what_cannot_be_encoded(ledger: Any) -> None:
         ((b"key", transfer), "record: key is of type bytes, expected None, because metadata records have no key"),
         ((None, None), "record: value is of type NoneType, expected bytes or a message class of this topic"),
         ((None, message("AccountKey")), "record: value is of type AccountKey, expected bytes or a message class of"),
-        ((None, transfer, 2), "TransferRecord has no version 2, it has the versions 0 to 1"),
-        ((None, in_frame(0, 1, b""), 0), "the value as given has no version 0, it has version 1 only"),
+        ((None, transfer, 2), "TransferRecord has no version 2: its versions are 0 to 1"),
+        ((None, in_frame(0, 1, b""), 0), "the value as given has no version 0: its only version is 1"),
     ):
         with pytest.raises(EncodeError) as failure:
             ledger.encode_record(*arguments)
@@ -124,7 +124,7 @@ def test_no_frame(
 def test_bytes_behind_the_message(ledger: Any) -> None:
     with pytest.raises(TrailingBytes) as failure:
         ledger.decode_record(None, in_frame(CORRECTION, 0, bytes(8) + b"\x01\x00" + b"more"))
-    assert str(failure.value) == "CorrectionRecord v0 at byte 10: the message ends here, 4 bytes left over"
+    assert str(failure.value) == "CorrectionRecord v0 at byte 10: the message ends here, but is followed by 4 bytes"
 
 
 def test_classes_and_schemas_agree_and_records_come_back_from_json(ledger: Any) -> None:
@@ -186,7 +186,7 @@ def test_every_byte_is_explained(ledger: Any) -> None:
         "     9  78                         string       reason         'x'\n"
         "    10  00                         tag count    tagged_fields  0\n"
         "    11  21                                                     1 byte left over\n"
-        "error: CorrectionRecord v0 at byte 11: the message ends here, 1 byte left over\n"
+        "error: CorrectionRecord v0 at byte 11: the message ends here, but is followed by 1 byte\n"
     )
 
 

@@ -236,25 +236,25 @@ def test_records_with_their_bytes_read_by_schemas_too() -> None:
     ("key", "value", "error", "text"),
     [
         (None, b"", NullKey, "the record has no key"),
-        (b"", None, MissingRecordType, "the key has 0 bytes, a key starts with an int16 record type"),
-        (b"\x00", None, MissingRecordType, "the key has 1 byte, a key starts with an int16 record type"),
+        (b"", None, MissingRecordType, "the key has 0 bytes, but a key starts with an int16 record type"),
+        (b"\x00", None, MissingRecordType, "the key has 1 byte, but a key starts with an int16 record type"),
         (
             bytes.fromhex(KEY_HEX),
             b"",
             MissingValueVersion,
-            "the value has 0 bytes, a value starts with an int16 version",
+            "the value has 0 bytes, but a value starts with an int16 version",
         ),
         (
             bytes.fromhex("000100086772"),
             None,
             BufferUnderflow,
-            "OffsetCommitKey v0 at byte 2: group needs 8 bytes, 2 left",
+            "OffsetCommitKey v0 at byte 2: group needs 8 bytes, but 2 are left",
         ),
         (
             bytes.fromhex(KEY_HEX),
             bytes.fromhex(V3_HEX)[:-3],
             BufferUnderflow,
-            "OffsetCommitValue v3 at byte 22: commit_timestamp needs 8 bytes, 5 left",
+            "OffsetCommitValue v3 at byte 22: commit_timestamp needs 8 bytes, but 5 are left",
         ),
     ],
 )
@@ -275,7 +275,7 @@ def test_what_cannot_be_written() -> None:
         encode_record(b"\x00\x01", VALUE)
     with pytest.raises(WrongType, match="value_version is of type int, expected None, because a tombstone has no"):
         encode_record(KEY, None, 3)
-    with pytest.raises(UnsupportedVersion, match="has no version 4, it has version 3 only"):
+    with pytest.raises(UnsupportedVersion, match="has no version 4: its only version is 3"):
         encode_record(KEY, bytes.fromhex(V3_HEX), 4)
     with pytest.raises(WrongType, match="key is of type TransactionLogKey"):
         encode_record(TransactionLogKey("tx"), None)  # type: ignore[arg-type]
@@ -302,7 +302,7 @@ def test_an_error_names_the_release_whose_layout_it_may_be() -> None:
     with pytest.raises(BufferUnderflow) as caught:
         decode_record(key, without_metadata_hash)
     assert str(caught.value) == (
-        "ShareGroupMetadataValue v0 at byte 4: metadata_hash needs 8 bytes, 1 left; "
+        "ShareGroupMetadataValue v0 at byte 4: metadata_hash needs 8 bytes, but 1 is left; "
         "Kafka 3.9 and 4.0 wrote this version in another, early access layout"
     )
 
@@ -416,7 +416,7 @@ VALUE_JSON = {"version": 3, "data": {"offset": 1, "leaderEpoch": 2, "metadata": 
         ({"key": {"type": 9, "hex": 9}, "value": None}, "key.hex is not text in hex"),
         (
             {"key": {"type": 9, "hex": "0009"}, "value": VALUE_JSON},
-            "value has no hex, but key has: give both as data or both as hex",
+            "value is not in hex, but the key is: give both as data or both as hex",
         ),
         (
             {"key": KEY_JSON, "value": VALUE_JSON | {"version": 9}},

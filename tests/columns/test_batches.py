@@ -156,9 +156,9 @@ def test_errors_are_those_of_the_runtime() -> None:
     found = check(message, [b"\x00", None, b"\x00\x09", b"\x00\x01\x00"], None, unknown_tags=False)
     assert all(isinstance(error, KafkaRecordsError) for error in found.errors.values())
     assert {row: str(error) for row, error in found.errors.items()} == {
-        0: "the value has 1 byte, a value starts with an int16 version",
-        2: "OffsetCommitValue has no version 9, it has the versions 0 to 4",
-        3: "OffsetCommitValue v1 at byte 0: offset needs 8 bytes, 1 left",
+        0: "the value has 1 byte, but a value starts with an int16 version",
+        2: "OffsetCommitValue has no version 9: its versions are 0 to 4",
+        3: "OffsetCommitValue v1 at byte 0: offset needs 8 bytes, but 1 is left",
     }
     assert found.values.to_pylist() == [None] * 4
 

@@ -295,7 +295,7 @@ def test_as_many_versions_as_rows(count: int) -> None:
 
 def test_a_version_for_all_that_there_is_none_of() -> None:
     found = check(OFFSET, [b"abc", None, b""], 9, False)
-    text = "OffsetCommitValue has no version 9, it has the versions 0 to 4"
+    text = "OffsetCommitValue has no version 9: its versions are 0 to 4"
     assert {row: str(error) for row, error in found.errors.items()} == {0: text, 2: text}
 
 
@@ -304,7 +304,7 @@ def test_a_thousand_versions_that_there_are_none_of() -> None:
     data = [version.to_bytes(2, "big", signed=True) + b"rest" for version in range(-500, 500)]
     found = check(OFFSET, [*data], None, False)
     assert len(found.errors) == 1_000
-    assert str(found.errors[0]) == "OffsetCommitValue has no version -500, it has the versions 0 to 4"
+    assert str(found.errors[0]) == "OffsetCommitValue has no version -500: its versions are 0 to 4"
 
 
 # -- no column, no schema ---------------------------------------------------------------------------

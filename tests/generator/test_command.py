@@ -78,7 +78,7 @@ def test_places_that_cannot_be_written(specs: Path, tmp_path: Path, capsys: pyte
     for out, problem in (
         (tmp_path / "file" / "inner", "Not a directory"),
         (tmp_path / ("x" * 300), "File name too long"),
-        (tmp_path / "nowhere", "is not a folder; --out names the folder of the package"),
+        (tmp_path / "nowhere", "is not a folder; give --out the folder of the package"),
         (Path("/proc/none/acme"), "No such file or directory"),
     ):
         assert run(specs, out) == 2
@@ -94,11 +94,11 @@ def test_specs_that_cannot_be_read(specs: Path, tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().err == f"kafka-records-codegen: {specs / 'Pong.json'}: No such file or directory\n"
     assert run(specs / "Ping.json", tmp_path / "acme") == 2
     assert capsys.readouterr().err == (
-        f"kafka-records-codegen: {specs / 'Ping.json'}: is not a folder; --specs names the folder with the spec files\n"
+        f"kafka-records-codegen: {specs / 'Ping.json'}: is not a folder; give --specs the folder with the spec files\n"
     )
     assert run(specs / "none", tmp_path / "acme") == 2
     assert capsys.readouterr().err == (
-        f"kafka-records-codegen: {specs / 'none'}: no such folder; --specs names the folder with the spec files\n"
+        f"kafka-records-codegen: {specs / 'none'}: no such folder; give --specs the folder with the spec files\n"
     )
     assert not (tmp_path / "acme").exists()
 
@@ -127,7 +127,7 @@ def test_files_that_only_look_like_specs_are_named(
     (specs / "Pong.yaml").write_text("type: data", encoding="utf-8")
     assert run(specs, tmp_path / "acme") == 0
     first = capsys.readouterr().err.splitlines()[0]
-    assert first == f"note: not read, because specs end with .json: {specs / 'Pong.yaml'}"
+    assert first == f"note: these files are not read, because the names of specs end with .json: {specs / 'Pong.yaml'}"
 
 
 def test_names_do_not_reach_the_terminal_as_they_are(
@@ -142,7 +142,7 @@ def test_names_do_not_reach_the_terminal_as_they_are(
     capsys.readouterr()
     assert run(specs, out) == 1
     assert capsys.readouterr().err == (
-        f"note: not read, because specs end with .json: {specs}/{shown}\n"
+        f"note: these files are not read, because the names of specs end with .json: {specs}/{shown}\n"
         f"{out} contains files that kafka-records-codegen did not write; nothing was written.\n"
         f"  {out}/{shown}\n"
         "Choose a folder for --out that contains nothing else.\n"

@@ -66,7 +66,7 @@ def test_what_a_folder_has(framing: str | None, texts: dict[str, str], expected:
         (
             "metdata",
             {"TransferRecord": TRANSFER},
-            f"{NOTES}: takes one of coordinator, metadata, none; found 'metdata'",
+            f"{NOTES}: must be one of coordinator, metadata, none; found 'metdata'",
         ),
         (
             "coordinator",

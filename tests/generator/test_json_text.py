@@ -78,8 +78,8 @@ def test_any_text_is_read_or_reported(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "1:1: $: the file is empty; a spec is one JSON object"),
-        ("// only\n", "2:1: $: the file is empty; a spec is one JSON object"),
+        ("", "1:1: $: the file is empty; a spec must be one JSON object"),
+        ("// only\n", "2:1: $: the file is empty; a spec must be one JSON object"),
         ("{", "1:2: $: expected the name of an attribute in double quotes, found the end of the file"),
         ('{"a"}', "1:5: a: expected : and a value after the attribute's name, found '}'"),
         ('{"a": }', "1:7: a: expected a value, found '}'"),

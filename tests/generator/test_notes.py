@@ -86,7 +86,7 @@ specs/accounts/_notes.json:6:3: versionNote: unknown attribute; did you mean ver
 
 def test_a_file_that_is_no_object_or_cannot_be_read() -> None:
     assert short(write(**SPECS, **{"accounts/_notes": "[]"})) == [
-        "specs/accounts/_notes.json: $: the notes of a folder are one JSON object, found an array"
+        "specs/accounts/_notes.json: $: the notes of a folder must be one JSON object, found an array"
     ]
     assert short(write(**{"accounts/_notes": '{"retiredTypes": [}'})) != []
     Path("specs/accounts/_notes.json").write_bytes(b"{}\xff")
@@ -198,7 +198,7 @@ def test_messages_that_are_not_read_as_a_higher_version() -> None:
 def test_what_a_broken_spec_is_called_is_not_known() -> None:
     folder = noted(versionNotes=[{"message": "Broken", "versions": "0", "note": "x"}], newerAsHighest=["Broken"])
     write(**{"accounts/Broken": "[]"})
-    assert short(folder) == ["specs/accounts/Broken.json: $: a spec is one JSON object, found an array"]
+    assert short(folder) == ["specs/accounts/Broken.json: $: a spec must be one JSON object, found an array"]
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_errors_about_these_versions_say_so(bank: str) -> None:
     schema = importlib.import_module(f"{bank}.schemas.accounts").ACCOUNT_VALUE
     value_class = importlib.import_module(f"{bank}.accounts.account").AccountValue
-    plain = "AccountValue v{} at byte 1: owner needs 4 bytes, 0 left"
+    plain = "AccountValue v{} at byte 1: owner needs 4 bytes, but 0 are left"
     note = "; the import of 2021 wrote this version without a length"
     for version, wanted in enumerate((plain, plain + note, plain + note, plain)):
         for decode in (lambda data, version: walker.decode(schema, data, version), value_class.decode):

@@ -27,7 +27,7 @@ WHAT_IS_WRONG = [
     pytest.param(
         NO_FLEXIBLE, "1:1: flexibleVersions: is missing; write none, or an open range such as 0+", id="flexible"
     ),
-    pytest.param(LISTENER, "listeners[0]: takes one of broker, controller; found 'zkBroker'", id="listener"),
+    pytest.param(LISTENER, "listeners[0]: must be one of broker, controller; found 'zkBroker'", id="listener"),
     pytest.param(JUNK, "2:1: $: nothing may follow the end of the spec; one file holds one message", id="junk"),
 ]
 
@@ -67,7 +67,7 @@ def test_everything_else_is_refused_all_the_same(specs: Path) -> None:
             "validVersions",
             "a message needs a highest version; write a closed range such as 0-2",
         ),
-        ("BallRequest.json", "listeners[0]", "takes one of zkBroker, broker, controller; found 'zookeeper'"),
+        ("BallRequest.json", "listeners[0]", "must be one of zkBroker, broker, controller; found 'zookeeper'"),
         ("Open.json", "name", "is missing"),
         ("Open.json", "validVersions", "is missing; write a closed range such as 0-2, or none for a retired API"),
         ("Open.json", "$", "a comma may not be before the closing }"),

@@ -475,5 +475,5 @@ def test_a_file_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert run(specs, out) == 2
     assert (
         capsys.readouterr().err
-        == f"kafka-records-codegen: {out}: is not a folder; --out names the folder of the pages\n"
+        == f"kafka-records-codegen: {out}: is not a folder; give --out the folder of the pages\n"
     )

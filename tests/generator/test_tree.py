@@ -146,7 +146,7 @@ def test_a_path_in_the_way(specs: Path, tmp_path: Path, capsys: pytest.CaptureFi
     out.write_text("mine", encoding="utf-8")
     assert run(specs, out) == 2
     assert capsys.readouterr().err == (
-        f"kafka-records-codegen: {out}: is not a folder; --out names the folder of the package\n"
+        f"kafka-records-codegen: {out}: is not a folder; give --out the folder of the package\n"
     )
     assert out.read_text(encoding="utf-8") == "mine"
 

@@ -44,7 +44,7 @@ def test_everything_of_every_file_at_once() -> None:
     )
     # The quoted spec has a tab in front of a field, and so has the line with the caret.
     assert str(refused(folder)) == f"""\
-specs/Foo.json:3:11: type: takes one of {KINDS}; found 'date'
+specs/Foo.json:3:11: type: must be one of {KINDS}; found 'date'
       "type": "date", "name": "Foo",
               ^
 specs/Foo.json:4:20: validVersions: a message needs a highest version; write a closed range such as 0-2
@@ -91,7 +91,7 @@ def test_what_stands_before_a_syntax_error_is_checked(lost: str) -> None:
     text = text.removesuffix("]}") + ', {"name": "C", "type": "string", "versions": "0+"}]}'
     found = short(write(Foo=text.removesuffix(lost) if lost != "]" else text.removesuffix("]}") + "}"))
     assert found[:-1] == [
-        f"specs/Foo.json: type: takes one of {KINDS}; found 'date'",
+        f"specs/Foo.json: type: must be one of {KINDS}; found 'date'",
         "specs/Foo.json: fields[0].type: unknown type 'int31'; did you mean int32?",
         "specs/Foo.json: fields[1].name: A has the same name as fields[0]: A",
         "specs/Foo.json: fields[1].abuot: unknown attribute; did you mean about?",
@@ -149,7 +149,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[]", "$: a spec is one JSON object, found an array"),
+        ("[]", "$: a spec must be one JSON object, found an array"),
         (spec(type="request", name="FooRequest"), "apiKey: is missing; a message of type request needs its number"),
         (spec(type="metadata", apiKey=""), "apiKey: is missing; a message of type metadata needs its number"),
         (spec(type="request", apiKey=1), "name: the name of a request ends with Request, found 'Foo'"),
@@ -232,7 +232,7 @@ def test_message_rules(text: str, problem: str) -> None:
         (field(ignorable=1), "ignorable: must be true or false, found the number 1"),
         (
             field(entityType="topic"),
-            "entityType: takes one of unknown, transactionalId, producerId, groupId, topicName, "
+            "entityType: must be one of unknown, transactionalId, producerId, groupId, topicName, "
             "brokerId; found 'topic'",
         ),
         (
@@ -266,7 +266,7 @@ def test_message_rules(text: str, problem: str) -> None:
             "1+, and may be null in 2+",
         ),
         (field(type_="records", tag=0, taggedVersions="1+"), "tag: records cannot be tagged"),
-        (field(tag=-1, taggedVersions="1+"), "tag: tags start at 0, found -1"),
+        (field(tag=-1, taggedVersions="1+"), "tag: tags must start at 0, found -1"),
         (
             field(tag=2**31, taggedVersions="1+"),
             "tag: must be a whole number between -2147483648 and 2147483647, found the number 2147483648",
@@ -283,7 +283,7 @@ def test_field_rules(wrong: dict[str, Any], problem: str) -> None:
     assert short(write(Foo=spec(wrong))) == [f"specs/Foo.json: fields[0].{problem}"]
 
 
-FLOAT64 = "the default of a float64 is a number such as 1.5, 1e3, NaN or -Infinity, found"
+FLOAT64 = "the default of a float64 must be a number such as 1.5, 1e3, NaN or -Infinity, found"
 INT8 = "the default of int8 is a whole number, decimal or 0x and hexadecimal, found"
 
 
@@ -305,13 +305,13 @@ INT8 = "the default of int8 is a whole number, decimal or 0x and hexadecimal, fo
             )
             for octal in ("010", "-08", "00")
         ),
-        ("bool", "yes", "the default of a bool is true or false, found 'yes'"),
+        ("bool", "yes", "the default of a bool must be true or false, found 'yes'"),
         *(("float64", text, f"{FLOAT64} {text!r}") for text in ("inf", "nan", "1_0", "1.5x", "0x1.8", ".")),
         *(
             (
                 "uuid",
                 text,
-                "the default of a uuid is 16 bytes as 22 characters of URL-safe base64 (A-Z a-z 0-9 - _), "
+                "the default of a uuid must be 16 bytes as 22 characters of URL-safe base64 (A-Z a-z 0-9 - _), "
                 f"found {text!r}",
             )
             for text in ("AAAA", "AAAAAAAAAAAAAAAAAAAA+A", "AAAAAAAAAAAAAAAAAAAAAA=", "A" * 24)

@@ -76,7 +76,7 @@ def common(name: str, *fields: dict[str, Any], versions: str = "0+") -> dict[str
 def test_types_that_are_defined_nowhere(type_: str, hint: str) -> None:
     base = type_.removeprefix("[]")
     assert warned(field("A", type_), commonStructs=[common("Topic", field())]) == [
-        f"fields[0].type: {base} is defined nowhere, neither by fields here nor in commonStructs{hint}"
+        f"fields[0].type: {base} is not defined, neither by fields here nor in commonStructs{hint}"
     ]
 
 
@@ -90,7 +90,7 @@ def test_types_that_are_defined() -> None:
     assert warned(*fields, commonStructs=[common("Baz", field()), common("Hollow")]) == []
 
 
-EMPTY = "so the elements of this array hold nothing"
+EMPTY = "so the elements of this array are empty"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_what_kafka_accepts_is_accepted() -> None:
             found[case["name"]] = texts(warnings_of(write(Foo=text)))
     assert {name: warnings for name, warnings in found.items() if warnings} == {
         "array of undefined struct": [
-            "fields[0].type: Bar is defined nowhere, neither by fields here nor in commonStructs"
+            "fields[0].type: Bar is not defined, neither by fields here nor in commonStructs"
         ],
         "field versions disjoint from message": [
             "fields[0].versions: the field exists in no version: it has versions 5+, the message 0-2"
@@ -239,7 +239,7 @@ SHOWN = """\
 specs/Foo.json:3:51: {0}fields[0].versions: the field exists in no version: it has versions 3+, the message 0-2
         {{ "name": "Old", "type": "int32", "versions": "3+" }},
                                                       ^
-specs/Foo.json:4:32: {0}fields[1].type: Itme is defined nowhere, {1}
+specs/Foo.json:4:32: {0}fields[1].type: Itme is not defined, {1}
         {{ "name": "Items", "type": "[]Itme", "versions": "0+" }} ],
                                    ^
 """
@@ -303,7 +303,7 @@ def test_violations_and_warnings_come_together_in_the_order_of_the_files(capsys:
         "the message 0-2",
         "specs/A.json:1:201: fields[2].name: 'my_field' is not a valid name; a name consists of letters and digits, "
         "starting with a letter; did you mean MyField?",
-        f"specs/B.json:1:114: warning: fields[0].type: Nothing is defined nowhere, {NOWHERE}",
+        f"specs/B.json:1:114: warning: fields[0].type: Nothing is not defined, {NOWHERE}",
         "2 violations, 2 warnings; nothing was written",
     ]
     error = refused(folder)

@@ -293,7 +293,7 @@ def test_more_than_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(rows_of(path)) == 5
     path = saved(tmp_path, "b.tar.zst", compressed(data, "zstd"))
     allow(4 << 20)
-    assert refusal(path) == f"{path}: its logs have more than 0 GiB: unpack it and give the folder"
+    assert refusal(path) == f"{path}: its logs are larger than 0 GiB: unpack it and give the folder"
     monkeypatch.undo()
     monkeypatch.setattr(_archive_bytes, "_ROOM_LEFT", 1 << 62)
     assert refusal(path) == (

@@ -122,10 +122,10 @@ def control(key: bytes | None, value: bytes | None) -> bytes:
     [
         (None, None, "the key of a control record needs 4 bytes, but has 0"),
         (b"\0\0\0", None, "the key of a control record needs 4 bytes, but has 3"),
-        (pack(">hh", -1, 1), bytes(6), "the key of a control record has version -1"),
+        (pack(">hh", -1, 1), bytes(6), "the key of a control record has the negative version -1"),
         (pack(">hh", 0, 1), None, "the value of a transaction marker needs 6 bytes, but has 0"),
         (pack(">hh", 0, 0), bytes(5), "the value of a transaction marker needs 6 bytes, but has 5"),
-        (pack(">hh", 0, 0), pack(">hi", -1, 0), "the end of a transaction has version -1"),
+        (pack(">hh", 0, 0), pack(">hi", -1, 0), "the transaction marker has the negative version -1"),
     ],
 )
 def test_a_control_record_that_does_not_parse(tmp_path: Path, key: bytes | None, value: bytes | None, why: str) -> None:

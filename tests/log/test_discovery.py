@@ -162,7 +162,7 @@ def test_a_folder_that_does_not_tell_its_topic(tmp_path: Path) -> None:
 def test_a_topic_that_is_not_there(tmp_path: Path) -> None:
     for name in ("a-0", "a-1", "b-0"):
         write_log(tmp_path, {0: b""}, name)
-    assert refusal(tmp_path, topic="c") == f"{tmp_path}: there is no log of topic c here, only of a, b"
+    assert refusal(tmp_path, topic="c") == f"{tmp_path}: there is no log of topic c here, only logs of a, b"
 
 
 def test_one_partition_in_two_places(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_data_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pyt
 
 def test_sources_that_are_no_places() -> None:
     with pytest.raises(
-        LogSourceError, match=r"^'': an empty name is not a source; write \. for the current directory$"
+        LogSourceError, match=r"^'': the name of a source must not be empty: write \. for the current directory$"
     ):
         find_logs([""])
     assert refusal(Path("/dev/null")) == "/dev/null: this is neither a file nor a directory"

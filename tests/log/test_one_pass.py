@@ -71,7 +71,7 @@ def test_columns_that_there_are_not(tmp_path: Path) -> None:
     log = write_log(tmp_path, {0: commit(0)})
     with pytest.raises(ValueError, match=rf"^raw rows have no column 'headers', only {', '.join(RAW_SCHEMA.names)}$"):
         read_partition(log, columns=["key", "headers"])
-    with pytest.raises(ValueError, match=r"^the list of columns is empty: name at least one$"):
+    with pytest.raises(ValueError, match=r"^the list of columns is empty: give at least one$"):
         read_partition(log, columns=[])
 
 

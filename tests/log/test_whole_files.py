@@ -93,7 +93,7 @@ def test_an_empty_file_in_the_middle(tmp_path: Path) -> None:
     assert offsets == [0, 90]
     assert said == [
         f"{FOLDER}/{1:020}.log: it holds no batch, and no file has offsets 1 to 89"
-        " (a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that)"
+        " (the log cleaner has removed them, or a file is missing: if that is certain, a report has a finding about it)"
     ]
 
 
@@ -103,7 +103,7 @@ def test_offsets_in_no_file(tmp_path: Path, last: int, which: str) -> None:
     assert offsets == [last, 90]
     assert said == [
         f"{FILE}: no file has {which}"
-        " (a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that)"
+        " (the log cleaner has removed them, or a file is missing: if that is certain, a report has a finding about it)"
     ]
 
 

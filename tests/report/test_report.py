@@ -142,7 +142,7 @@ def test_a_page_is_written_to_a_file(segments: Path, tmp_path: Path) -> None:
     assert ran.err.startswith(f"note: --output {path}: its name ends in html, but the format is json\n")
     ran = run("report", str(segments), "--format", "html")
     assert (ran.status, ran.out) == (2, "")
-    assert "--format html writes a file: name it with --output, as in --output report.html" in ran.err
+    assert "--format html writes a file: give its name with --output, as in --output report.html" in ran.err
 
 
 def test_what_a_report_is_asked_about_moves_neither_its_moment_nor_its_counts(report: Report, segments: Path) -> None:
@@ -172,8 +172,8 @@ def test_files_show_nothing_after_their_last_record(report: Report, segments: Pa
 def test_before_the_last_record_it_is_unknown_where_logs_ended(segments: Path) -> None:
     printed = run("report", str(segments), "--as-of", "2026-11-21T02:15:01.705")
     assert (
-        "note: without the tables log_ends, lag, group_lag, progress: where logs start and end is known only as it is "
-        "now, and the report is about an earlier moment, so groups that fall behind, stand still or fail on a record "
+        "note: without the tables log_ends, lag, group_lag, progress: only the present starts and ends of logs are "
+        "known, but the report is about an earlier moment, so groups that fall behind, stand still or fail on a record "
         "are not found: leave out --as-of to find them"
     ) in printed.err.split("\n")
     unjudged = "whether groups keep up is not judged, because the ends of logs are unknown for an earlier moment"

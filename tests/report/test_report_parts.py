@@ -270,7 +270,8 @@ def test_notes_say_what_else_two_reports_differ_in(report: Report, tmp_path: Pat
         f"the earlier report is of another source, /old, and this one of {report.request.source}",
         "the earlier report is about a later moment, 2109-05-15 07:35:11 UTC: findings called new were over by then, "
         "and findings called gone came later",
-        "findings may have changed for this alone: retention was 1 h and is 7 d; partitions was t=3 and is not given; "
+        "findings may have changed only because of this: retention was 1 h and is 7 d; partitions was t=3 and is not "
+        "given; "
         f"offsets_reset.lately was 1 h and is {lately}",
         "one of the two reports lacks tables (lag): findings from them are new or gone for that reason only",
     )

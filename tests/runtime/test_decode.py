@@ -21,21 +21,21 @@ from tests.runtime.spec_schemas import all_schemas, build, language_schemas
 REFUSED: list[tuple[str, int, str, type[DecodeError], str, str | None]] = [
     (
         "OffsetCommitValue", 3, "0000000000000064 0000000a 0008 6d657461",
-        errors.BufferUnderflow, "OffsetCommitValue v3 at byte 14: metadata needs 8 bytes, 4 left", None,
+        errors.BufferUnderflow, "OffsetCommitValue v3 at byte 14: metadata needs 8 bytes, but 4 are left", None,
     ),
     (
         "OffsetCommitValue", 3, "0000000000000064 0000",
-        errors.BufferUnderflow, "OffsetCommitValue v3 at byte 8: leader_epoch needs 4 bytes, 2 left", None,
+        errors.BufferUnderflow, "OffsetCommitValue v3 at byte 8: leader_epoch needs 4 bytes, but 2 are left", None,
     ),
     (
         "OffsetCommitValue", 4, "0000000000000064 0000000a 8080",
-        errors.BufferUnderflow, "OffsetCommitValue v4 at byte 12: metadata needs 3 bytes, 2 left", None,
+        errors.BufferUnderflow, "OffsetCommitValue v4 at byte 12: metadata needs 3 bytes, but 2 are left", None,
     ),
     (
         "GroupMetadataValue", 3,
         "0000 00000001 ffff ffff 0000000000000000 00000001 0001 6d ffff 0001 63 0028 " + "61" * 14,
         errors.BufferUnderflow,
-        "GroupMetadataValue v3 at byte 32: members[0].client_host needs 40 bytes, 14 left", None,
+        "GroupMetadataValue v3 at byte 32: members[0].client_host needs 40 bytes, but 14 are left", None,
     ),
     (
         "GroupMetadataKey", 0, "ffff",
@@ -68,17 +68,17 @@ REFUSED: list[tuple[str, int, str, type[DecodeError], str, str | None]] = [
     (
         "SimpleArraysMessage", 0, "00000003 0000000000000000",
         errors.CountTooLarge,
-        "SimpleArraysMessage v0 at byte 0: sheep claims 3 elements, the bytes left hold at most 2", None,
+        "SimpleArraysMessage v0 at byte 0: sheep claims 3 elements, but the remaining bytes hold at most 2", None,
     ),
     (
         "SimpleArraysMessage", 1, "03 0100 01",
         errors.CountTooLarge,
-        "SimpleArraysMessage v1 at byte 0: goats claims 2 elements, the bytes left hold at most 1", None,
+        "SimpleArraysMessage v1 at byte 0: goats claims 2 elements, but the remaining bytes hold at most 1", None,
     ),
     (
         "OffsetCommitValue", 4, "00" * 12 + "818002" + "61" * 32768 + "00" * 9,
         errors.StringTooLong,
-        "OffsetCommitValue v4 at byte 15: metadata is a string of 32768 bytes, 32767 is the limit", None,
+        "OffsetCommitValue v4 at byte 15: metadata is a string of 32768 bytes, more than the limit of 32767", None,
     ),
     (
         "GroupMetadataKey", 0, "0005 61ed a08062",
@@ -99,14 +99,14 @@ REFUSED: list[tuple[str, int, str, type[DecodeError], str, str | None]] = [
         "NullableStructMessage", 0, "7f 0001 73 00000001 0000 00000000",
         errors.InvalidMarker,
         "NullableStructMessage v0 at byte 0: nullable_struct starts with marker 127, "
-        "a nullable struct has -1 (null) or 1",
+        "but a nullable struct has -1 (null) or 1",
         Leniency.STRUCT_MARKER,
     ),
     (
         "NullableStructMessage", 1, "ff ff 01 00 01 05",
         errors.InvalidMarker,
         "NullableStructMessage v1 at byte 5: nullable_struct3 starts with marker 5, "
-        "a nullable struct has 0 (null) or 1",
+        "but a nullable struct has 0 (null) or 1",
         None,
     ),
     (
@@ -115,14 +115,14 @@ REFUSED: list[tuple[str, int, str, type[DecodeError], str, str | None]] = [
         "01 09 08 0000000000000000",
         errors.InvalidTag,
         "SimpleExampleMessage v1 at byte 43: tagged_fields has tag 9, "
-        "tagged_long_flexible_version_subset is not tagged in this version",
+        "but tagged_long_flexible_version_subset is not tagged in this version",
         None,
     ),
     (
         "SimpleArraysMessage", 1, "01 01 01 ffffffff07 01 aa",
         errors.InvalidTag,
         "SimpleArraysMessage v1 at byte 3: tagged_fields[2147483647] has tag 2147483647, "
-        "the largest that can be written is 2147483646",
+        "but the largest that can be written is 2147483646",
         Leniency.TAG_NUMBER,
     ),
     (
@@ -133,33 +133,33 @@ REFUSED: list[tuple[str, int, str, type[DecodeError], str, str | None]] = [
     (
         "SimpleArraysMessage", 1, "01 01 02 07 00 05 00",
         errors.TagOrder,
-        "SimpleArraysMessage v1 at byte 5: tagged_fields has tag 5 after tag 7, tags ascend",
+        "SimpleArraysMessage v1 at byte 5: tagged_fields has tag 5 after tag 7, but tags must ascend",
         Leniency.TAG_ORDER,
     ),
     (
         "OffsetCommitValue", 4, "00" * 12 + "01" + "00" * 8 + "01 00 0f" + "00" * 15 + "01",
         errors.TagSizeMismatch,
-        "OffsetCommitValue v4 at byte 23: topic_id is tag 0 of 15 bytes, its value takes 16", Leniency.TAG_SIZE,
+        "OffsetCommitValue v4 at byte 23: topic_id is tag 0 of 15 bytes, but its value takes 16", Leniency.TAG_SIZE,
     ),
     (
         "OffsetCommitValue", 4, "00" * 12 + "01" + "00" * 8 + "01 05 04 0000",
         errors.BufferUnderflow,
-        "OffsetCommitValue v4 at byte 24: tagged_fields[5] needs 4 bytes, 2 left", None,
+        "OffsetCommitValue v4 at byte 24: tagged_fields[5] needs 4 bytes, but 2 are left", None,
     ),
     (
         "OffsetCommitValue", 4, "00" * 12 + "01" + "00" * 8,
-        errors.BufferUnderflow, "OffsetCommitValue v4 at byte 21: tagged_fields needs 1 byte, 0 left", None,
+        errors.BufferUnderflow, "OffsetCommitValue v4 at byte 21: tagged_fields needs 1 byte, but 0 are left", None,
     ),
     (
         "SimpleArraysMessage", 1, "01 01 ffffffff0f 00",
         errors.CountTooLarge,
         "SimpleArraysMessage v1 at byte 2: tagged_fields claims 4294967295 elements, "
-        "the bytes left hold at most 0",
+        "but the remaining bytes hold at most 0",
         Leniency.TAG_COUNT,
     ),
     (
         "GroupMetadataKey", 0, "0001 61 0000",
-        errors.TrailingBytes, "GroupMetadataKey v0 at byte 3: the message ends here, 2 bytes left over",
+        errors.TrailingBytes, "GroupMetadataKey v0 at byte 3: the message ends here, but is followed by 2 bytes",
         Leniency.TRAILING_BYTES,
     ),
 ]  # fmt: skip
@@ -201,7 +201,7 @@ def test_the_walk_ends_at_the_same_error(
 @pytest.mark.parametrize("version", [-1, 5, 32767])
 def test_versions_are_checked_first(version: int) -> None:
     schema = all_schemas()["OffsetCommitValue"]
-    text = f"OffsetCommitValue has no version {version}, it has the versions 0 to 4"
+    text = f"OffsetCommitValue has no version {version}: its versions are 0 to 4"
     for call in (
         lambda: walker.decode(schema, b"", version),
         lambda: walker.decode(schema, b"", version, lenient=True),
@@ -443,7 +443,7 @@ def test_a_schema_of_another_format_is_refused() -> None:
     with pytest.raises(errors.SchemaFormatError) as caught:
         MessageSchema(99, "Old", (0, 0), None, (StructSchema("Old", ()),))
     assert str(caught.value) == (
-        "the schema of Old has format 99, this runtime reads format 1: generate the package again"
+        "the schema of Old has format 99, but this runtime reads format 1: generate the package again"
     )
 
 

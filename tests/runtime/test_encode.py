@@ -46,15 +46,15 @@ REFUSED: list[tuple[str, int, Any, type[EncodeError], str]] = [
     ),
     (
         "OffsetCommitValue", 3, {"leader_epoch": 2**31}, errors.ValueOutOfRange,
-        "OffsetCommitValue v3: leader_epoch is 2147483648, int32 holds -2147483648 to 2147483647",
+        "OffsetCommitValue v3: leader_epoch is 2147483648, but int32 holds -2147483648 to 2147483647",
     ),
     (
         "StreamsGroupMemberMetadataValue", 0, {"user_endpoint": {"port": -1}}, errors.ValueOutOfRange,
-        "StreamsGroupMemberMetadataValue v0: user_endpoint.port is -1, uint16 holds 0 to 65535",
+        "StreamsGroupMemberMetadataValue v0: user_endpoint.port is -1, but uint16 holds 0 to 65535",
     ),
     (
         "SimpleExampleMessage", 2, {"my_float64": 10**400}, errors.ValueOutOfRange,
-        "SimpleExampleMessage v2: my_float64 is 2**1328, float64 holds -2**1024 to 2**1024",
+        "SimpleExampleMessage v2: my_float64 is 2**1328, but float64 holds -2**1024 to 2**1024",
     ),
     (
         "OffsetCommitValue", 3, {"offset": 1.0}, errors.WrongType,
@@ -82,11 +82,11 @@ REFUSED: list[tuple[str, int, Any, type[EncodeError], str]] = [
     ),
     (
         "OffsetCommitValue", 4, {"topic_id": bytes(15)}, errors.WrongLength,
-        "OffsetCommitValue v4: topic_id has 15 bytes, a uuid has 16",
+        "OffsetCommitValue v4: topic_id has 15 bytes, but a uuid has 16",
     ),
     (
         "OffsetCommitValue", 4, {"metadata": "é" * 16384}, errors.TextTooLong,
-        "OffsetCommitValue v4: metadata takes 32768 bytes of UTF-8, 32767 is the limit",
+        "OffsetCommitValue v4: metadata takes 32768 bytes of UTF-8, more than the limit of 32767",
     ),
     (
         "OffsetCommitValue", 3, {"metadata": "ab\ud800"}, errors.InvalidText,
@@ -112,11 +112,11 @@ REFUSED: list[tuple[str, int, Any, type[EncodeError], str]] = [
     ),
     (
         "OffsetCommitValue", 4, {"unknown_tagged_fields": ((7, b""), (5, b""))}, errors.TagsUnsorted,
-        "OffsetCommitValue v4: unknown_tagged_fields[1] has tag 5 after tag 7, tags ascend without repeats",
+        "OffsetCommitValue v4: unknown_tagged_fields[1] has tag 5 after tag 7, but tags must ascend without repeats",
     ),
     (
         "OffsetCommitValue", 4, {"unknown_tagged_fields": ((7, b""), (7, b""))}, errors.TagsUnsorted,
-        "OffsetCommitValue v4: unknown_tagged_fields[1] has tag 7 after tag 7, tags ascend without repeats",
+        "OffsetCommitValue v4: unknown_tagged_fields[1] has tag 7 after tag 7, but tags must ascend without repeats",
     ),
     (
         "OffsetCommitValue", 4, {"unknown_tagged_fields": ((0, b""),)}, errors.TagClash,
@@ -129,11 +129,11 @@ REFUSED: list[tuple[str, int, Any, type[EncodeError], str]] = [
     ),
     (
         "OffsetCommitValue", 4, {"unknown_tagged_fields": ((-1, b""),)}, errors.ValueOutOfRange,
-        "OffsetCommitValue v4: unknown_tagged_fields[0] is -1, a tag holds 0 to 2147483646",
+        "OffsetCommitValue v4: unknown_tagged_fields[0] is -1, but a tag holds 0 to 2147483646",
     ),
     (
         "OffsetCommitValue", 4, {"unknown_tagged_fields": ((2**31 - 1, b""),)}, errors.ValueOutOfRange,
-        "OffsetCommitValue v4: unknown_tagged_fields[0] is 2147483647, a tag holds 0 to 2147483646",
+        "OffsetCommitValue v4: unknown_tagged_fields[0] is 2147483647, but a tag holds 0 to 2147483646",
     ),
     (
         "OffsetCommitValue", 4, {"unknown_tagged_fields": ((True, b""),)}, errors.WrongType,

@@ -41,7 +41,7 @@ def test_where_it_breaks() -> None:
     assert text(KEY, VALUE[:20]).splitlines()[-3:] == [
         "    13  6d                         string       metadata       'm'",
         "    14  00 00 00 00                                            4 bytes not read",
-        "error: OffsetCommitValue v4 at byte 14: commit_timestamp needs 8 bytes, 4 left",
+        "error: OffsetCommitValue v4 at byte 14: commit_timestamp needs 8 bytes, but 4 are left",
     ]
 
 
@@ -94,9 +94,9 @@ def test_tombstones_and_missing_parts() -> None:
     assert text(b"\x01", b"") == dedent("""\
         key, 1 byte
              0  01                                        1 byte not read
-        error: the key has 1 byte, a key starts with an int16 record type
+        error: the key has 1 byte, but a key starts with an int16 record type
         value, 0 bytes
-        error: the value has 0 bytes, a value starts with an int16 version
+        error: the value has 0 bytes, but a value starts with an int16 version
         """)
 
 
@@ -113,12 +113,12 @@ def test_unknown_types_and_versions() -> None:
         "     0  00 05                      int16        value version  5",
         "OffsetCommitValue v5, 2 bytes",
         "     0  aa bb                                                  2 bytes not read",
-        "error: OffsetCommitValue has no version 5, it has the versions 0 to 4",
+        "error: OffsetCommitValue has no version 5: its versions are 0 to 4",
     ]
     group = bytes.fromhex("0003 0001 67")
     assert text(group, b"\x00\x07").splitlines()[-2:] == [
         "ConsumerGroupMetadataValue v7, 0 bytes",
-        "error: ConsumerGroupMetadataValue has no version 7, it has version 0 only",
+        "error: ConsumerGroupMetadataValue has no version 7: its only version is 0",
     ]
 
 
@@ -140,5 +140,5 @@ def test_a_strict_explanation_ends_where_the_strict_decoder_does() -> None:
     )
     assert list(explain_message(schema, 3, b"")) == [
         Line(None, "", "", "", "GroupMetadataKey v3, 0 bytes"),
-        Line(None, "", "", "error", "GroupMetadataKey has no version 3, it has version 0 only"),
+        Line(None, "", "", "error", "GroupMetadataKey has no version 3: its only version is 0"),
     ]

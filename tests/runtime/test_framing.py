@@ -54,11 +54,11 @@ def test_too_short_for_it(data: bytes) -> None:
     for read_key in (record_type_of, split_key):
         with pytest.raises(MissingRecordType) as key_failure:
             read_key(data)
-        assert str(key_failure.value) == f"the key has {size}, a key starts with an int16 record type"
+        assert str(key_failure.value) == f"the key has {size}, but a key starts with an int16 record type"
     for read_value in (value_version_of, split_value):
         with pytest.raises(MissingValueVersion) as value_failure:
             read_value(data)
-        assert str(value_failure.value) == f"the value has {size}, a value starts with an int16 version"
+        assert str(value_failure.value) == f"the value has {size}, but a value starts with an int16 version"
 
 
 def test_no_key_at_all() -> None:

@@ -71,7 +71,7 @@ def test_scram_takes_no_word_for_it() -> None:
         challenge % (b"abcd", 4096): "nonce of another exchange",
         challenge % (b"mine", 4096): "nonce of another exchange",
         challenge % (b"mine-yours", 1): "asks for 1 iterations",
-        b"e=unknown-user": "refused it: unknown-user",
+        b"e=unknown-user": "rejected it: unknown-user",
     }.items():
         with pytest.raises(ValueError, match=why):
             Scram("sha256", "user", "pencil", "mine").next(answer)
@@ -158,11 +158,12 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
                 "sasl.mechanism": "OAUTHBEARER",
                 "security.protocol": "sasl_ssl",
             },
-            "sasl.login.callback.handler.class is not supported: only Java clients can do it",
+            "sasl.login.callback.handler.class is not supported: only Java clients support it",
         ),
         (
             token("ftp://idp"),
-            "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, a URL that starts with https://, http:// or file://",
+            "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, a URL that starts with https://, http:// or "
+            "file://",
         ),
         (
             token("https://id:alice-secret@idp/token"),
@@ -181,7 +182,7 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
         ),
         (
             {**token("https://idp/token"), "sasl.oauthbearer.assertion.file": "/assertion"},
-            "sasl.oauthbearer.assertion.file is not supported: only Java clients can do it",
+            "sasl.oauthbearer.assertion.file is not supported: only Java clients support it",
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechansm": "PLAIN", **jaas()},
@@ -205,7 +206,7 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", **jaas()},
-            f"sasl.jaas.config names the login module {SCRAM}, but PLAIN needs "
+            f"sasl.jaas.config has the login module {SCRAM}, but PLAIN needs "
             "org.apache.kafka.common.security.plain.PlainLoginModule",
         ),
         (
@@ -214,10 +215,10 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
         ),
         (
             {"sasl.login.callback.handler.class": "org.example.Vault"},
-            "sasl.login.callback.handler.class is not supported: only Java clients can do it",
+            "sasl.login.callback.handler.class is not supported: only Java clients support it",
         ),
         ({"request.timeout.ms": "soon"}, "request.timeout.ms is 'soon', not a number"),
-        ({"ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols names none of TLSv1.2, TLSv1.3"),
+        ({"ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols contains none of TLSv1.2, TLSv1.3"),
     ],
 )
 def test_what_cannot_be_obeyed_is_refused(properties: dict[str, str], why: str, tmp_path: Path) -> None:

@@ -36,12 +36,12 @@ def test_a_snapshot_of_a_snapshot_is_as_old_as_that_one(tmp_path: Path, monkeypa
     take(Segments(segments("kafka-4.3")), first, taken_ms)
     take(Snapshot(first), second, taken_ms + 7 * DAY)
     assert notes(taken_ms) == []
-    assert notes(taken_ms + DAY) == ["the snapshot was taken at 2027-01-15T08:00:00Z for the last time"]
+    assert notes(taken_ms + DAY) == ["the last run of this snapshot was at 2027-01-15T08:00:00Z"]
     # A run of the first one that finds nothing new knows more all the same, and so does the next of the second.
     take(Segments(segments("kafka-4.3")), first, taken_ms + 2 * DAY)
     take(Snapshot(first), second, taken_ms + 9 * DAY)
     assert notes(taken_ms + DAY) == []
-    assert notes(taken_ms + 3 * DAY) == ["the snapshot was taken at 2027-01-17T08:00:00Z for the last time"]
+    assert notes(taken_ms + 3 * DAY) == ["the last run of this snapshot was at 2027-01-17T08:00:00Z"]
 
 
 def test_files_that_no_run_has_written_are_named(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_arrow_data_are_rows() -> None:
     assert (source.name, source.topics()) == ("the rows", ["a", "b", "c"])
     assert [log.partition for log in source.partitions("c")] == [2]
     assert source_of(rows.drop_columns("topic"), "d").topics() == ["d"]
-    with pytest.raises(LogSourceError, match="no row names its topic: name the topic"):
+    with pytest.raises(LogSourceError, match="no row has a topic: give the topic of the rows"):
         source_of(RAW_SCHEMA.empty_table()).topics()
 
 
@@ -69,7 +69,7 @@ def test_anything_else_is_told_what_a_source_is(given: Any) -> None:
     with pytest.raises(TypeError) as raised:
         source_of(given)
     said = str(raised.value)
-    assert said.startswith("a source is a path or several (data directory, partition folder, .log file), ")
+    assert said.startswith("a source must be a path or several (data directory, partition folder, .log file), ")
     assert said.endswith(f", raw rows in Arrow, or an object with partitions(topic), not {given!r}")
     assert all(kind.what in said for kind in KINDS)
 

@@ -99,7 +99,7 @@ def test_who_waits_is_told_for_what(monkeypatch: pytest.MonkeyPatch, caplog: pyt
     monkeypatch.setattr(patience, "NOTE_AFTER", 0.05)
     with caplog.at_level(logging.WARNING):
         LiveBrokers("b:1", CONFIG).partitions("t")
-    assert caplog.messages == ["t-2: it has no leader; it is tried again, for up to 0.2 s"]
+    assert caplog.messages == ["t-2: it has no leader; trying again for up to 0.2 s"]
 
 
 def test_the_command_reads_the_others_and_ends_with_status_1(

@@ -157,12 +157,12 @@ def test_a_listener_that_says_nothing_is_told_and_named(
         place = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(LogSourceError) as raised:
             LiveBrokers(place, config).topics()
-    reason = "that waits for TLS" if protocol == "PLAINTEXT" else "in plain text, which does not know TLS"
+    reason = "that expects TLS" if protocol == "PLAINTEXT" else "without TLS"
     assert str(raised.value) == (
-        f"{place}: it takes connections and has not said a word within 300 ms: a listener {reason} "
+        f"{place}: it accepts connections but has sent nothing within 300 ms: a listener {reason} "
         f"(security.protocol is {protocol} here), a broker that hangs, or something else that is not a broker"
     )
-    assert caplog.messages == [f"{place}: no answer for 0.1 s; it is waited for"]
+    assert caplog.messages == [f"{place}: no response for 0.1 s; still waiting"]
 
 
 def test_who_waits_for_brokers_reads_it_on_standard_error(
@@ -175,5 +175,5 @@ def test_who_waits_for_brokers_reads_it_on_standard_error(
         place = f"127.0.0.1:{server.getsockname()[1]}"
         assert main(["counts", "--bootstrap", place, "--command-config", config.name]) == 2
     note, error = capsys.readouterr().err.splitlines()
-    assert note == f"note: {place}: no answer for 0.1 s; it is waited for"
-    assert error.startswith(f"kafka-records: {place}: it takes connections and has not said a word within 400 ms: ")
+    assert note == f"note: {place}: no response for 0.1 s; still waiting"
+    assert error.startswith(f"kafka-records: {place}: it accepts connections but has sent nothing within 400 ms: ")

@@ -67,7 +67,7 @@ def test_a_tail_that_was_cleaned_away_is_a_note(monkeypatch: pytest.MonkeyPatch)
     assert [(each.severity, str(each)) for each in context.findings] == [
         (
             "note",
-            "h:1 t-0: the leader has no record at offsets 0 to 999 (a cleaner may have taken all of them away)",
+            "h:1 t-0: the leader has no record at offsets 0 to 999 (the log cleaner may have removed all of them)",
         )
     ]
     assert context.log.holes == []

@@ -220,7 +220,7 @@ def test_the_table_of_a_directory() -> None:
     assert row["log_start_offset"] == 11
     one = read_table("log_ends", TOPICS / "kafka-4.3" / "segments", topic="__transaction_state", columns=["topic"])
     assert one.table.to_pydict() == {"topic": ["__transaction_state"] * 2}
-    with pytest.raises(LogSourceError, match="there is no log of topic x here, only of __consumer_offsets"):
+    with pytest.raises(LogSourceError, match="there is no log of topic x here, only logs of __consumer_offsets"):
         read_table("log_ends", TOPICS / "kafka-4.3" / "segments", topic="x")
 
 

@@ -401,20 +401,20 @@ def _commits(end: int) -> Logs:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ([], "it was not written by kafka-records snapshot"),
-        ({"format": "1"}, "its field 'format' is not a number"),
-        ({"format": True}, "its field 'format' is not a number"),
-        ({"topic_names": []}, "its field 'topic_names' is not an object of names by topic id"),
+        ([], "this was not written by kafka-records snapshot"),
+        ({"format": "1"}, "the field 'format' is not a number"),
+        ({"format": True}, "the field 'format' is not a number"),
+        ({"topic_names": []}, "the field 'topic_names' is not an object of names by topic id"),
         (
             {"topic_names": {"aK3dGfTcSs2cLAnzYBkzXg": 7}},
-            "its field 'topic_names' is not an object of names by topic id",
+            "the field 'topic_names' is not an object of names by topic id",
         ),
-        ({"read": [1]}, "its field 'read' is not an object with an entry for each log"),
-        ({"read": {"__consumer_offsets-0": {}}}, "its field 'read' has no end for __consumer_offsets-0"),
-        ({"end": -1}, "its field 'read' has no end for __consumer_offsets-0"),
-        ({"end": "12"}, "its field 'read' has no end for __consumer_offsets-0"),
-        ({"at_ms": None}, "its field 'read' has an invalid time for __consumer_offsets-0"),
-        ({"ended_at_ms": 1.5}, "its field 'read' has an invalid time for __consumer_offsets-0"),
+        ({"read": [1]}, "the field 'read' is not an object with an entry for each log"),
+        ({"read": {"__consumer_offsets-0": {}}}, "the field 'read' has no end for __consumer_offsets-0"),
+        ({"end": -1}, "the field 'read' has no end for __consumer_offsets-0"),
+        ({"end": "12"}, "the field 'read' has no end for __consumer_offsets-0"),
+        ({"at_ms": None}, "the field 'read' has an invalid time for __consumer_offsets-0"),
+        ({"ended_at_ms": 1.5}, "the field 'read' has an invalid time for __consumer_offsets-0"),
     ],
 )
 def test_a_manifest_that_was_changed(changed: Any, said: str, tmp_path: Path) -> None:
@@ -523,4 +523,4 @@ def test_the_time_of_a_clock_that_was_put_back_proves_nothing(tmp_path: Path, mo
     found = read_table("current_offsets", tmp_path, as_of=start_ms + 5 * DAY_MS)
     assert [each.reason for each in found.findings] == [INCOMPLETE_HISTORY]
     later = read_table("current_offsets", tmp_path, as_of=start_ms + 30 * DAY_MS)
-    assert [each.what for each in later.findings][-1].startswith("the snapshot was taken at")
+    assert [each.what for each in later.findings][-1].startswith("the last run of this snapshot was at")

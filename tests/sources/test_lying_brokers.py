@@ -59,7 +59,7 @@ def test_metadata_without_the_topic_is_an_error() -> None:
             broker.answers[METADATA] = lambda asked, topics=topics: broker.metadata(topics)  # type: ignore[misc]
             with pytest.raises(LogSourceError) as raised:
                 LiveBrokers(broker.address, QUICK).partitions(TOPIC)
-            assert str(raised.value) == (f"{broker.address}: its answer to Metadata lacks topic {TOPIC}")
+            assert str(raised.value) == (f"{broker.address}: its response to Metadata lacks topic {TOPIC}")
 
 
 def test_a_partition_with_a_negative_number_is_refused() -> None:
@@ -167,7 +167,7 @@ def test_records_of_another_log_are_not_taken(answer: Callable[[FakeBroker], dic
         given, damage, holes = read(log)
         assert (given, holes) == ([], [-1])
         (found,) = damage
-        assert "its answer to Fetch lacks __consumer_offsets-0, which was requested, for 0.4 s" in found
+        assert "its response to Fetch lacks __consumer_offsets-0, which was requested, for 0.4 s" in found
         assert found.endswith("(offsets 0 to 2 are not read)")
 
 
@@ -290,7 +290,7 @@ def test_the_command_says_so_and_ends_with_status_1(capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize("name", [METADATA, LIST_OFFSETS])
 def test_an_answer_that_claims_two_gib_is_not_read(name: str) -> None:
-    what = "it announces an answer of 2147483647 bytes, and what it was asked for"
+    what = "it announces a response of 2147483647 bytes, but what was requested"
     with fake_brokers(FakeBroker()) as (broker,):
         cluster = Cluster([("127.0.0.1", broker.port)], ClientConfig())
         topic = cluster.topic(TOPIC)
@@ -310,7 +310,7 @@ def test_a_fetch_that_claims_two_gib_is_damage() -> None:
         given, damage, holes = read(log)
         assert (given, holes) == ([], [-1, 0])
         assert damage[0].startswith(
-            f"{broker.address} {TOPIC}-0: batch at offset 0: it announces an answer of 2147483647"
+            f"{broker.address} {TOPIC}-0: batch at offset 0: it announces a response of 2147483647"
         )
         assert damage[-1].endswith("(offsets 1 to 2 are not read)")
 
@@ -378,7 +378,7 @@ def test_an_error_that_echoes_the_password_is_not_shown(
         broker.answers[SASL_AUTHENTICATE] = lambda asked: {"error_code": 58, "error_message": echo, "auth_bytes": b""}
         with pytest.raises(LogSourceError) as raised:
             LiveBrokers(broker.address, guarded()).topics()
-        assert str(raised.value) == (f"{broker.address}: refused user 'ann' with this password, by PLAIN: {HIDDEN}")
+        assert str(raised.value) == (f"{broker.address}: rejected this password for user 'ann' (PLAIN): {HIDDEN}")
         broker.answers[SASL_HANDSHAKE] = lambda asked: {"error_code": 33, "mechanisms": [echo]}
         with pytest.raises(LogSourceError, match="a text that repeats the password is not shown"):
             LiveBrokers(broker.address, guarded()).topics()
@@ -416,7 +416,7 @@ def test_a_store_without_an_end_is_refused(name: str) -> None:
     with pytest.raises(LogSourceError) as raised:
         context_of(config)
     assert str(raised.value) == (
-        f"/dev/zero: cannot be used as ssl.{name}.location: it has more than 16 MiB: name another file"
+        f"/dev/zero: cannot be used as ssl.{name}.location: it has more than 16 MiB: give another file"
     )
 
 

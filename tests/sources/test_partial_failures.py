@@ -130,7 +130,7 @@ def test_a_leader_with_trouble_in_two_partitions_does_not_cost_a_whole_wait_for_
 
 def test_a_wrong_answer_about_one_topic_does_not_shorten_the_wait_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def lies(cluster: Cluster, name: str) -> Topic:
-        raise TopicUnavailable("b:1", f"its answer to Metadata lacks topic {name}")
+        raise TopicUnavailable("b:1", f"its response to Metadata lacks topic {name}")
 
     monkeypatch.setattr(Cluster, "topic", lies)
     session, config = Session(), ClientConfig(patience_ms=200)
@@ -186,7 +186,7 @@ def test_a_pause_that_is_too_long_names_the_limit(patience_ms: int, timeout: flo
         config = ClientConfig(patience_ms=patience_ms)
         (log,) = LiveBrokers(broker.address, config, timeout=timeout).partitions(TOPIC)
         (finding,) = read(log)[1].findings
-        assert finding.what == f"it asks for a pause of 100 s, as a quota demands, and {limit}"
+        assert finding.what == f"it asks for a pause of 100 s because of a quota, and {limit}"
 
 
 # -- the end of a reading ----------------------------------------------------------------------------------------------

@@ -289,7 +289,7 @@ def test_compressed_lines_that_were_cut_short(tmp_path: Path) -> None:
 def test_avro_that_was_cut_short(tmp_path: Path) -> None:
     path = FORMATS["Avro"](captured(), tmp_path)
     path.write_bytes(path.read_bytes()[:-2000])
-    with pytest.raises(LogSourceError, match=r"rows\.avro: after row \d+ this is not Avro: "):
+    with pytest.raises(LogSourceError, match=r"rows\.avro: after row \d+ the data is not Avro: "):
         SavedRows(path).topics()
 
 
@@ -314,11 +314,11 @@ def test_other_topics_and_unknown_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     source = SavedRows(tmp_path)
     assert source.topics() == ["t"]
-    with pytest.raises(LogSourceError, match="there are no rows of topic u here, only of t"):
+    with pytest.raises(LogSourceError, match="there are no rows of topic u here, only rows of t"):
         source.partitions("u")
     _, context = table_of(source.partitions("t")[0])
     assert [str(each) for each in context.findings] == [
-        f"{tmp_path}: notes.txt: of no known format (not read; name their format with format=… (--saved-format; "
+        f"{tmp_path}: notes.txt: of no known format (not read; give their format with format=… (--saved-format; "
         "savedFormat in Spark))"
     ]
 
@@ -352,7 +352,7 @@ def test_a_segment_beside_saved_rows_goes_before_them(name: str, tmp_path: Path)
 
 def test_a_file_that_is_named_twice(tmp_path: Path) -> None:
     pq.write_table(simple_rows([0]), tmp_path / "a.parquet")
-    with pytest.raises(LogSourceError, match="this file is named twice"):
+    with pytest.raises(LogSourceError, match="this file is given twice"):
         SavedRows([tmp_path, tmp_path / "a.parquet"]).topics()
 
 

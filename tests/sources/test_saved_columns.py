@@ -195,14 +195,14 @@ def test_columns_that_are_missing(tmp_path: Path) -> None:
     pq.write_table(rows.drop_columns(["key"]), tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)) == (
         "there is no column for key, but topic (string), partition (int32), offset (int64), value (binary), "
-        'transaction (string), control (string); say which it is, columns={"key": "NAME"}, '
+        'transaction (string), control (string); choose it with columns={"key": "NAME"}, '
         "--saved-column key=NAME, or the option 'savedColumns' in Spark"
     )
     pq.write_table(rows.drop_columns(["partition"]), tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)).endswith(", or put the file into a folder partition=N")
     pq.write_table(rows.drop_columns(["topic"]), tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)) == (
-        "no column names the topic of the rows: name it with topic=…, --topic, or the option 'topic' in Spark"
+        "no column has the topic of the rows: set it with topic=…, --topic or, in Spark, the option 'topic'"
     )
     assert SavedRows(tmp_path, topic="mine").topics() == ["mine"]
 
@@ -226,7 +226,7 @@ def test_several_columns_that_may_be_meant(tmp_path: Path) -> None:
     rows = rows.set_column(5, "payload", pa.array([b"a", b"b"]))
     pq.write_table(rows, tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)) == (
-        "the columns Pay_Load, payload may all be value: say which one is, "
+        "the columns Pay_Load, payload could all be value: choose one with "
         'columns={"value": "Pay_Load"}, '
         "--saved-column value=Pay_Load, or the option 'savedColumns' in Spark"
     )
@@ -242,7 +242,7 @@ def test_files_of_different_kinds(tmp_path: Path) -> None:
     pq.write_table(rows.drop_columns(["control"]), tmp_path / "b.parquet")
     assert said(SavedRows(tmp_path)) == (
         f"there is no control, but in {tmp_path / 'a.parquet'} control is taken for control: read files of one kind at "
-        'a time, or name the column, columns={"control": "…"}, '
+        'a time, or choose the column with columns={"control": "…"}, '
         "--saved-column control=…, or the option 'savedColumns' in Spark"
     )
     assert SavedRows(tmp_path, columns={"control": None}).topics() == ["t"]
@@ -262,12 +262,12 @@ def test_texts_that_nobody_can_tell(tmp_path: Path) -> None:
     row = {"topic": "t", "partition": 0, "offset": 0, "key": "00010001", "value": "ab"}
     path = written([row], tmp_path / "rows.jsonl")
     assert said(SavedRows(path)) == (
-        "the texts of the column key, taken for key, could be base64 or hex: there are too few to decide; say how they "
-        'hold bytes, encoding="base64", "hex" or "text" (--saved-encoding; savedEncoding in Spark)'
+        "the texts of the column key, taken for key, could be base64 or hex: there are too few values to tell; set "
+        'how they encode bytes with encoding="base64", "hex" or "text" (--saved-encoding; savedEncoding in Spark)'
     )
     assert table_of(SavedRows(path, encoding="hex").partitions("t")[0])[0]["key"].to_pylist() == [b"\0\1\0\1"]
     lost = written([{**row, "key": "\0\1\ufffd"}], tmp_path / "rows.jsonl")
-    assert "U+FFFD, which decoders put in place of bytes that are not text: those bytes are lost" in said(
+    assert "U+FFFD, which decoders write in place of invalid bytes: the original bytes are lost" in said(
         SavedRows(lost)
     )
 
@@ -289,10 +289,13 @@ def test_one_text_that_is_wrong_is_damage_with_its_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "detail"),
     [
-        ('{"topic":"t","partition":0,"offset":0,"key":null,"value":null}\n{"topic"', "line 2 is no JSON: "),
-        ('[{"topic":"t"},\n{"topic":"u"}]', "line 1 is no JSON: "),
-        ('[{"topic":"t"}]', "line 1 is no JSON object: rows are an object per line; jq -c '.[]' makes lines of"),
-        ("{\n  1\n}", "line 1 is no JSON: "),
+        ('{"topic":"t","partition":0,"offset":0,"key":null,"value":null}\n{"topic"', "line 2 is not JSON: "),
+        ('[{"topic":"t"},\n{"topic":"u"}]', "line 1 is not JSON: "),
+        (
+            '[{"topic":"t"}]',
+            "line 1 is not a JSON object: each row is one object on a line; jq -c '.[]' makes lines of",
+        ),
+        ("{\n  1\n}", "line 1 is not JSON: "),
     ],
 )
 def test_json_that_is_no_lines(text: str, detail: str, tmp_path: Path) -> None:
@@ -304,7 +307,7 @@ def test_json_that_breaks_behind_the_first_lines(tmp_path: Path) -> None:
     row = {"topic": "t", "partition": 0, "key": "AAE=", "value": None}
     lines = [json.dumps({**row, "offset": at}) for at in range(5000)]
     for bad, detail in (
-        ('{"topic":"t","partition":', "line 4322 is no JSON: "),
+        ('{"topic":"t","partition":', "line 4322 is not JSON: "),
         (json.dumps({**row, "offset": "x"}), "the column offset of line 4322 is string, and int64 in the lines before"),
     ):
         (tmp_path / "rows.json").write_text("\n".join([*lines[:4321], bad, *lines[4321:]]))

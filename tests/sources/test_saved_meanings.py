@@ -247,8 +247,8 @@ def test_units_of_times_may_be_said(tmp_path: Path) -> None:
     seconds = simple_rows([0, 1]).append_column("ts", pa.array([1_700_000_000, 1_700_000_000_000]))
     pq.write_table(seconds, tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)) == (
-        "the numbers of the column ts, taken for timestamp_ms, look like times since 1970 in s and ms; name their "
-        'unit, time_unit="s", "ms", "us" or "ns" (--saved-time-unit; savedTimeUnit in Spark)'
+        "the numbers of the column ts, taken for timestamp_ms, look like times since 1970 in s and ms; set their "
+        'unit with time_unit="s", "ms", "us" or "ns" (--saved-time-unit; savedTimeUnit in Spark)'
     )
     (log,) = SavedRows(tmp_path, time_unit="ms").partitions("t")
     assert table_of(log)[0]["timestamp_ms"].to_pylist() == [1_700_000_000, 1_700_000_000_000]

@@ -128,7 +128,7 @@ def test_an_answer_that_drips_is_given_up() -> None:
             offsets, context = read(log)
         (finding,) = context.findings
         assert (offsets, finding.reason) == ([], UNREACHABLE_LOG)
-        assert "no answer within" in finding.what
+        assert "no response within" in finding.what
 
 
 def test_after_an_answer_that_came_in_part_less_is_asked_for() -> None:
@@ -159,7 +159,7 @@ def test_a_broker_that_names_replicas_for_ever_is_given_up(named: int) -> None:
             offsets, context = read(log)
         (finding,) = context.findings
         assert (offsets, finding.severity) == ([], "damage")
-        assert f"it sends no records, and names broker {named} to read from, for 0.4 s" in finding.what
+        assert f"it sends no records, but refers to broker {named}, for 0.4 s" in finding.what
         assert sum(broker.asked.count(FETCH) for broker in brokers) < 20
 
 
@@ -191,7 +191,7 @@ def test_a_pause_is_kept_and_told_once(caplog: pytest.LogCaptureFixture) -> None
         assert read(log)[0] == [0, 1, 2]
         assert all(later - earlier >= 0.1 for earlier, later in pairwise(times))
         assert caplog.messages == [
-            f"{broker.address}: the broker slows this client down, as a quota demands: it asks for a pause of 0.1 s"
+            f"{broker.address}: the broker throttles this client because of a quota: it asks for a pause of 0.1 s"
         ]
 
 
@@ -245,7 +245,7 @@ def test_a_leader_that_hangs_takes_one_question_of_the_time_for_log_ends(monkeyp
         assert [(each.partition, each.log_end_offset) for each in ends] == [(0, 3), (1, None), (2, 3)] * 2
         assert [each.partition for each in context.findings] == [1, 1]
         # After the first question it has a little time only.
-        within_ms = re.findall(r"no answer within (\d+) ms", context.findings[0].what)
+        within_ms = re.findall(r"no response within (\d+) ms", context.findings[0].what)
         assert [int(each) <= 100 for each in within_ms] == [True]
 
 
@@ -337,7 +337,7 @@ def test_nobody_is_asked_after_the_limit() -> None:
         context = Context()
         assert list(live.log_ends(["a", "b"], context)) == []
         (finding,) = context.findings
-        assert (finding.severity, finding.consequence) == ("damage", "topics without an answer have no row")
+        assert (finding.severity, finding.consequence) == ("damage", "topics without a response have no row")
 
 
 @pytest.mark.usefixtures("loaded")
@@ -378,7 +378,7 @@ def test_a_report_without_topics_for_want_of_time_is_damaged(
         place = ["--bootstrap", broker.address, "--command-config", properties, "--timeout", "1s"]
         assert main(["report", *place, "--format", "json"]) == 1
         printed = capsys.readouterr()
-        assert "the answer of that broker is missing" in printed.out
+        assert "the response of that broker is missing" in printed.out
         assert "offsets 0 to 2 are not read" in printed.out
 
 

@@ -19,7 +19,7 @@ CONSUMERS = "__consumer_offsets"
 @pytest.mark.parametrize(
     ("source", "options", "text"),
     [
-        (3, {}, "a source is a path or several "),
+        (3, {}, "a source must be a path or several "),
         (CAPTURED, {"path": 3}, "path must be a path, not 3"),
         (CAPTURED, {"path": b"kept"}, "path must be a path, not b'kept'"),
         (CAPTURED, {"topics": CONSUMERS}, "topics must be a list of names: write ['__consumer_offsets']"),

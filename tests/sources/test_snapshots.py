@@ -146,8 +146,9 @@ def test_an_outcome_without_its_control_record_is_damage(tmp_path: Path) -> None
 
     (found,) = report.findings
     assert str(found) == (
-        "__consumer_offsets-0: the source says how the transaction of the record at offset 0 ended, and has no control "
-        "record for it (it is stored as one whose end is not known: take the snapshot of a source with them)"
+        "__consumer_offsets-0: the source says how the transaction of the record at offset 0 ended, but has no "
+        "control record for it (it is stored without the outcome of its transaction: take the snapshot of a source "
+        "with control records)"
     )
     assert found.severity == "damage"
     assert [f.what for f in findings_of(tmp_path)] == [found.what]
@@ -458,8 +459,8 @@ def test_a_range_has_the_findings_and_holes_that_lie_in_it(tmp_path: Path) -> No
         told.append([found.what for found in context.findings])
     assert told == [
         [
-            f"the source says how the transaction of the record at offset {number} ended, and has no control record "
-            "for it"
+            f"the source says how the transaction of the record at offset {number} ended, but has no control record "
+            f"for it"
         ]
         for number in range(6)
     ]
@@ -493,7 +494,7 @@ def test_a_topic_that_was_made_anew_is_refused_by_its_id(tmp_path: Path) -> None
     assert str(found) == (
         f"__consumer_offsets-0: {tmp_path}: the snapshot has records of the topic with the id {Identified.topic_id}, "
         f"but __consumer_offsets now has the id {MadeAnew.topic_id}: the topic was deleted and recreated. Take "
-        "a snapshot of the new topic in another directory (nothing of it is stored)"
+        "a snapshot of the new topic in another directory (none of its records are stored)"
     )
     assert len(all_rows(Snapshot(tmp_path))) == 3
 
@@ -688,7 +689,7 @@ def test_paths_of_snapshots_are_recognised(tmp_path: Path) -> None:
     take_snapshot(log_of(commits(3)), tmp_path)
     assert isinstance(source_of(tmp_path), Snapshot)
     assert source_of(str(tmp_path)).name == str(tmp_path)
-    with pytest.raises(LogSourceError, match="a snapshot cannot be read together with others"):
+    with pytest.raises(LogSourceError, match="snapshots cannot be read together: give one at a time"):
         source_of([tmp_path, CAPTURED])
     with pytest.raises(LogSourceError, match="there is no log of topic __transaction_state here"):
         source_of(tmp_path).partitions("__transaction_state")
@@ -705,7 +706,7 @@ def test_a_moment_after_the_last_run_is_noted(tmp_path: Path) -> None:
     assert findings_of(tmp_path, as_of_ms=1_700_000_000_000, history=False) == []
     (note,) = findings_of(tmp_path, as_of_ms=32_000_000_000_000, history=False)
     assert (note.severity, note.reason) == ("note", INCOMPLETE_HISTORY)
-    assert "for the last time" in note.what
+    assert "the last run of this snapshot was at" in note.what
 
 
 def test_progress_ends_at_the_size_of_the_source(tmp_path: Path) -> None:

@@ -32,13 +32,13 @@ def decode(session: SparkSession, **options: Any) -> object:
 
 
 CASES: dict[str, Call] = {
-    "df must be a DataFrame of Spark, not 'saved'": lambda session: decode_records("saved", RECORDS),  # type: ignore[arg-type]
+    "df must be a Spark DataFrame, not 'saved'": lambda session: decode_records("saved", RECORDS),  # type: ignore[arg-type]
     "records must be a list of names, not 3": lambda session: decode(session, records=3),
     "records must be a list of names, but 3 is not": lambda session: decode(session, records=[3]),
     "coordinates must be a list of names, not 3": lambda session: decode(session, coordinates=3),
     "unknown_tags must be True or False, not 'no'": lambda session: decode(session, unknown_tags="no"),
-    "df must be a DataFrame of Spark, not 3": lambda session: as_raw_rows(3),  # type: ignore[arg-type]
-    "raw must be a DataFrame of Spark, not 3": lambda session: groups(3),  # type: ignore[arg-type]
+    "df must be a Spark DataFrame, not 3": lambda session: as_raw_rows(3),  # type: ignore[arg-type]
+    "raw must be a Spark DataFrame, not 3": lambda session: groups(3),  # type: ignore[arg-type]
     "spark must be a SparkSession, not None": lambda session: read_table(None, "groups", SEGMENTS),  # type: ignore[arg-type]
     "spark must be a SparkSession, not 3": lambda session: read_segments(3, SEGMENTS),  # type: ignore[arg-type]
     "topic must be a string, not ['t']": lambda session: read_segments(session, SEGMENTS, topic=["t"]),  # type: ignore[arg-type]

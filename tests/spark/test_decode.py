@@ -103,8 +103,8 @@ def test_errors_and_bytes(decoded: list[Row]) -> None:
     assert [row.error.message if row.error else None for row in decoded] == [
         None,
         None,
-        "OffsetCommitValue v3 at byte 0: offset needs 8 bytes, 3 left",
-        "OffsetCommitKey v0 at byte 2: group needs 1 byte, 0 left",
+        "OffsetCommitValue v3 at byte 0: offset needs 8 bytes, but 3 are left",
+        "OffsetCommitKey v0 at byte 2: group needs 1 byte, but 0 are left",
         "the record has no key",
         None,
         None,
@@ -133,7 +133,7 @@ def test_chosen_records_leave_out_all_others(raw: DataFrame) -> None:
 
 
 def test_failfast_names_the_record(raw: DataFrame) -> None:
-    with pytest.raises(Exception, match="t-7 offset 2: OffsetCommitValue v3 at byte 0: offset needs 8 bytes, 3 left"):
+    with pytest.raises(Exception, match="t-7 offset 2: OffsetCommitValue v3 at byte 0: offset needs 8 bytes, but 3"):
         decode_records(raw.where("offset < 3"), RECORDS, mode="FAILFAST").collect()
 
 
@@ -242,7 +242,7 @@ def test_an_unknown_coordinate_is_refused(raw: DataFrame) -> None:
         ValueError, match=r"^there is no coordinate 'value'; the coordinates are topic, partition, offset, "
     ):
         decode_records(raw, RECORDS, coordinates=["offset", "value", "key"])
-    with pytest.raises(ValueError, match=r"^the coordinate offset is named twice$"):
+    with pytest.raises(ValueError, match=r"^the coordinate offset is given twice$"):
         decode_records(raw, RECORDS, coordinates=["offset", "topic", "offset"])
 
 
@@ -257,7 +257,7 @@ def test_only_chosen_coordinates_come_along_in_the_order_asked(raw: DataFrame) -
     assert not {"topic", "timestamp_ms", "control"} & set(names)
     assert sorted((row.partition, row.offset, row.is_tombstone) for row in decoded.collect())[-1] == (7, 7, None)
     assert counts.get["control"] == 1
-    with pytest.raises(Exception, match="t-7 offset 2: OffsetCommitValue v3 at byte 0: offset needs 8 bytes, 3 left"):
+    with pytest.raises(Exception, match="t-7 offset 2: OffsetCommitValue v3 at byte 0: offset needs 8 bytes, but 3"):
         decode_records(raw.where("offset < 3"), RECORDS, mode="FAILFAST", coordinates=["offset"]).collect()
 
 

@@ -263,13 +263,13 @@ class TestValues:
                 VALUE | {"leader_epoch": 2**31},
                 3,
                 ValueOutOfRange,
-                "v3: leader_epoch is 2147483648, int32 holds -2147483648 to 2147483647",
+                "v3: leader_epoch is 2147483648, but int32 holds -2147483648 to 2147483647",
             ),
             (
                 VALUE | {"topic_id": "no uuid"},
                 4,
                 InvalidUuid,
-                "v4: topic_id is 'no uuid', a uuid is 22 characters of URL-safe base64",
+                "v4: topic_id is 'no uuid', but a uuid is 22 characters of URL-safe base64",
             ),
             (VALUE | {"topic_id": None}, 4, NullNotAllowed, "v4: topic_id is None, which this version does not allow"),
             (
@@ -303,9 +303,9 @@ class TestValues:
         ("version", "error", "message"),
         [
             (None, WrongType, "OffsetCommitValue: version is of type null, expected a number"),
-            (5, UnsupportedVersion, "OffsetCommitValue has no version 5, it has the versions 0 to 4"),
-            (-1, UnsupportedVersion, "OffsetCommitValue has no version -1, it has the versions 0 to 4"),
-            (2**31 - 1, UnsupportedVersion, "OffsetCommitValue has no version 2147483647, it has the versions 0 to 4"),
+            (5, UnsupportedVersion, "OffsetCommitValue has no version 5: its versions are 0 to 4"),
+            (-1, UnsupportedVersion, "OffsetCommitValue has no version -1: its versions are 0 to 4"),
+            (2**31 - 1, UnsupportedVersion, "OffsetCommitValue has no version 2147483647: its versions are 0 to 4"),
         ],
     )
     def test_of_a_version_in_the_row(self, version: int | None, error: type[EncodeError], message: str) -> None:
@@ -349,7 +349,7 @@ class TestValues:
         with pytest.raises(InvalidUuid) as caught:
             _encoder(METADATA_REQUEST, 12)(column)
         assert str(caught.value) == (
-            "MetadataRequest v12: topics[1].topic_id is '?', a uuid is 22 characters of URL-safe base64"
+            "MetadataRequest v12: topics[1].topic_id is '?', but a uuid is 22 characters of URL-safe base64"
         )
 
     def test_no_tags_where_they_are_null(self) -> None:
@@ -374,7 +374,7 @@ class TestArguments:
     def test_a_version_there_is_not(self) -> None:
         with pytest.raises(UnsupportedVersion) as caught:
             to_offset_commit_value("value", 5)
-        assert str(caught.value) == "OffsetCommitValue has no version 5, it has the versions 0 to 4"
+        assert str(caught.value) == "OffsetCommitValue has no version 5: its versions are 0 to 4"
 
     def test_a_mode_there_is_not(self) -> None:
         with pytest.raises(ValueError, match="mode 'DROPMALFORMED' is not one of PERMISSIVE, FAILFAST"):
@@ -397,4 +397,4 @@ class TestArguments:
             call()
         # A function of the engine does not know of which package the message is.
         remedy = "" if name in ("to_value", "to_key", "to_message") else ': pass engine="jvm"'
-        assert str(caught.value) == f"{name} needs PySpark 4.1 or later, this is 4.0.2{remedy}"
+        assert str(caught.value) == f"{name} needs PySpark 4.1 or later, but this is 4.0.2{remedy}"

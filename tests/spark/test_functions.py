@@ -138,22 +138,22 @@ class TestModes:
             (
                 VALUE[:4],
                 lambda: from_value("data", RECORDS[1], "FAILFAST"),
-                "BufferUnderflow: OffsetCommitValue v3 at byte 0: offset needs 8 bytes, 2 left",
+                "BufferUnderflow: OffsetCommitValue v3 at byte 0: offset needs 8 bytes, but 2 are left",
             ),
             (
                 b"\x00",
                 lambda: from_value("data", RECORDS[1], "FAILFAST"),
-                "MissingValueVersion: the value has 1 byte, a value starts with an int16 version",
+                "MissingValueVersion: the value has 1 byte, but a value starts with an int16 version",
             ),
             (
                 b"\x00",
                 lambda: from_key("data", RECORDS[1], "FAILFAST"),
-                "MissingRecordType: the key has 1 byte, a key starts with an int16 record type",
+                "MissingRecordType: the key has 1 byte, but a key starts with an int16 record type",
             ),
             (
                 b"\x00\x09",
                 lambda: from_offset_commit_value("data", mode="FAILFAST"),
-                "UnsupportedVersion: OffsetCommitValue has no version 9, it has the versions 0 to 4",
+                "UnsupportedVersion: OffsetCommitValue has no version 9: its versions are 0 to 4",
             ),
             (
                 bytes.fromhex(
@@ -161,17 +161,18 @@ class TestModes:
                 )
                 + bytes(24),
                 lambda: from_group_metadata_value("data", mode="FAILFAST"),
-                "BufferUnderflow: GroupMetadataValue v3 at byte 29: members[0].client_id needs 256 bytes, 24 left",
+                "BufferUnderflow: GroupMetadataValue v3 at byte 29: members[0].client_id needs 256 bytes, "
+                "but 24 are left",
             ),
             (
                 b"",
                 lambda: from_consumer_protocol_assignment("data", mode="FAILFAST"),
-                "MissingValueVersion: the value has 0 bytes, a value starts with an int16 version",
+                "MissingValueVersion: the value has 0 bytes, but a value starts with an int16 version",
             ),
             (
                 b"\xff\xff" + SUBSCRIPTION,
                 lambda: from_consumer_protocol_subscription("data", mode="FAILFAST"),
-                "UnsupportedVersion: ConsumerProtocolSubscription has no version -1, it has the versions 0 to 3",
+                "UnsupportedVersion: ConsumerProtocolSubscription has no version -1: its versions are 0 to 3",
             ),
         ],
     )
@@ -223,7 +224,7 @@ class TestVersions:
         assert _one(spark, data, from_consumer_protocol_subscription("data", mode="FAILFAST")) == highest
         assert _one(spark, data, from_consumer_protocol_subscription("data", newer_as_highest=False)) is None
         assert _one(spark, data, from_message("data", CONSUMER_PROTOCOL_SUBSCRIPTION)) is None
-        refused = "ConsumerProtocolSubscription has no version 4, it has the versions 0 to 3"
+        refused = "ConsumerProtocolSubscription has no version 4: its versions are 0 to 3"
         with pytest.raises(Exception, match=refused):
             _one(spark, data, from_message("data", CONSUMER_PROTOCOL_SUBSCRIPTION, mode="FAILFAST"))
 
@@ -238,11 +239,11 @@ class TestVersions:
             from_consumer_protocol_subscription("data").getField("topics"),
         )
         assert [tuple(row) for row in decoded.collect()] == [(["a"], None), (["a"], None), (None, None), (None, None)]
-        with pytest.raises(Exception, match="the value has 1 byte, a value starts with an int16 version"):
+        with pytest.raises(Exception, match="the value has 1 byte, but a value starts with an int16 version"):
             _one(spark, b"\x00", from_consumer_protocol_subscription("data", parse_as=0, mode="FAILFAST"))
 
     def test_those_there_are_not_are_refused_at_once(self) -> None:
-        message = "ConsumerProtocolSubscription has no version 4, it has the versions 0 to 3"
+        message = "ConsumerProtocolSubscription has no version 4: its versions are 0 to 3"
         for wrong in ({"version": 4}, {"parse_as": 4}):
             with pytest.raises(UnsupportedVersion) as caught:
                 from_message("data", CONSUMER_PROTOCOL_SUBSCRIPTION, **wrong)  # type: ignore[arg-type]
@@ -252,8 +253,8 @@ class TestVersions:
         with pytest.raises(ValueError, match="parse_as") as caught:
             from_consumer_protocol_subscription("data", 1, parse_as=0)
         assert str(caught.value) == (
-            "from_consumer_protocol_subscription: version is for bytes without a version before them, "
-            "parse_as for bytes with one"
+            "from_consumer_protocol_subscription: pass version for bytes that do not start with a version, and "
+            "parse_as for bytes that do"
         )
 
 
@@ -363,7 +364,7 @@ class TestOlderSpark:
         # A function of the engine does not know of which package the message is.
         is_generated = name not in ("from_value", "from_key", "from_message")
         remedy = 'pass engine="jvm", or use decode_records' if is_generated else "use decode_records"
-        assert str(caught.value) == f"{name} needs PySpark 4.1 or later, this is 3.5.6: {remedy}"
+        assert str(caught.value) == f"{name} needs PySpark 4.1 or later, but this is 3.5.6: {remedy}"
 
 
 @pytest.mark.spark

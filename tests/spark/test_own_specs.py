@@ -51,7 +51,7 @@ def test_the_example_decodes_its_own_records(tmp_path: Path) -> None:
         "\n"
     ), done.stderr
     assert done.stderr.splitlines()[-2:] == [
-        "offset 4: AccountValue v1 at byte 4: balance_cents needs 8 bytes, 4 left",
+        "offset 4: AccountValue v1 at byte 4: balance_cents needs 8 bytes, but 4 are left",
         "5 rows, 4 decoded, 1 tombstone, 1 corrupt",
     ]
     assert done.returncode == 1

@@ -66,7 +66,7 @@ def test_keys_and_values_alone_need_a_topic(spark: SparkSession) -> None:
     assert (row.topic, row.partition, row.offset, row.transaction) == ("__consumer_offsets", None, None, None)
     with pytest.raises(MissingColumn) as failure:
         as_raw_rows(saved)
-    assert str(failure.value) == "the DataFrame has no column 'topic': name the topic of the records with topic=…"
+    assert str(failure.value) == "the DataFrame has no column 'topic': pass the topic of the records as topic=…"
 
 
 def test_a_time_of_another_type(spark: SparkSession) -> None:
@@ -80,7 +80,10 @@ def test_a_time_of_another_type(spark: SparkSession) -> None:
 def test_keys_and_values_have_to_be_there(spark: SparkSession, missing: str) -> None:
     with pytest.raises(MissingColumn) as failure:
         as_raw_rows(_from_kafka(spark).drop(missing))
-    assert str(failure.value) == f"the DataFrame has no column '{missing}': rows without it cannot become raw rows"
+    assert (
+        str(failure.value)
+        == f"the DataFrame has no column '{missing}': rows without it cannot be converted to raw rows"
+    )
 
 
 def test_named_columns_are_not_looked_up(spark: SparkSession) -> None:

@@ -57,31 +57,32 @@ def test_an_unknown_record_type_is_no_error(reader: RowReader) -> None:
             b"\x01",
             VALUE,
             {"reason": "MissingRecordType", "record_type": None, "version": None, "path": None, "byte_offset": None}
-            | {"message": "the key has 1 byte, a key starts with an int16 record type"},
+            | {"message": "the key has 1 byte, but a key starts with an int16 record type"},
         ),
         (
             KEY[:-1],
             VALUE,
             {"reason": "BufferUnderflow", "record_type": 1, "version": 0, "path": "partition", "byte_offset": 6}
-            | {"message": "OffsetCommitKey v0 at byte 6: partition needs 4 bytes, 3 left"},
+            | {"message": "OffsetCommitKey v0 at byte 6: partition needs 4 bytes, but 3 are left"},
         ),
         (
             KEY,
             b"",
             {"reason": "MissingValueVersion", "record_type": 1, "version": None, "path": None, "byte_offset": None}
-            | {"message": "the value has 0 bytes, a value starts with an int16 version"},
+            | {"message": "the value has 0 bytes, but a value starts with an int16 version"},
         ),
         (
             KEY,
             b"\x00\x05" + VALUE[2:],
             {"reason": "UnsupportedVersion", "record_type": 1, "version": 5, "path": "", "byte_offset": 0}
-            | {"message": "OffsetCommitValue has no version 5, it has the versions 0 to 4"},
+            | {"message": "OffsetCommitValue has no version 5: its versions are 0 to 4"},
         ),
         (
             KEY,
             VALUE[:-3],
             {"reason": "BufferUnderflow", "record_type": 1, "version": 3, "path": "commit_timestamp"}
-            | {"byte_offset": 14, "message": "OffsetCommitValue v3 at byte 14: commit_timestamp needs 8 bytes, 5 left"},
+            | {"byte_offset": 14}
+            | {"message": "OffsetCommitValue v3 at byte 14: commit_timestamp needs 8 bytes, but 5 are left"},
         ),
     ],
 )
@@ -102,7 +103,7 @@ def test_type_0_has_the_values_of_version_0_only(reader: RowReader) -> None:
     row = reader.read(b"\x00\x00" + KEY[2:], VALUE)
     fields = error_fields(row)
     assert fields is not None
-    assert fields["message"] == "LegacyOffsetCommitValue has no version 3, it has version 0 only"
+    assert fields["message"] == "LegacyOffsetCommitValue has no version 3: its only version is 0"
 
 
 @pytest.mark.parametrize("length", range(len(VALUE)))

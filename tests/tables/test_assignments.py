@@ -227,6 +227,6 @@ def test_what_cannot_be_decoded_has_no_rows_and_is_found() -> None:
 
     assert result.table.num_rows == 0
     assert [(each.record_type, each.severity, each.consequence) for each in result.findings] == [
-        (8, "damage", "what it assigns has no rows"),
+        (8, "damage", "its assignments have no rows"),
         (1, "damage", "not used: a topic may be without its name"),
     ]

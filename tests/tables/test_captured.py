@@ -282,7 +282,7 @@ def test_a_data_directory_without_the_topic_is_refused(topics_dir: Path) -> None
     with pytest.raises(LogSourceError) as failure:
         read_table("transactions", folder)
     assert str(failure.value) == (
-        f"{folder}: there is no log of topic __transaction_state here, only of __consumer_offsets"
+        f"{folder}: there is no log of topic __transaction_state here, only logs of __consumer_offsets"
     )
 
 

@@ -262,26 +262,26 @@ def test_records_that_could_not_be_used_are_found() -> None:
         (
             1,
             "BufferUnderflow",
-            "OffsetCommitValue v3 at byte 0 after its version: offset needs 8 bytes, 7 left",
+            "OffsetCommitValue v3 at byte 0 after its version: offset needs 8 bytes, but 7 are left",
             left_out,
         ),
         (
             1,
             "UnsupportedVersion",
-            "OffsetCommitValue has no version 9, it has the versions 0 to 4",
+            "OffsetCommitValue has no version 9: its versions are 0 to 4",
             left_out,
         ),
         (
             1,
             "BufferUnderflow",
-            "OffsetCommitKey v0 at byte 2 after its type: group needs 16 bytes, 3 left",
+            "OffsetCommitKey v0 at byte 2 after its type: group needs 16 bytes, but 3 are left",
             not_used,
         ),
         (None, "NullKey", "the record has no key", not_used),
         (
             None,
             "MissingRecordType",
-            "the key has 1 byte, a key starts with an int16 record type",
+            "the key has 1 byte, but a key starts with an int16 record type",
             not_used,
         ),
     ]
@@ -290,7 +290,7 @@ def test_records_that_could_not_be_used_are_found() -> None:
         assert finding.raw_value
         assert (finding.raw_key is None) == (finding.reason == "NullKey")
     assert str(findings[-1]) == (
-        f"__consumer_offsets-0: record at offset {last - 1}: the key has 1 byte, a key starts with an int16 record "
+        f"__consumer_offsets-0: record at offset {last - 1}: the key has 1 byte, but a key starts with an int16 record "
         "type (not used: it is unknown whose offset it is)"
     )
 
@@ -446,7 +446,7 @@ def test_rows_of_other_topics_only_are_refused() -> None:
     with pytest.raises(LogSourceError) as failure:
         read_table("current_offsets", topic.table())
     assert str(failure.value) == (
-        "the rows: there are no rows of topic __consumer_offsets here, only of __share_group_state, orders"
+        "the rows: there are no rows of topic __consumer_offsets here, only rows of __share_group_state, orders"
     )
 
 

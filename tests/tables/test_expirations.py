@@ -455,7 +455,7 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
         ("expirations", {"at": datetime(2026, 1, 1)}, f"at: 2026-01-01T00:00:00 has no time zone: {AWARE}"),
         ("expirations", {"retention": "7"}, f"retention: '7' is not a duration: {A_DURATION}"),
         ("expirations", {"retention": "PT"}, f"retention: 'PT' is not a duration: {A_DURATION}"),
-        ("expirations", {"retention": -1}, "retention: -1 ms: a duration is 0 or more"),
+        ("expirations", {"retention": -1}, "retention: -1 ms is not a duration: it must be 0 or more"),
         ("expirations", {"retention": "0d"}, "retention: 0 ms is too short: the minimum is 60000 ms"),
         ("activity", {"window": "0s"}, "window: 0 ms is too short: the minimum is 1 ms"),
         ("activity", {"window": 0}, "window: 0 ms is too short: the minimum is 1 ms"),

@@ -140,10 +140,10 @@ def test_no_moments(text: str, message: str) -> None:
             "current_offsets has no columns 'grup_id' (did you mean group_id?), 'ofset' (did you mean offset?), "
             f"'xyzzy'; there are {', '.join(OFFSETS.names)}",
         ),
-        ({"columns": ["offset", "offset"]}, "the column offset is named twice"),
-        ({"columns": []}, "no columns: name at least one"),
+        ({"columns": ["offset", "offset"]}, "the column offset is given twice"),
+        ({"columns": []}, "no columns are given: give at least one"),
         ({"sort": ["-commit_time"]}, "current_offsets has no column 'commit_time'; did you mean commit_timestamp?"),
-        ({"limit": -1}, "-1 rows: a limit must be 0 or more"),
+        ({"limit": -1}, "-1 is not a valid limit: it must be 0 or more"),
     ],
 )
 def test_what_cannot_be_asked(settings: dict[str, Any], message: str) -> None:

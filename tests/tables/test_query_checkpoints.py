@@ -198,7 +198,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no version": (written("offsets/1", b"{}\n{}"), "damaged, since it does not begin with a version: {}/offsets/1. "),
     "newer": (
         written("offsets/1", b"v3\n{}\n{}"),
-        "unknown format v3; known are v1 and v2: {}/offsets/1. Use a newer release",
+        "unknown format v3; the known ones are v1 and v2: {}/offsets/1. Use a newer release",
     ),
     "no source": (written("offsets/1", b'v2\n{}\n{"a"}'), "damaged in line 3, which names no source: {}/offsets/1. "),
     "bytes": (written("commits/1", b"v1\n\xff"), "damaged: byte 3 is not UTF-8: {}/commits/1. Copy"),
@@ -255,7 +255,7 @@ def test_two_checkpoints_of_one_query_need_names(tmp_path: Path) -> None:
     ("given", "message"),
     [
         ("=x", "'=x' lacks a name or a directory: write NAME=DIR, or ./=x for a directory"),
-        ([], "the list of directories is empty: name at least one, or leave out the option"),
+        ([], "the list of directories is empty: give at least one, or leave out the option"),
         ("", "a directory has an empty name: write . for the current one"),
         (7, "spark_checkpoint must be a directory, several directories, or a mapping of names to them, not 7"),
     ],

@@ -156,7 +156,7 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(TypeError) as foreign:
         read_table("groups", 5)
     assert str(foreign.value).startswith(
-        "a source is a path or several (data directory, partition folder, .log file), "
+        "a source must be a path or several (data directory, partition folder, .log file), "
     )
     assert str(foreign.value).endswith(", or an object with partitions(topic), not 5")
 
@@ -186,7 +186,7 @@ def test_what_a_column_may_be_is_told() -> None:
         ({"on_progress": 3}, "on_progress must be a function, not 3"),
         (
             {"package": "nope"},
-            "there is no package 'nope': name one that kafka-records-codegen has written, with its directory in "
+            "there is no package 'nope': give one that kafka-records-codegen has generated, and add its directory to "
             "PYTHONPATH",
         ),
         ({"assume": "aborted"}, "assume must be \"committed\" or None, not 'aborted'"),

@@ -300,7 +300,7 @@ def test_rows_without_a_topic_are_of_the_one_that_all_tables_have() -> None:
     assert len(read_tables(["current_offsets", "groups"], rows)["current_offsets"]) == 1
     found = read_tables(["current_offsets", "transactions"], rows, topic=OFFSETS_TOPIC)
     assert (list(found), list(found.missing)) == (["current_offsets"], ["transactions"])
-    with pytest.raises(ValueError, match="the rows have no column 'topic': name their topic"):
+    with pytest.raises(ValueError, match="the rows have no column 'topic': give their topic"):
         read_tables(["current_offsets", "transactions"], rows)
 
 

@@ -256,7 +256,7 @@ def test_damage_ends_a_query_and_permissive_reads_on(spark: SparkSession) -> Non
     with pytest.raises(PySparkException) as caught:
         current_offsets(raw).collect()
     line = (
-        "__consumer_offsets-0: record at offset 1: the key has 1 byte, a key starts with an int16 record type (not "
+        "__consumer_offsets-0: record at offset 1: the key has 1 byte, but a key starts with an int16 record type (not "
         "used: it is unknown whose offset it is)"
     )
     sentence = (

@@ -26,7 +26,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
             {**LIVE, "path": "/data"},
             "files and brokers cannot be read together: leave out the path, or the option 'bootstrap'",
         ),
-        ({"bootstrap": "broker-1:9092"}, "raw rows of brokers are those of one topic: name it with the option 'topic'"),
+        ({"bootstrap": "broker-1:9092"}, "raw rows from brokers are those of one topic: set the option 'topic'"),
         ({**LIVE, "bootstrap": "broker-1"}, "invalid broker 'broker-1': write HOST:PORT"),
         (
             {**LIVE, "kafka.bootstrap.servers": "broker-1:9092"},
@@ -43,11 +43,11 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         (
             {**LIVE, "kafka.ssl.keystore.key": "-----BEGIN"},
             "kafka.ssl.keystore.key would be readable in Spark's plans and event logs: write it into a properties "
-            "file, and name that with the option 'commandConfig'",
+            "file, and give that file with the option 'commandConfig'",
         ),
         (
             {"path": "/data", "records": "OffsetCommit"},
-            "the option 'records' works on one topic: name it with the option 'topic'",
+            "the option 'records' works on one topic: set the option 'topic'",
         ),
         (
             {**LIVE, "records": "OffsetCommit"},
@@ -63,7 +63,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "coordinates": "offset"},
-            "the option 'coordinates' is for decoded records: name them with " "the option 'records'",
+            "the option 'coordinates' is for decoded records: set the option 'records' too",
         ),
         (
             {"path": "/data", "timeout": "5s"},
@@ -166,7 +166,7 @@ def test_what_no_batch_can_do(options: dict[str, str], sentence: str) -> None:
         ),
         (
             {"path": "/data", "topic": "t"},
-            "a stream reads one topic from brokers: name both with the options 'bootstrap' and 'topic'",
+            "a stream reads one topic from brokers: set the options 'bootstrap' and 'topic'",
         ),
     ],
 )

@@ -134,7 +134,7 @@ def _fewer_records(answer: Answer, seconds: float, random: Random) -> list[Step]
 
 
 def _throttled(answer: Answer, seconds: float, random: Random) -> list[Step]:
-    """The broker asks for a pause; one whose quota is used up has nothing in its answer to Fetch."""
+    """The broker asks for a pause; one whose quota is used up has nothing in its response to Fetch."""
     fields = answer.fields()
     fields["throttle_time_ms"] = random.randrange(1, round(1000 * seconds))
     if answer.name == FETCH and random.random() < 0.5:

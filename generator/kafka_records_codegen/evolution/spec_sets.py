@@ -110,7 +110,7 @@ def _folder_or_jars(word: str, folder: Path, older_dialect: bool) -> SpecSet:
         return _jars(word, jars)
     if not any(folder.rglob("*.json")):
         raise UnusableSpecs(
-            f"{word}: no specs in this folder or below it. Name a folder of .json files, or a folder of Kafka's jars"
+            f"{word}: no specs in this folder or below it. Give a folder of .json files, or a folder of Kafka's jars"
         )
     loaded, files = _load(folder, lambda path: str(folder / path), older_dialect)
     return SpecSet(word, "folder", loaded, files)
@@ -166,7 +166,7 @@ def _unfetched(word: str, error: FetchError) -> str:
     cached = sorted(each.name for each in (cache_folder() / "specs").glob("*.*.*") if (each / "kafka_clients").is_dir())
     here = f"; already fetched: {', '.join(cached)}" if cached else ""
     if error.is_absent:
-        return f"{word}: Maven knows no such release of Kafka; name another, a folder, a jar or a revision of git{here}"
+        return f"{word}: Maven knows no such release of Kafka; give another, a folder, a jar or a revision of git{here}"
     lines = str(error).splitlines()
     said = next((line for line in lines[1:] if line.strip()), "")
     return f"{word}: {lines[0]} {said}".rstrip() + f"\nWithout a network, give a folder or jars instead{here}"
@@ -181,7 +181,7 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
     if not colon and not folder.is_dir():
         raise UnusableSpecs(
             f"{word}: no such folder or jar, and no release such as 4.3.1. If it is a git revision, give a folder in "
-            f"it, as {word}:message_specs; without one the other side must be a folder, and {other} is not"
+            f"it, as {word}:message_specs; without one, the other set must be a folder, which {other} is not"
         )
     start = folder if folder.is_dir() else Path()
     top = _git(start, word, "rev-parse", "--show-toplevel").decode().rstrip("\n")
@@ -198,7 +198,7 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             tar.extractall(root, filter="data")
         if not any(root.rglob("*.json")):
-            raise UnusableSpecs(f"{word}: {folder} contained no spec at that revision")
+            raise UnusableSpecs(f"{word}: {folder} contained no specs at that revision")
         loaded, files = _load(root, lambda path: f"{revision}:{below}/{path}".replace(":./", ":"), older_dialect)
     return SpecSet(word, "git", loaded, files)
 

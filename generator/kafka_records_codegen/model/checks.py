@@ -108,9 +108,9 @@ def _check_coordinator_rules(message: MessageSpec) -> None:
     if message.type != "coordinator-key":
         return
     if message.versions != Versions(0, 0) and message.is_sound("validVersions"):
-        message.report("validVersions", f"a coordinator-key has only version 0, found {message.versions}")
+        message.report("validVersions", f"a coordinator-key can have only version 0, found {message.versions}")
     if message.flexible:
-        message.report("flexibleVersions", f"a coordinator-key has no flexible versions, found {message.flexible}")
+        message.report("flexibleVersions", f"a coordinator-key cannot have flexible versions, found {message.flexible}")
 
 
 # ---- members of one struct
@@ -191,7 +191,7 @@ def _check_tag(field: FieldSpec) -> None:
             field.report("taggedVersions", "a field with taggedVersions needs a tag")
         return
     if field.tag < 0:
-        field.report("tag", f"tags start at 0, found {field.tag}")
+        field.report("tag", f"tags must start at 0, found {field.tag}")
     if field.tagged.is_empty:
         field.report("tag", "a field with a tag needs taggedVersions, an open range such as 0+")
     else:

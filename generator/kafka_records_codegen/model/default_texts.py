@@ -63,7 +63,7 @@ def _string(text: str) -> str:
 
 def _boolean(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ValueError(f"the default of a bool is true or false, found {text!r}")
+        raise ValueError(f"the default of a bool must be true or false, found {text!r}")
     return text.lower() == "true"
 
 
@@ -89,7 +89,9 @@ def _integer(base: str, text: str) -> int:
 def _float(text: str) -> float:
     match = _JAVA_DOUBLE.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"the default of a float64 is a number such as 1.5, 1e3, NaN or -Infinity, found {text!r}")
+        raise ValueError(
+            f"the default of a float64 must be a number such as 1.5, 1e3, NaN or -Infinity, found {text!r}"
+        )
     sign = -1.0 if match["sign"] == "-" else 1.0
     if match["hexadecimal"]:
         try:
@@ -104,7 +106,7 @@ def _uuid(text: str) -> Uuid:
         return Uuid.from_string(text)
     except ValueError:
         raise ValueError(
-            "the default of a uuid is 16 bytes as 22 characters of URL-safe base64 (A-Z a-z 0-9 - _), "
+            "the default of a uuid must be 16 bytes as 22 characters of URL-safe base64 (A-Z a-z 0-9 - _), "
             f"found {text!r}"
         ) from None
 

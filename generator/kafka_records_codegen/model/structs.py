@@ -82,7 +82,7 @@ class _Registry:
                 if field.fields:
                     field.report("fields", f"{name} is a common struct; its fields belong only in commonStructs")
             elif name in self._open:
-                continue  # contains itself, which `cycles` reports
+                continue  # it contains itself, which `cycles` reports
             elif name in self._found:
                 if not self._message.is_whole("commonStructs"):
                     continue  # it may be a common struct

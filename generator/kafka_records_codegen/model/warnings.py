@@ -40,7 +40,7 @@ def _warn_about_undefined(field: FieldSpec, message: MessageSpec, structs: Mappi
     if field.is_whole("fields") and message.is_whole("commonStructs"):
         meant = type_like(str(field.type), [name for name, struct in structs.items() if struct.is_common])
         hint = "" if meant is None else f"; did you mean {meant}?"
-        field.warn("type", f"{field.type.base} is defined nowhere, neither by fields here nor in commonStructs{hint}")
+        field.warn("type", f"{field.type.base} is not defined, neither by fields here nor in commonStructs{hint}")
 
 
 def _warn_about_elements(field: FieldSpec, there: Versions, used: StructDefinition) -> None:
@@ -56,7 +56,7 @@ def _warn_about_elements(field: FieldSpec, there: Versions, used: StructDefiniti
         empty = [part for versions in empty for part in versions.subtract(used.reach(member.versions))]
     if empty:
         where = f" in {_listed(list(empty))}" if used.fields else ""
-        field.warn("type", f"the struct {used.name} has no fields{where}, so the elements of this array hold nothing")
+        field.warn("type", f"the struct {used.name} has no fields{where}, so the elements of this array are empty")
 
 
 def _warn_about_versions(field: FieldSpec, struct: StructDefinition, message: MessageSpec) -> None:

@@ -130,7 +130,7 @@ def read_message(source: SpecText) -> MessageSpec | None:
     if node is None:
         return None
     if node.kind != "object":
-        source.report(node.position, "", f"a spec is one JSON object, found {node.describe()}")
+        source.report(node.position, "", f"a spec must be one JSON object, found {node.describe()}")
         return None
     reader = _Reader(source, node, "", _MESSAGE, "a message")
     kind = reader.choice("type", MESSAGE_TYPES, required=True)

@@ -162,7 +162,7 @@ class AttributeReader:
         if node is not None and node.value.kind == "string" and node.value.text in allowed:
             return node.value.text
         if node is not None and node.value.kind != "null":
-            self.refuse(attribute, f"takes one of {listed}; found {node.value.describe()}")
+            self.refuse(attribute, f"must be one of {listed}; found {node.value.describe()}")
         elif required and self.is_sound(attribute):
             self.refuse(attribute, f"is missing; it is one of {listed}")
         return None
@@ -171,7 +171,7 @@ class AttributeReader:
         listed = ", ".join(allowed)
         for node, path in self._list(attribute):
             if node.kind != "string" or node.text not in allowed:
-                message = f"takes one of {listed}; found {node.describe()}"
+                message = f"must be one of {listed}; found {node.describe()}"
                 self._element.source.report(node.position, path, message)
                 self._broken.add(attribute)
         return tuple(node.text for node, _ in self._list(attribute))

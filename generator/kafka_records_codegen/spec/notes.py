@@ -79,7 +79,7 @@ def read_notes(source: SpecText) -> NotesSpec | None:
     if node is None:
         return None
     if node.kind != "object":
-        source.report(node.position, "", f"the notes of a folder are one JSON object, found {node.describe()}")
+        source.report(node.position, "", f"the notes of a folder must be one JSON object, found {node.describe()}")
         return None
     reader = AttributeReader(source, node, "", _NOTES, "a file of notes")
     return NotesSpec(

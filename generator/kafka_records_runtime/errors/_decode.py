@@ -45,7 +45,8 @@ class BufferUnderflow(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"needs {plural(self.needed, 'byte')}, {number(self.left)} left"
+        are = "is" if self.left == 1 else "are"
+        return f"needs {plural(self.needed, 'byte')}, but {number(self.left)} {are} left"
 
 
 class UnexpectedNull(DecodeError):
@@ -72,7 +73,7 @@ class NegativeLength(DecodeError):
 
 
 class CountTooLarge(DecodeError):
-    """An array or tag section has a count that is larger than the number of elements in the remaining bytes
+    """The count of an array or tag section is larger than the number of elements that fit into the remaining bytes
     (`limit`).
     """
 
@@ -83,7 +84,7 @@ class CountTooLarge(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"claims {plural(self.count, 'element')}, the bytes left hold at most {number(self.limit)}"
+        return f"claims {plural(self.count, 'element')}, but the remaining bytes hold at most {number(self.limit)}"
 
 
 class StringTooLong(DecodeError):
@@ -95,7 +96,7 @@ class StringTooLong(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"is a string of {number(self.length)} bytes, 32767 is the limit"
+        return f"is a string of {number(self.length)} bytes, more than the limit of 32767"
 
 
 class InvalidUtf8(DecodeError):
@@ -132,11 +133,11 @@ class InvalidMarker(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"starts with marker {number(self.marker)}, a nullable struct has {number(self.null)} (null) or 1"
+        return f"starts with marker {number(self.marker)}, but a nullable struct has {number(self.null)} (null) or 1"
 
 
 class InvalidTag(DecodeError):
-    """A tag is not allowed: its field is not tagged in this version, or its number is one that no writer can write."""
+    """A tag is not allowed: its field is not tagged in this version, or its number cannot be written."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, tag: int, fault: str) -> None:
         super().__init__(message_name, version, path, offset, tag, fault)
@@ -170,7 +171,7 @@ class TagOrder(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"has tag {number(self.tag)} after tag {number(self.previous)}, tags ascend"
+        return f"has tag {number(self.tag)} after tag {number(self.previous)}, but tags must ascend"
 
 
 class TagSizeMismatch(DecodeError):
@@ -186,7 +187,7 @@ class TagSizeMismatch(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"is tag {number(self.tag)} of {plural(self.declared, 'byte')}, its value takes {number(self.used)}"
+        return f"is tag {number(self.tag)} of {plural(self.declared, 'byte')}, but its value takes {number(self.used)}"
 
 
 class TrailingBytes(DecodeError):
@@ -198,4 +199,4 @@ class TrailingBytes(DecodeError):
 
     @property
     def detail(self) -> str:
-        return f"ends here, {plural(self.count, 'byte')} left over"
+        return f"ends here, but is followed by {plural(self.count, 'byte')}"

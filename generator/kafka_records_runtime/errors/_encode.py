@@ -66,7 +66,7 @@ class ValueOutOfRange(EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"is {number(self.value)}, {self.type} holds {number(self.lowest)} to {number(self.highest)}"
+        return f"is {number(self.value)}, but {self.type} holds {number(self.lowest)} to {number(self.highest)}"
 
 
 class WrongType(EncodeError):
@@ -92,7 +92,7 @@ class WrongLength(EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"has {plural(self.length, 'byte')}, a uuid has 16"
+        return f"has {plural(self.length, 'byte')}, but a uuid has 16"
 
 
 class TextTooLong(EncodeError):
@@ -104,7 +104,7 @@ class TextTooLong(EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"takes {number(self.length)} bytes of UTF-8, 32767 is the limit"
+        return f"takes {number(self.length)} bytes of UTF-8, more than the limit of 32767"
 
 
 class InvalidText(EncodeError):
@@ -120,7 +120,7 @@ class InvalidText(EncodeError):
 
 
 class UnknownField(EncodeError):
-    """A struct was given as a dict that has a key which is not a field of the struct."""
+    """A struct was given as a dict with a key that is not one of its fields."""
 
     def __init__(self, message_name: str, version: int | None, path: str, key: str) -> None:
         super().__init__(message_name, version, path, key)
@@ -149,7 +149,7 @@ class TagsUnsorted(EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"has tag {number(self.tag)} after tag {number(self.previous)}, tags ascend without repeats"
+        return f"has tag {number(self.tag)} after tag {number(self.previous)}, but tags must ascend without repeats"
 
 
 class TagClash(EncodeError):
@@ -180,18 +180,18 @@ class UnsupportedVersion(DecodeError, EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"has {self._known}"
+        return f"cannot be used: {self._known}"
 
     @property
     def _known(self) -> str:
         if not self.versions:
-            return "no versions"
+            return "it has no versions"
         lowest, highest = self.versions[0], self.versions[-1]
         return (
-            f"version {number(lowest)} only"
+            f"its only version is {number(lowest)}"
             if lowest == highest
-            else f"the versions {number(lowest)} to {number(highest)}"
+            else f"its versions are {number(lowest)} to {number(highest)}"
         )
 
     def __str__(self) -> str:
-        return f"{self.message_name} has no version {number(self.version)}, it has {self._known}"
+        return f"{self.message_name} has no version {number(self.version)}: {self._known}"

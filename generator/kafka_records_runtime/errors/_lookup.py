@@ -30,7 +30,7 @@ class MissingRecordType(FramingError):
         self.length = length
 
     def __str__(self) -> str:
-        return f"the key has {plural(self.length, 'byte')}, a key starts with an int16 record type"
+        return f"the key has {plural(self.length, 'byte')}, but a key starts with an int16 record type"
 
 
 class MissingValueVersion(FramingError):
@@ -41,7 +41,7 @@ class MissingValueVersion(FramingError):
         self.length = length
 
     def __str__(self) -> str:
-        return f"the value has {plural(self.length, 'byte')}, a value starts with an int16 version"
+        return f"the value has {plural(self.length, 'byte')}, but a value starts with an int16 version"
 
 
 class UnexpectedKey(FramingError):
@@ -52,7 +52,7 @@ class UnexpectedKey(FramingError):
         self.length = length
 
     def __str__(self) -> str:
-        return f"the record has a key of {plural(self.length, 'byte')}, a metadata record has none"
+        return f"the record has a key of {plural(self.length, 'byte')}, but metadata records have no key"
 
 
 class NullValue(FramingError):
@@ -72,7 +72,7 @@ class UnknownFrameVersion(FramingError):
         self.frame_version = frame_version
 
     def __str__(self) -> str:
-        return f"the value has the frame version {number(self.frame_version)} at byte 0, only 1 is known"
+        return f"the value has the frame version {number(self.frame_version)} at byte 0, but only version 1 is known"
 
 
 class TruncatedFrame(FramingError):
@@ -146,7 +146,7 @@ class SchemaFormatError(KafkaRecordsError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"the schema of {self.name} has format {number(self.found)}, this runtime reads format"
+            f"the schema of {self.name} has format {number(self.found)}, but this runtime reads format"
             f" {number(self.expected)}: generate the package again"
         )
 
@@ -171,4 +171,5 @@ class UnknownApi(KafkaRecordsError, KeyError):
         self.known = known
 
     def __str__(self) -> str:
-        return f"no request here has the api key {number(self.key)}; known are {', '.join(map(number, self.known))}"
+        known = ", ".join(map(number, self.known))
+        return f"no request here has the api key {number(self.key)}; the known ones are {known}"

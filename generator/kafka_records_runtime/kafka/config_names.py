@@ -1,4 +1,4 @@
-"""Decides which configs are secrets, by a list of names that are known not to be, from the classes of Kafka 4.4.0.
+"""Decides which configs are secrets, by a list of the names that are not secrets, from the classes of Kafka 4.4.0.
 
 A config is a secret if its definition says so (type PASSWORD) or if its definition is unknown, as in
 `KafkaConfigSchema.isSensitive`. Names are from `AbstractKafkaConfig`, `LogConfig`, `GroupConfig` and

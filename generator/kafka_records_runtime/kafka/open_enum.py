@@ -35,6 +35,6 @@ class OpenIntEnum(IntEnum):
         member._value_ = int(value)
         return member
 
-    # Pickle by number: Python versions pickle an IntEnum differently, and some look up its name.
+    # Pickle by number: different Python versions pickle an IntEnum differently, and some look up its name.
     def __reduce_ex__(self, protocol: object) -> tuple[type[Self], tuple[int]]:
         return type(self), (int(self),)

@@ -128,7 +128,7 @@ class _Reader:
 
     def struct(self, name: str, value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise _Misfit(f"takes a dict, found {type(value).__name__}")
+            raise _Misfit(f"must be a dict, found {type(value).__name__}")
         fields = {field.name: field for field in self._schema.struct(name).fields}
         members: dict[str, Any] = {}
         for key, held in value.items():
@@ -166,7 +166,7 @@ def _at(part: str, read: Callable[..., Any], *values: Any) -> Any:
 
 def _items(values: Any, read: Callable[[Any], Any]) -> tuple[Any, ...]:
     if not isinstance(values, list | tuple):
-        raise _Misfit(f"takes a list, found {type(values).__name__}")
+        raise _Misfit(f"must be a list, found {type(values).__name__}")
     return tuple(_at(f"[{index}]", read, item) for index, item in enumerate(values))
 
 
@@ -174,14 +174,14 @@ def _uuid(value: Any) -> Uuid:
     try:
         return Uuid.from_string(value)
     except (TypeError, ValueError):
-        raise _Misfit(f"takes a uuid as 22 characters of URL-safe base64, found {value!r}") from None
+        raise _Misfit(f"must be a uuid as 22 characters of URL-safe base64, found {value!r}") from None
 
 
 def _bytes(text: str) -> bytes:
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:
-        raise _Misfit(f"takes bytes, found {text!r}") from None
+        raise _Misfit(f"must be bytes, found {text!r}") from None
 
 
 def _tag_pairs(value: Any) -> tuple[Any, ...]:
@@ -190,5 +190,5 @@ def _tag_pairs(value: Any) -> tuple[Any, ...]:
 
 def _tag_pair(value: Any) -> tuple[Any, Any]:
     if not isinstance(value, Mapping) or value.keys() != {"tag", "data"}:
-        raise _Misfit(f"takes a dict of tag and data, found {value!r}")
+        raise _Misfit(f"must be a dict of tag and data, found {value!r}")
     return value["tag"], value["data"]

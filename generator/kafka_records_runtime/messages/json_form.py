@@ -5,10 +5,9 @@ always present; tagged fields are present only if they differ from their default
 bytes are padded base64.
 
 The form contains two things that Kafka's form loses: the bytes of `records` fields, as base64 (Kafka prints the empty
-text), and unknown tagged fields, as the last member of their struct, `unknown_tagged_fields`, a list of `{"tag": 7,
-"data": "
-""base64"}`. Kafka's converters read the first and ignore the second. With `lossy`, the form is exactly that of Kafka.
-No field can be named `unknown_tagged_fields`, because names of fields contain no `_`.
+text), and unknown tagged fields, as the last member of their struct, `unknown_tagged_fields`, a list of objects with
+`tag` (a number) and `data` (base64). Kafka's converters read the first and ignore the second. With `lossy`, the form is
+exactly that of Kafka. No field can be named `unknown_tagged_fields`, because names of fields contain no `_`.
 
 The accepted input differs from Kafka's in four ways. A null is rejected in both directions if the version does not
 allow it there. An int8 of 128 to 256 is rejected; Kafka wraps it. "Infinity", "-Infinity" and "NaN" are read as the

@@ -202,7 +202,7 @@ def _frame_number(value: bytes, at: int, part: str) -> tuple[int, int]:
         found |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             if found > MOST_IN_FRAME:
-                raise InvalidFrameNumber(part, at, f"is {found}, {MOST_IN_FRAME} is the limit")
+                raise InvalidFrameNumber(part, at, f"is {found}, more than the limit of {MOST_IN_FRAME}")
             return found, at + index + 1
     if len(value) < at + _LONGEST_VARINT:
         raise TruncatedFrame(part, at, len(value))

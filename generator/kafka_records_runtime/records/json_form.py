@@ -103,7 +103,7 @@ def from_json(data: Any, types: Mapping[int, Any], retired: Mapping[int, str], f
     if "hex" in members["key"]:
         key_bytes = _framed_bytes("key", members["key"])
         if value is not None and "hex" not in value:
-            raise _wrong("value", "has no hex, but key has: give both as data or both as hex")
+            raise _wrong("value", "is not in hex, but the key is: give both as data or both as hex")
         return read_record(types, key_bytes, None if value is None else _framed_bytes("value", value), retired)
     if number not in types:
         raise _wrong("key.type", f"is {number}, an unknown record type: give key and value as hex")

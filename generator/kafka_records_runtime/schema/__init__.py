@@ -173,7 +173,7 @@ class MessageSchema:
         return self._by_name[name]
 
     def note(self, version: int) -> str:
-        """The text that a decode error about `version` appends; empty if there is none."""
+        """The text that is appended to a decode error about `version`; empty if there is none."""
         return next((text for lowest, highest, text in self.notes if lowest <= version <= highest), "")
 
     def is_flexible(self, version: int) -> bool:

@@ -18,7 +18,8 @@ from kafka_records_runtime.errors import UnsupportedVersion
 from kafka_records_runtime.schema import FIXED_SIZES, FieldSchema, MessageSchema, StructSchema, covers
 
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
-"""The member of a struct that keeps tags which its schema does not define: a tuple of (tag, bytes), in wire order."""
+"""The member of a struct that keeps the tags that its schema does not define: a tuple of (tag, bytes), in wire
+order."""
 
 UVARINT: Final = "uvarint"
 """The type of the length of compact values and of values inside a tag: an unsigned varint."""
@@ -26,9 +27,9 @@ UVARINT: Final = "uvarint"
 P = TypeVar("P")
 
 
-# -- values --------------------------------------------------------------------------------------
-# `head` is the type of the length, count or marker before a value: int8, int16, int32 or uvarint; None if there is
-# none. `size` is the number of bytes of every such value, or None if it varies; `smallest` is the least number.
+# -- values -------------------------------------------------------------------------------------- `head` is the type of
+# the length, count or marker before a value: int8, int16, int32 or uvarint; None if there is none. `size` is the number
+# of bytes of every such value, or None if it varies; `smallest` is the smallest number of bytes.
 
 
 @dataclass(frozen=True)

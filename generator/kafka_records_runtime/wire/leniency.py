@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Leniency(StrEnum):
-    """The rules in which the strict decoder is stricter than Kafka's generated classes."""
+    """The cases in which the strict decoder is stricter than Kafka's generated classes."""
 
     INVALID_UTF8 = "invalid_utf8"
     """Malformed UTF-8 is read as U+FFFD, one for each malformed sequence as Java counts them."""

@@ -204,7 +204,7 @@ class _Builder:
                     start = cursor.pos
                     tag = read_tag(cursor)
                     if tag in elsewhere:
-                        raise ReadFailure(InvalidTag, start, tag, f"{elsewhere[tag]} is not tagged in this version")
+                        raise ReadFailure(InvalidTag, start, tag, f"but {elsewhere[tag]} is not tagged in this version")
                     order.check(cursor, start, tag)
                     size_at = cursor.pos
                     size = read_size(cursor)
@@ -337,6 +337,6 @@ def _tag_count(cursor: ByteCursor, read_count: Reader[int]) -> int:
 def _tag_number(cursor: ByteCursor, start: int, tag: int) -> int:
     """The number of an unknown tag, as a Java int."""
     if tag > primitives.MAX_TAG:
-        fault = f"the largest that can be written is {primitives.MAX_TAG}"
+        fault = f"but the largest that can be written is {primitives.MAX_TAG}"
         cursor.concede(Leniency.TAG_NUMBER, InvalidTag, start, tag, fault)
     return primitives.signed32(tag)

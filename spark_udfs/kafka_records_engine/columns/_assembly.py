@@ -60,8 +60,7 @@ def decode_rows(
     if len(versions) and (versions.min() < lowest or versions.max() > highest):
         versions = np.broadcast_to(versions, len(rows))
         known = (versions >= lowest) & (versions <= highest)
-        # Handle all such rows at once and not version by version, because hostile rows may contain thousands of
-        # versions.
+        # Handle all such rows at once rather than version by version: hostile rows may contain thousands of versions.
         for row, version in zip(rows[~known].tolist(), versions[~known].tolist(), strict=True):
             out.errors[row] = UnsupportedVersion(message.name, version, versions_of(message))
         rows, versions = rows[known], versions[known]

@@ -85,7 +85,7 @@ class Slices(NamedTuple):
 
 
 class ElementSet(ABC):
-    """Elements that are read together, the rows they belong to, and a flag for each dead one (`dead`; None: none is
+    """Elements that are read together, the rows they belong to, and a flag for each dead one (`dead`, None if none is
     dead).
     """
 
@@ -116,7 +116,7 @@ class ElementSet(ABC):
             self.fail(mask)
 
     def fail_at(self, indices: INT64) -> None:
-        """Call `fail` for some indices, unless there are none."""
+        """Call `fail` for the given indices, unless there are none."""
         if len(indices):
             mask = np.zeros(len(self), np.bool_)
             mask[indices] = True

@@ -54,7 +54,7 @@ class TellsUnread(Protocol):
     """A source that knows which records of its logs are unread, and since when, without reading them."""
 
     def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
-        """The unread records from some offsets on, for the logs about which they are known; findings go to the
+        """The unread records from the given offsets on, for the logs about which they are known; findings go to the
         context."""
 
 
@@ -62,7 +62,7 @@ class TellsFirstUnread(Protocol):
     """A source that can read batches to determine since when records are unread, if the caller requests it."""
 
     def first_unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
-        """The time of the first record from some offsets on; findings go to the context."""
+        """The time of the first record from the given offsets on; findings go to the context."""
 
 
 class ReadsRest(Protocol):
@@ -120,7 +120,7 @@ class AskedMeanwhile:
 
 
 def readable_part(source: Source) -> Source:
-    """The source without what the user may not read, if it can do without."""
+    """The source without the files that the user may not read, if it has this ability."""
     return source.reading_rest() if has(source, ReadsRest) else source
 
 

@@ -47,7 +47,7 @@ class ArrowRows:
                 raise ValueError(f"the rows have no column {name}: raw rows have {', '.join(RAW_SCHEMA.names)}")
         table = _plain(table)
         if "topic" not in table.column_names and topic is None:
-            raise ValueError("the rows have no column 'topic': name their topic")
+            raise ValueError("the rows have no column 'topic': give their topic")
         self._topic = topic
         self._table = table
 
@@ -64,7 +64,7 @@ class ArrowRows:
             names = {self._topic if name is None else name for name in named}
         found = sorted(name for name in names if name is not None)
         if not found:
-            raise LogSourceError(self.name, "no row names its topic: name the topic")
+            raise LogSourceError(self.name, "no row has a topic: give the topic of the rows")
         return found
 
     def partitions(self, topic: str) -> list[RowsPartition]:
@@ -91,7 +91,7 @@ class ArrowRows:
             others = [self._topic]
         if table.num_rows and not kept.num_rows:
             names = some_names(sorted(name for name in others if name is not None)) or "none that is named"
-            raise LogSourceError(self.name, f"there are no rows of topic {topic} here, only of {names}")
+            raise LogSourceError(self.name, f"there are no rows of topic {topic} here, only rows of {names}")
         return kept
 
 

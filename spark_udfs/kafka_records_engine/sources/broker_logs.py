@@ -286,13 +286,13 @@ class _Reading:
             self._unread(self._position, log.end, _CUT_OFF.format(self._rest), came.address)
         elif self._damaged_at != self._position:
             what = f"the leader has no record at {_range_text(self._position, log.end)}"
-            self._find("note", UNREAD_LOG, what, "a cleaner may have taken all of them away", came.address)
+            self._find("note", UNREAD_LOG, what, "the log cleaner may have removed all of them", came.address)
         self._position = log.end
 
     def _start_moved(self, came: StartMoved) -> None:
         first, end = self._position, min(came.log_start, self._log.end)
         what = f"{_range_with_verb(first, end)} deleted while the log was read: it starts at {came.log_start} now"
-        self._find("note", DELETED_MEANWHILE, what, "the answer does not have them", came.address)
+        self._find("note", DELETED_MEANWHILE, what, "the response does not contain them", came.address)
         self._sets.add_hole(first - 1)
         if first == self._log_start:
             self._context.log.start = end

@@ -40,7 +40,7 @@ def leader_of(log: LogPartition) -> Hashable:
 def read_by_broker(
     tasks: Sequence[T], log_of: Callable[[T], LogPartition], read: Callable[[T], Iterator[R]]
 ) -> Iterator[R]:
-    """The results of `read` for some tasks, in task order for each broker; the results of different brokers are
+    """The results of `read` for the given tasks, in task order for each broker; the results of different brokers are
     interleaved as they arrive.
 
     Raises what `read` raises.

@@ -157,7 +157,7 @@ class ClientConfig:
             elif not self.username:
                 raise ValueError(f"{self.sasl_mechanism} needs a username and a password (sasl.jaas.config)")
         if not set(self.tls_versions) & set(_TLS_VERSIONS):
-            raise ValueError(f"ssl.enabled.protocols names none of {', '.join(_TLS_VERSIONS)}")
+            raise ValueError(f"ssl.enabled.protocols contains none of {', '.join(_TLS_VERSIONS)}")
         for name in ("request_timeout_ms", "connect_timeout_ms", "patience_ms", "fetch_bytes"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be more than 0")
@@ -232,10 +232,10 @@ class ClientConfig:
             _check_mechanism(properties)
         for name in _UNSUPPORTED:
             if properties.get(name, "").strip():
-                raise ValueError(f"{name} is not supported: only Java clients can do it")
+                raise ValueError(f"{name} is not supported: only Java clients support it")
         for name, known in _HANDLERS.items():
             if properties.get(name, "").strip() not in ("", *known):
-                raise ValueError(f"{name} is not supported: only Java clients can do it")
+                raise ValueError(f"{name} is not supported: only Java clients support it")
         settings: dict[str, object] = {
             to: properties[name].strip() if "password" not in name else properties[name]
             for name, to in _TEXTS.items()
@@ -298,7 +298,7 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, object]:
         raise ValueError(f"sasl.jaas.config cannot be read: {error}") from None
     if mechanism not in _LOGIN_MODULES.get(module, ()):
         wanted = next(name for name, known in _LOGIN_MODULES.items() if mechanism in known)
-        raise ValueError(f"sasl.jaas.config names the login module {module}, but {mechanism} needs {wanted}")
+        raise ValueError(f"sasl.jaas.config has the login module {module}, but {mechanism} needs {wanted}")
     if mechanism == OAUTHBEARER:
         extensions = {
             name.removeprefix("extension_"): value for name, value in options.items() if name.startswith("extension_")

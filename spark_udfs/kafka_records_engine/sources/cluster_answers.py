@@ -114,7 +114,9 @@ class ClusterAnswers:
     def _topics(self, topics: Iterable[Mapping[str, Any]]) -> Iterator[Described]:
         for each in topics:
             if bytes(each["topic_id"]) == _NO_ID:
-                what = "these brokers tell no ids of topics, which Kafka has had since 2.8: there is no table of topics"
+                what = (
+                    "these brokers do not report topic ids, which Kafka has had since 2.8: there is no table of topics"
+                )
                 raise LogSourceError(named(self.bootstrap), what)
             yield "TopicRecord", {"name": each["name"], "topic_id": each["topic_id"]}
 
@@ -178,7 +180,7 @@ def _configs(cluster: Cluster, topics: Iterable[str], context: Context, *, only_
         reason = MISSING_RIGHT if each.is_right else DAMAGED_LOG
         what = description.words_of(each, cluster.who)
         place = named(cluster.bootstrap)
-        context.report(Finding("damage", reason, what, "they are missing from the answer", TOPIC, file=place))
+        context.report(Finding("damage", reason, what, "they are missing from the response", TOPIC, file=place))
 
 
 def _rows(first: int, values: Sequence[bytes | None], columns: Collection[str]) -> pa.RecordBatch:

@@ -109,7 +109,7 @@ def fetch_metadata_log(
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise LogSourceError(str(target), "this is not an empty directory: give a new one")
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))  # for its owner only
+    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))  # only its owner may read it
     try:
         log = partial / f"{METADATA_TOPIC}-0"
         log.mkdir()
@@ -154,7 +154,7 @@ class _Fetching:
         self._session = session
         self._on_bytes = on_bytes
         self._connection: Connection | None = None
-        self._epoch = 0  # requests need an epoch of at least 0; answers have the present one
+        self._epoch = 0  # requests need an epoch of at least 0; responses contain the current one
         self._bytes = 0
         self._until = 0.0
         self._moved()
@@ -194,7 +194,7 @@ class _Fetching:
                 kept.append(data)
                 self._moved(len(data))
             else:
-                self._pause("it sends no record that is committed")
+                self._pause("it returned no committed records")
         start = snapshot.end_offset if snapshot is not None else 0
         (folder / f"{start:020}.log").write_bytes(b"".join(kept))
         return _Found(start, offset, None if snapshot is None else snapshot.file_name)
@@ -238,12 +238,15 @@ class _Fetching:
                 continue
             code = ErrorCode(answer["error_code"])
             if code == ErrorCode.SNAPSHOT_NOT_FOUND:
-                raise Refused(self._shown, "it has deleted the snapshot that it named: try again")
+                raise Refused(self._shown, "the controller has deleted this snapshot in the meantime: try again")
             if code:
                 raise Refused(self._shown, f"cannot fetch snapshot {snapshot.file_name}: {code.name}")
             data = answer["unaligned_records"]
             if answer["position"] != position or not data:
-                raise Refused(self._shown, f"it sends no bytes of snapshot {snapshot.file_name} from byte {position}")
+                raise Refused(
+                    self._shown,
+                    f"the controller returned no bytes of snapshot {snapshot.file_name} from byte {position}",
+                )
             file.write(data)
             position, size = position + len(data), answer["size"]
             self._moved(len(data))
@@ -304,7 +307,7 @@ class _Fetching:
             raise Refused(self._shown, f"refuses {name}: {code.name}")
         found = [partition for topic in answer[topics] for partition in topic["partitions"]]
         if len(found) != 1:
-            raise Refused(self._shown, _A_BROKER if not found else f"its answer to {name} is about other partitions")
+            raise Refused(self._shown, _A_BROKER if not found else f"the response to {name} is about other partitions")
         (partition,) = found
         if ErrorCode(partition["error_code"]) in _MOVING:
             self._follow(partition["current_leader"], answer.get("node_endpoints") or ())

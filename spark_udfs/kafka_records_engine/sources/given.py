@@ -62,7 +62,7 @@ def _snapshot(given: Any, topic: str | None) -> Source:
     from kafka_records_engine.sources.snapshots import Snapshot
 
     if len(given) > 1:
-        raise LogSourceError(", ".join(given), "a snapshot cannot be read together with others: give one at a time")
+        raise LogSourceError(", ".join(given), "snapshots cannot be read together: give one at a time")
     return Snapshot(given[0])
 
 
@@ -124,7 +124,7 @@ def source_of(given: Any, topic: str | None = None) -> Source:
         if kind.is_mine(named):
             return kind.made(named, topic)
     *most, last = (kind.what for kind in reversed(KINDS))
-    raise TypeError(f"a source is {', '.join(most)}, or {last}, not {given!r}")
+    raise TypeError(f"a source must be {', '.join(most)}, or {last}, not {given!r}")
 
 
 def _paths(given: Any) -> Any:

@@ -38,7 +38,8 @@ def request_of(kind: str) -> str:
 def describe(connection: Connection, groups: list[str], name: str) -> dict[str, tuple[int, GroupDescription]]:
     """Send the request `name`; returns, by group, its error code and its description."""
     answer = connection.ask(name, {"groups" if name == DESCRIBE_GROUPS else "group_ids": tuple(groups)})
-    # Kafka 4.0.0 answers once for each partition of its topic that has the group, and only one answer is right.
+    # Kafka 4.0.0 returns one description for each partition of its topic that has the group, and only one of them is
+    # right.
     told = sorted(answer["groups"], key=lambda each: each["error_code"] == 0)
     return {each["group_id"]: (each["error_code"], _read(each)) for each in told}
 

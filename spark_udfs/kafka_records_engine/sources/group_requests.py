@@ -91,7 +91,8 @@ class GroupRequests:
     """Sends requests to the current coordinators of a cluster. For `bootstrap` and `config` see `live.LiveBrokers`.
 
     Methods raise LogSourceError if no broker answers, a password is wrong, a broker is older than Kafka 3.0, nothing
-    has moved for `default.api.timeout.ms` (five seconds as long as no broker has answered), or the time is over.
+    has moved for `default.api.timeout.ms` (five seconds as long as no broker has answered), or the time limit has
+    passed.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class GroupRequests:
         if code in _PASSING:
             raise ConnectionLost(named([address]), code.name)
         if code:
-            raise Refused(named([address]), f"it does not list groups: {code.name}")
+            raise Refused(named([address]), f"the broker does not list groups: {code.name}")
         return answer
 
     def topics(self, names: Collection[str]) -> dict[str, DescribedTopic]:

@@ -1,8 +1,8 @@
 """Keeps the records of logs between runs, so that a run reads only what is new: the directory of `--state`.
 
-DIR/_state.json     that this is one, and the ids of the topics
+DIR/_state.json     marks the directory, and has the ids of the topics
 DIR/_lock           locked by the run that uses it
-DIR/last            a snapshot without what no table of state needs (`compaction`)
+DIR/last            a snapshot with only the records that tables of state need (`compaction`)
 DIR/all             a snapshot with all records, for tables of what happened
 DIR/answers         answers of tables, for as long as nothing changes (`kafka_records_tables.engines.kept_answers`)
 """
@@ -55,7 +55,7 @@ _KEPT_IN: Final = ("last", "all")
 """The folders of records: without history, and with it."""
 _FORMAT: Final = 1
 _log: Final = logging.getLogger(__name__)
-_BEGIN_AGAIN: Final = "delete the directory, and the next run begins again"
+_BEGIN_AGAIN: Final = "delete the directory, and the next run starts over"
 
 OLDEST_MS: Final = 24 * 60 * 60 * 1000
 """The largest age of the stored rows, in milliseconds. A log partition is read from its start again before they reach
@@ -145,9 +145,9 @@ class StateDirectory:
         if known.get(topic, topic_id) != topic_id:
             raise OtherCluster(
                 self.root,
-                f"this directory has the state of another cluster, or {topic} was deleted and created again since: "
+                f"this directory has the state of another cluster, or {topic} has since been deleted and recreated: "
                 f"its id was "
-                f"{known[topic]}, and is {topic_id} now. Name another directory, or delete this one to begin again",
+                f"{known[topic]}, and is {topic_id} now. Give another directory, or delete this one to start over",
             )
         if topic not in known:
             self._write({"format": _FORMAT, "topic_ids": {**known, topic: topic_id}})
@@ -157,7 +157,7 @@ class StateDirectory:
         try:
             told = json.loads(Path(path).read_text("utf-8"))
             if told["format"] != _FORMAT:
-                raise ValueError("it was written by another version of kafka-records")
+                raise ValueError("the directory was written by another version of kafka-records")
             return {str(name): str(topic_id) for name, topic_id in told["topic_ids"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             detail = getattr(error, "strerror", None) or error
@@ -248,7 +248,7 @@ class KeptPartition:
         for batch in self.stored.batches(context, columns, start, end):
             if self.is_compacted:
                 # Missing offsets hide no marker here. `TransactionResolver` reports them as lost only if it knows how
-                # far a cleaner has been.
+                # far the log has been cleaned.
                 context.log.cleaned_up_to = None
             yield batch
 
@@ -341,7 +341,7 @@ class KeptLogs:
         if topic not in COORDINATOR_TOPICS:
             self.seen.is_whole = False
             return logs
-        # The stored rows end where the logs end now, so every topic that a record refers to already existed.
+        # The stored rows end where the logs end now, so every topic that a record refers to already exists.
         names = {} if all(has(log, HasTopicId) for log in logs) else dict(known_topics(self._source).names)
         run = Run(self._root, self._source.name, names, FILE_BYTES, None, now_ms(), [topic])
         for log in logs:

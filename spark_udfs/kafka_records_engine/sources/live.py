@@ -1,6 +1,6 @@
-"""Live brokers as a source: fetches raw record batches, as they are in the log. It joins no group, writes nothing and
-creates no topic. They are parsed by the code that reads files, so control records, producers and transactions, which
-clients hide, are available.
+"""Live brokers as a source: fetches raw record batches, as they are in the log. They are parsed by the code that reads
+files, so control records, producers and transactions, which clients hide, are available. This source joins no group,
+writes nothing and creates no topic.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class LiveBrokers:
             yield ends
         for right in rights.values():
             missing = MissingRight(self.name, right.who, right.operation, right.topic)
-            context.report(missing.finding("where its logs start and end is unknown"))
+            context.report(missing.finding("the starts and ends of its logs are unknown"))
 
     def first_unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
         """See `abilities.TellsFirstUnread`: by Fetch, which needs the right READ. Records are not counted."""
@@ -290,7 +290,7 @@ class LiveBrokers:
 
     def _lost(self, lost: ConnectionLost) -> Finding:
         what = f"where logs end is unknown: {lost.detail}"
-        return Finding("damage", UNREACHABLE_LOG, what, "topics without an answer have no row", file=lost.address)
+        return Finding("damage", UNREACHABLE_LOG, what, "topics without a response have no row", file=lost.address)
 
     def _error(self, failed: Exception) -> LogSourceError:
         if isinstance(failed, ConnectionLost):
@@ -317,7 +317,7 @@ def addresses_of(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
     texts = arguments.texts("bootstrap", bootstrap)
     addresses = tuple(address_of(part.strip()) for text in texts for part in text.split(",") if part.strip())
     if not addresses:
-        raise ValueError("no broker is given: name at least one, HOST:PORT")
+        raise ValueError("no broker is given: give at least one as HOST:PORT")
     return addresses
 
 

@@ -222,7 +222,7 @@ class LiveRequests(LiveBrokers):
 
     def partitions(self, topic: str) -> list[BrokerPartition]:
         """Raises LogSourceError: requests return no records."""
-        raise LogSourceError(self.name, f"requests return no records of {topic}: read its log, with LiveBrokers")
+        raise LogSourceError(self.name, f"requests return no records of {topic}: read its log with LiveBrokers")
 
     def coordinator_answers(self) -> CoordinatorAnswers:
         """The coordinators' answers from now on, to be used for one result."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 COORDINATOR_TOPICS: Final = ("__consumer_offsets", "__share_group_state", "__transaction_state")
 """The topics that brokers create when a client first needs them (`AutoTopicCreationManager`)."""
 
-HIDDEN: Final = "nothing of it is in the answer"
+HIDDEN: Final = "the response contains nothing about it"
 
 
 class MissingRight(LogSourceError):

@@ -1,4 +1,4 @@
-"""A question to some tables as one value, which Python, Spark, the command and the report share."""
+"""A question to one or more tables as one value, which Python, Spark, the command and the report share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to some tables. It is small and can be pickled; workers of any engine get the same value.
+    """A question to one or more tables. It is small and can be pickled; workers of any engine get the same value.
 
     `Question()` only requests raw rows.
     """

@@ -113,7 +113,9 @@ class SavedRows:
         found = [plan.partition(place, counted) for place in sorted(places) if place[0] == topic]
         if not found:
             others = some_names(sorted({name for name, _ in places}))
-            raise LogSourceError(self.name, f"there are no rows of topic {printable(topic)} here, only of {others}")
+            raise LogSourceError(
+                self.name, f"there are no rows of topic {printable(topic)} here, only rows of {others}"
+            )
         return found
 
     def parts(self) -> list[FilePart]:

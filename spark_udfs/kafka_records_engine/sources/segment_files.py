@@ -45,7 +45,7 @@ _DAMAGED: Final[tuple[str, Severity]] = "no batch can start here", "damage"
 
 
 class Segments:
-    """The logs in some directories or files. They are found again at each call, and opened when they are read.
+    """The logs in the given directories or files. They are found again at each call, and opened when they are read.
 
     Parameters
     ----------

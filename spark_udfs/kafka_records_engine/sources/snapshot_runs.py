@@ -115,7 +115,7 @@ def take_snapshot(
         started_ms = now_ms()
         lacking: list[Finding] = []
         logs = _logs(source, topics, lacking.append)
-        # The stored rows end where the logs end now, so every topic that a record refers to already existed.
+        # The stored rows end where the logs end now, so every topic that a record refers to already exists.
         names = dict(known_topics(source).names)
         name, topics_read = getattr(source, "name", type(source).__name__), dict.fromkeys(log.topic for log in logs)
         run = Run(root, name, names, file_bytes, on_finding, started_ms, topics_read)

@@ -94,7 +94,7 @@ class Snapshot:
         found = self._partitions(topic)
         if not found:
             there = some_names(self.topics())
-            raise LogSourceError(self._path, f"there is no log of topic {printable(topic)} here, only of {there}")
+            raise LogSourceError(self._path, f"there is no log of topic {printable(topic)} here, only logs of {there}")
         return found
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
@@ -227,7 +227,8 @@ class _Reading:
             try:
                 yield from self._rows(file, lost)
             except FileNotFoundError:
-                # Another run has merged this file with others: the rows after the last one are in the merged file now.
+                # Another run has merged this file with others: the rows after the last one that was read are now in the
+                # merged file.
                 stored = stored_log(log.root, log.topic, log.partition)
                 continue
             self._position = file.last + 1
@@ -252,8 +253,9 @@ class _Reading:
         if view.is_due:
             self._find(
                 "damage",
-                "offsets were gone from the log before they were read, and no run has looked yet what else had gone",
-                "records that were deleted then may be shown; kafka-records snapshot looks",
+                "offsets were deleted from the log before they were read, and no run has checked yet what else was "
+                "deleted",
+                "records that were deleted then may be shown; kafka-records snapshot checks",
             )
         self._tell_age(stored)
         lost = []
@@ -273,8 +275,8 @@ class _Reading:
             return
         at = _read_at_ms(self._log.root, stored)
         if at is not None and at < self._context.question.as_of_ms:
-            what = f"the snapshot was taken at {moment(at)} for the last time"
-            self._find("note", what, "what happened between that and the moment asked about is not in it")
+            what = f"the last run of this snapshot was at {moment(at)}"
+            self._find("note", what, "what happened between then and the requested moment is not in it")
 
     def _tell_foreign(self) -> None:
         """Report files in the folders of the snapshot that do not belong to it."""
@@ -425,5 +427,5 @@ def _first_later(stored: StoredLog, as_of_ms: int) -> int:
 
 
 def moment(milliseconds: int) -> str:
-    """A time for messages."""
+    """A time in the form used in messages."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -171,7 +171,7 @@ def _lines(file: Path) -> list[str]:
         if re.fullmatch("v[0-9]{1,9}", version):
             known = " and ".join(_VERSIONS)
             raise CheckpointError(
-                f"unknown format {version}; known are {known}", file, "Use a newer release of kafka-records"
+                f"unknown format {version}; the known ones are {known}", file, "Use a newer release of kafka-records"
             )
         problem = "damaged, since it does not begin with a version" if content.strip(b"\0 \n") else "empty"
         raise CheckpointError(problem, file, _COPY)

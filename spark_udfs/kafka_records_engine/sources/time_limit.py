@@ -1,4 +1,4 @@
-"""A time limit for waiting for brokers, all waits together."""
+"""A time limit for all waits for brokers together."""
 
 from __future__ import annotations
 

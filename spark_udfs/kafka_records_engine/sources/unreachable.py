@@ -11,4 +11,4 @@ class UnreachableBrokers(LogSourceError):
 
     def finding(self) -> Finding:
         """The damage to a result that lacks the answers of these brokers."""
-        return Finding("damage", UNREACHABLE_LOG, self.detail, "the answer of that broker is missing", file=self.path)
+        return Finding("damage", UNREACHABLE_LOG, self.detail, "the response of that broker is missing", file=self.path)

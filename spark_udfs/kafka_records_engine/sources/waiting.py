@@ -60,7 +60,7 @@ def pause(seconds: float) -> None:
 
 
 def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
-    """The answers to some questions, asked at the same time in threads. If one fails, raises its error."""
+    """The answers to the given questions, asked at the same time in threads. If one fails, raises its error."""
     if len(questions) < 2:
         return [question() for question in questions]
     stop = threading.Event()

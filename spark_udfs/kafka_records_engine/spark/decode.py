@@ -152,7 +152,7 @@ def chosen_coordinates(coordinates: Iterable[str] | None = None) -> tuple[str, .
         if name not in COORDINATES:
             raise ValueError(f"there is no coordinate {name!r}; the coordinates are {', '.join(COORDINATES)}")
         if name in chosen[:number]:
-            raise ValueError(f"the coordinate {name} is named twice")
+            raise ValueError(f"the coordinate {name} is given twice")
     return tuple(chosen)
 
 

@@ -120,7 +120,7 @@ class UnsupportedSpark(KafkaRecordsError, RuntimeError):
 
     def __str__(self) -> str:
         remedy = "" if self.instead is None else f": {self.instead}"
-        return f"{self.function} needs PySpark {self.since} or later, this is {self.version}{remedy}"
+        return f"{self.function} needs PySpark {self.since} or later, but this is {self.version}{remedy}"
 
 
 class NoJvmFunctions(KafkaRecordsError, RuntimeError):
@@ -147,7 +147,7 @@ class MissingField(EncodeError):
 
 
 class InvalidUuid(EncodeError):
-    """A `text` is not a uuid in Kafka's form."""
+    """The `text` is not a uuid in Kafka's form."""
 
     def __init__(self, message_name: str, version: int | None, path: str, text: str) -> None:
         super().__init__(message_name, version, path, text)
@@ -155,7 +155,7 @@ class InvalidUuid(EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"is {self.text!r}, a uuid is 22 characters of URL-safe base64"
+        return f"is {self.text!r}, but a uuid is 22 characters of URL-safe base64"
 
 
 class RedactedValue(EncodeError):

@@ -127,7 +127,9 @@ def from_message(
     [Row(topics=['a'])]
     """
     if version is not None and parse_as is not None:
-        raise ValueError(f"{name}: version is for bytes without a version before them, parse_as for bytes with one")
+        raise ValueError(
+            f"{name}: pass version for bytes that do not start with a version, and parse_as for bytes that do"
+        )
     for number in (version, parse_as):
         if isinstance(number, int):
             check_version(message, number)

@@ -105,9 +105,9 @@ def as_raw_rows(df: DataFrame, topic: str | None = None, columns: Collection[str
     names = set(types if columns is None else columns)
     for required in ("key", "value"):
         if required not in names:
-            raise MissingColumn(required, "rows without it cannot become raw rows")
+            raise MissingColumn(required, "rows without it cannot be converted to raw rows")
     if topic is None and "topic" not in names:
-        raise MissingColumn("topic", "name the topic of the records with topic=…")
+        raise MissingColumn("topic", "pass the topic of the records as topic=…")
     if isinstance(types.get("timestamp_ms"), TimestampType):
         df = df.withColumn("timestamp_ms", F.unix_millis(F.col("timestamp_ms")))
     raw: list[Column | str] = []

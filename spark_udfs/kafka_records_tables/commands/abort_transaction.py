@@ -25,7 +25,7 @@ _DETAILS = """\
 It asks the leader of the partition for its open transactions, and the coordinators for their owners. A transaction that
 a transactional id owns (Ongoing, PrepareCommit, PrepareAbort) is refused, and the output says what ends it. The records
 of any other one are lost: read_committed consumers never get them, and offsets that it committed are dropped. The table
-open_transactions finds it (hanging_rule=no_entry), with the partition and first_offset to name here. Make sure that its
+open_transactions finds it (hanging_rule=no_entry), with the partition and first_offset to pass here. Make sure that its
 producer does not come back: what it writes after the marker begins another hanging transaction.
 
 With --execute it asks for confirmation on a terminal; --yes confirms in advance, and is required without a terminal.
@@ -66,7 +66,7 @@ def add_parser(commands: Any) -> None:
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_EXIT_STATUS_HELP}",
     )
     add_brokers(
-        parser, "addresses of some brokers; the others are found from them", "the command ends with exit status 2"
+        parser, "addresses of some brokers; the others are found through them", "the command ends with exit status 2"
     )
     parser.add_argument("--topic", metavar="NAME:P", help="topic and partition in which the transaction is open")
     parser.add_argument(
@@ -115,8 +115,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def print_transactions(found: list[OpenTransaction], *, is_after: bool = False) -> None:
-    """The open transactions with what an abort would do to them; if `is_after` the marker was requested, with what it
-    did."""
+    """Print the open transactions with the effect of an abort: the expected one or, if `is_after` (the marker was
+    requested), the actual one."""
     from kafka_records_runtime.text.printable import printable
 
     for each in found:

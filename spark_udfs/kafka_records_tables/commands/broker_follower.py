@@ -22,8 +22,8 @@ delivered in time, or None if all were delivered."""
 
 
 class BrokerFollower:
-    """Follows the partitions that `find` returns, from their start, and later those of new topics and partitions
-    too."""
+    """Follows the partitions that `find` returns, from their start, including partitions and topics that are added
+    later."""
 
     def __init__(self, logs: Sequence[BrokerPartition], find: Callable[[], Sequence[BrokerPartition]]) -> None:
         self._logs: Sequence[BrokerPartition] | None = logs

@@ -1,4 +1,4 @@
-"""What applies to all subcommands of `kafka-records`: its streams, its errors and its exit status."""
+"""The common parts of all subcommands of `kafka-records`: streams, errors and exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of `kafka-records counts`: rows to the output, findings to standard error."""
+"""One run of `kafka-records counts`, which writes rows to the output and findings to standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kafka-records counts`: the number of records of each type, without Spark."""
+"""`kafka-records counts`: counts the records of each type, without Spark."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def add_parser(commands: Any) -> None:
         help="what to delete: a file with rows of the deletable_offsets table, or - for standard input",
     )
     add_brokers(
-        parser, "addresses of some brokers; the others are found from them", "the command ends with exit status 2"
+        parser, "addresses of some brokers; the others are found through them", "the command ends with exit status 2"
     )
     parser.add_argument(
         "--group", action="append", default=[], metavar="ID", help="delete offsets of this group; may be repeated"
@@ -167,7 +167,7 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("the following arguments are required: --bootstrap")
     ways = [bool(options.sources), bool(options.group), options.restore is not None]
     if sum(ways) != 1 or len(options.sources) > 1:
-        raise UsageError("name one LIST, or groups with --group, or a file with --restore")
+        raise UsageError("give one LIST, or groups with --group, or a file with --restore")
     if options.topic and not options.group:
         raise UsageError("--topic needs --group")
     if options.group and bool(options.topic) == options.whole_groups:

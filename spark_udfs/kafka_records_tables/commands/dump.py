@@ -1,4 +1,4 @@
-"""`kafka-records dump`: every record as one JSON object per line, without Spark."""
+"""`kafka-records dump`: prints every record as one JSON object per line, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of `kafka-records dump`: lines to standard output, findings and counts to standard error."""
+"""One run of `kafka-records dump`, which writes lines to standard output, and findings and counts to standard error."""
 
 from __future__ import annotations
 

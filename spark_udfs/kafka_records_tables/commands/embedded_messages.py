@@ -1,4 +1,4 @@
-"""Messages that are embedded as bytes in records of classic groups, decoded."""
+"""Decodes messages that are embedded as bytes in records of classic groups."""
 
 from __future__ import annotations
 

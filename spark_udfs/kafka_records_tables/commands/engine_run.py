@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """The Spark that reads, in place of processes on this machine."""
+    """The settings of Spark, if it reads in place of processes on this machine."""
 
     master: str | None = None
     properties: Mapping[str, str] | None = None
@@ -62,8 +62,8 @@ def session_of(asked: SparkSettings | None, progress: ByteProgress) -> Iterator[
 
 
 def other_way(error: Exception, tables: Iterable[Table], given: GivenSource) -> str:
-    """The hint to answer from requests instead, if a topic of coordinators may not be read and requests return enough
-    for these tables."""
+    """The hint to use requests instead, if a topic of coordinators may not be read and requests return enough for these
+    tables."""
     is_topic = isinstance(error, MissingRight) and error.resource_name in COORDINATOR_TOPICS
     if not is_topic or given.by_requests or any(map(why_not, tables)):
         return ""

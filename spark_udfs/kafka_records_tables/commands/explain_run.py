@@ -1,4 +1,5 @@
-"""One run of `kafka-records explain`: a message, a record, or lines of `kafka-records dump --bytes`, byte by byte."""
+"""One run of `kafka-records explain`, which shows a message, a record, or lines of `kafka-records dump --bytes` byte by
+byte."""
 
 from __future__ import annotations
 

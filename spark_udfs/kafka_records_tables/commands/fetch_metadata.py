@@ -1,4 +1,5 @@
-"""`kafka-records fetch-metadata`: the metadata log of a running cluster, into a directory that all tables can read."""
+"""`kafka-records fetch-metadata`: fetches the metadata log of a running cluster into a directory that all tables can
+read."""
 
 from __future__ import annotations
 
@@ -52,8 +53,8 @@ def add_parser(commands: Any) -> None:
         "--bootstrap-controller",
         required=True,
         metavar="HOST:PORT[,…]",
-        help="addresses of some controllers, as in controller.quorum.bootstrap.servers; the active one is found from "
-        "them",
+        help="addresses of some controllers, as in controller.quorum.bootstrap.servers; the active controller "
+        "is found through them",
     )
     parser.add_argument(
         "--command-config",
@@ -69,7 +70,11 @@ def add_parser(commands: Any) -> None:
         "long as they make progress",
     )
     parser.add_argument(
-        "--output", required=True, type=path_argument, metavar="DIR", help="the directory; must not exist, or be empty"
+        "--output",
+        required=True,
+        type=path_argument,
+        metavar="DIR",
+        help="the directory to write to, which must be " "new or empty",
     )
     parser.set_defaults(run=run, parser=parser)
 

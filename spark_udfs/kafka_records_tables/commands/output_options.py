@@ -58,7 +58,7 @@ def add_output_options(
 
 
 def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = ()) -> str:
-    """The format that the suffix of --output stands for; `table` without --output. Raises a UsageError for an unknown
+    """The format that the suffix of --output means; `table` without --output. Raises a UsageError for an unknown
     suffix."""
     if options.output is None:
         return "table"
@@ -78,7 +78,7 @@ def file_path(instead: str) -> Callable[[str], Path]:
 
     def path(text: str) -> Path:
         if text == "-":
-            raise argparse.ArgumentTypeError(f"names a file, and - is not one; {instead} without it")
+            raise argparse.ArgumentTypeError(f"must be a file, not -; {instead} without it")
         return Path(path_argument(text))
 
     return path

@@ -76,7 +76,8 @@ def check_state_options(options: argparse.Namespace, given: GivenSource, questio
         raise UsageError("--state keeps records, but requests return none: leave out --source requests")
     if options.as_of is not None:
         raise UsageError(
-            "--as-of with --state: a state holds only what logs contain now: leave out --state to read what the logs "
+            "--as-of cannot be combined with --state, which holds only what logs contain now: leave out --state to "
+            "read what the logs "
             "still have of that moment, or take snapshots with kafka-records snapshot and read those with --as-of"
         )
     from kafka_records_tables.engines.with_state import check_state
@@ -132,7 +133,7 @@ def check_engine(options: argparse.Namespace) -> None:
     """Raise a UsageError for an option of the other engine."""
     if options.engine == "spark":
         if options.processes:
-            raise UsageError('--processes needs --engine local; --master "local[N]" says how many Spark starts')
+            raise UsageError('--processes needs --engine local; --master "local[N]" sets how many Spark starts')
         return
     wrong = "--master" if options.master else "--conf" if options.conf else None
     if wrong:

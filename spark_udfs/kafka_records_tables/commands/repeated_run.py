@@ -55,8 +55,8 @@ class KeptRun:
     """The lines that were printed on standard error."""
 
     def fits_now(self) -> bool:
-        """Whether it may be printed now, as far as this is known without brokers: it is not too old, no clock was put
-        back, and the output can be written as before."""
+        """Whether it may be printed now, as far as this is known without brokers: it is not too old, no clock was moved
+        backwards, and the output can be written as before."""
         if not self.made_ms <= time() * 1000 < self.until_ms:
             return False
         if self.output is None:

@@ -1,4 +1,4 @@
-"""`kafka-records report`: problems in the topics of the coordinators, when they began, and what to do."""
+"""`kafka-records report`: reports problems in the topics of the coordinators, when they began, and what to do."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def _format(options: argparse.Namespace) -> str:
         )
     form: str = options.format or _FORMAT_OF.get(ending, "text")
     if form == "html" and options.output is None:
-        raise UsageError("--format html writes a file: name it with --output, as in --output report.html")
+        raise UsageError("--format html writes a file: give its name with --output, as in --output report.html")
     if form == "openmetrics":
         require("report --format openmetrics", "metrics", "prometheus_client")
     if options.details and form != "text":

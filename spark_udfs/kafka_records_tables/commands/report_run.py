@@ -1,4 +1,4 @@
-"""One run of `kafka-records report`: the report to the output, counts to standard error."""
+"""One run of `kafka-records report`, which writes the report to the output and counts to standard error."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ class ReportRun:
         except DiffError as error:
             raise CommandError(f"--diff: {error}") from None
         no_groups, no_topics = self._absent_groups(report), self._absent_topics(report)
-        # Without any row about them, "nothing found" would say that all is well. Damaged logs may have had such rows.
+        # If no row is about the requested groups or topics, "nothing found" would suggest that all is well. Damaged
+        # logs may have had such rows.
         if report.is_complete and (no_topics or (no_groups and len(no_groups) == len(task.question.groups or ()))):
             raise CommandError("; ".join((*no_groups, *no_topics)))
         self._write(report)

@@ -1,4 +1,4 @@
-"""`kafka-records snapshot`: keep raw records before compaction and retention delete them, without Spark."""
+"""`kafka-records snapshot`: keeps raw records before compaction and retention delete them, without Spark."""
 
 from __future__ import annotations
 

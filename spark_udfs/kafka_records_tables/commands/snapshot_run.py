@@ -1,4 +1,4 @@
-"""One run of `kafka-records snapshot`: records to a directory, what was added to standard output."""
+"""One run of `kafka-records snapshot`, which writes records to a directory and prints what was added."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class SnapshotRun:
         if not topics and not lacking:
             names = ", ".join(there)
             raise CommandError(
-                f"{source.name}: only {names} here, none of {catalog.text}; to keep another topic, use --topic NAME"
+                f"{source.name}: only {names} here, but none of {catalog.text}; to keep another topic, use --topic NAME"
             )
         return topics
 

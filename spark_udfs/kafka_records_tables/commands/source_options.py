@@ -147,7 +147,9 @@ def given_source(options: argparse.Namespace) -> GivenSource:
         if options.timeout is not None:
             raise UsageError("--timeout limits the wait for the brokers of --bootstrap: give both")
         if getattr(options, "source", LOGS) == REQUESTS:
-            raise UsageError(f"--source {REQUESTS} asks brokers: name them with --bootstrap, in place of SOURCE")
+            raise UsageError(
+                f"--source {REQUESTS} asks brokers: give their addresses with --bootstrap, in place of SOURCE"
+            )
         if not options.sources:
             raise UsageError("the following arguments are required: SOURCE (or --bootstrap)")
         return GivenSource(tuple(options.sources), saved=saved)

@@ -1,4 +1,4 @@
-"""One run of `kafka-records sql`: the tables that a query names, and its rows to the output."""
+"""One run of `kafka-records sql`, which reads the tables in a query and writes its rows to the output."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class SqlRun:
                 raise
             near = did_you_mean(unknown[0].lower(), TABLES)
             raise CommandError(
-                f"no table is called {unknown[0]!r}{near}; kafka-records table --list names them all"
+                f"no table is called {unknown[0]!r}{near}; kafka-records table --list lists them all"
             ) from None
         return [name for name in TABLES if name in {name.lower() for name in names}]
 

@@ -1,4 +1,4 @@
-"""`kafka-records table`: a table over log segment files, read by processes on this machine or by Spark."""
+"""`kafka-records table`: prints a table over a source, computed by processes on this machine or by Spark."""
 
 from __future__ import annotations
 
@@ -404,7 +404,7 @@ def _own(table: Table, options: argparse.Namespace) -> dict[str, Any]:
     for name in given:
         if all(option.name != name for option in table.options):
             tables = tables_with(name, TABLES.values())
-            raise UsageError(f"--{known[name]}: {table.name} has no such option, {tables} has")
+            raise UsageError(f"--{known[name]}: {table.name} has no such option, but {tables} has")
     try:
         return option_values(table, given, options.as_of)
     except OptionError as error:

@@ -1,4 +1,4 @@
-"""One run of `kafka-records table`: rows to the output, then findings and counts to standard error."""
+"""One run of `kafka-records table`, which writes rows to the output, then findings and counts to standard error."""
 
 from __future__ import annotations
 

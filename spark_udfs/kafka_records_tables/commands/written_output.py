@@ -24,7 +24,7 @@ METRICS_FORMAT: Final = "openmetrics"
 """The form of `kafka_records_tables.results.open_metrics`."""
 
 MOST_SERIES: Final = 10_000
-"""The default limit on the time series of one run."""
+"""The default limit on the number of time series in one run."""
 
 TABLES_WITH_METRICS: Final = ("lag", "group_lag", "progress", "open_transactions", "expirations", "log_files")
 

@@ -147,9 +147,9 @@ class TransactionResolver:
     Parameters
     ----------
     context
-        Its `holes` say after which offsets a marker may be hidden, `assume` what counts as committed.
+        Its `holes` are the offsets after which a marker may be hidden. Its `assume` says what counts as committed.
     tombstones_at_once
-        Do not ask for a tombstone's transaction, as a coordinator does not.
+        Ignore the transaction of a tombstone, as a coordinator does.
     last_of_key
         Return only the last of the rows that one producer writes to one key and that end the same way, even if they
         belong to several transactions. Memory then grows with the number of keys, and otherwise with the number of

@@ -1,7 +1,7 @@
 """Aborts a hanging transaction. Such a transaction has no coordinator that would end it, and Kafka's own tool aborts
 without asking coordinators first. A transaction with an owner is never aborted. A transactional id in state Ongoing,
-PrepareCommit or PrepareAbort owns every open transaction with its producer id: which its producer or its coordinator
-will end (KIP-664).
+PrepareCommit or PrepareAbort owns every open transaction with its producer id, because its producer or its coordinator
+will end that transaction (KIP-664).
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def abort_transaction(
     >>> abort_transaction(LiveBrokers("broker-1:9092"), "orders", 0, start_offset=5).refusal
     """
     if start_offset is None and producer_id is None:
-        raise ValueError("name the transaction by start_offset, producer_id, or both")
+        raise ValueError("identify the transaction by start_offset, producer_id, or both")
     found = open_transactions_of(source, topic, partition)
     meant = [
         each for each in found if start_offset in (None, each.first_offset) and producer_id in (None, each.producer_id)

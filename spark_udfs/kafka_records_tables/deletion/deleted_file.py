@@ -48,7 +48,7 @@ class DeletedFile:
             self._file = path.open("x", encoding="utf-8")
             _sync_folder(path.parent)
         except FileExistsError:
-            raise CommandError(f"{path}: already exists; name another file with --output") from None
+            raise CommandError(f"{path}: already exists; give another file with --output") from None
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror or error}; nothing was changed") from None
 

@@ -198,7 +198,7 @@ def _against_group(plan: GroupPlan) -> str | None:
         return NO_GROUP
     if plan.listed.kind == "share":
         return "SHARE_GROUP"
-    # Brokers before 3.8 name no kind.
+    # Brokers before 3.8 do not report the kind.
     kind = plan.listed.kind or CLASSIC
     if plan.has_members and (plan.is_whole or are_offsets_kept(kind, plan.listed.protocol_type)):
         return "NON_EMPTY_GROUP"

@@ -36,7 +36,7 @@ class AskedGroup(NamedTuple):
     """What to request about one group."""
 
     places: Collection[TopicPartition]
-    """Partitions to ask about by name. Only for these does a coordinator report that an open transaction commits their
+    """Partitions to ask about by name. A coordinator reports only for these that an open transaction commits their
     offset."""
     is_all: bool = False
     """Whether to request all other offsets of the group too."""

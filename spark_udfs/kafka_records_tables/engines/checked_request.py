@@ -39,9 +39,9 @@ def question_of(
     package: str = "kafka_records",
     options: Mapping[str, Any] | None = None,
 ) -> Question:
-    """The request to some tables. This is the only place where the arguments of `read_table` and similar functions
-    become a request. `options` are those that only some tables have; each of several tables gets the options that it
-    has.
+    """The request to one or more tables. This is the only place where the arguments of `read_table` and similar
+    functions become a request. `options` are those that only some tables have; each of several tables gets the options
+    that it has.
 
     Raises UnknownTable, UnknownOption, ValueError and TypeError.
     """
@@ -154,8 +154,8 @@ def _check_package(package: str, table: Table) -> None:
         found = None
     if found is None:
         raise ValueError(
-            f"there is no package {package!r}: name one that kafka-records-codegen has written, with its directory "
-            "in PYTHONPATH"
+            f"there is no package {package!r}: give one that kafka-records-codegen has generated, and add its "
+            f"directory to PYTHONPATH"
         )
     unfit = misfits(table, package)
     if unfit:

@@ -96,8 +96,8 @@ _BY_PERMISSION: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """How far a log partition was read, and the raw rows that are kept from earlier; or a single row with the state
-    that the module of the table keeps (`TableReader.form_of_kept`)."""
+    """How far a log partition was read, and the raw rows that are kept from earlier pieces; or a single row with the
+    state that the module of the table keeps (`TableReader.form_of_kept`)."""
 
     read_to: int
     rows: pa.RecordBatch

@@ -80,7 +80,8 @@ class LogRange:
             yield batch
         if behind is None:
             return
-        # The source reports a gap after the range, where markers may be. They are looked up here, or not needed.
+        # The source reports a gap after the range, because markers may be there. Here, these markers are looked up or
+        # not needed.
         if context.log.holes and context.log.holes[-1] == behind - 1:
             context.log.holes.pop()
         if self.looks_behind and waiting.producers:

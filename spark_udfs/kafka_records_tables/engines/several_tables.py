@@ -49,8 +49,8 @@ RunTasks = Callable[[Sequence[LogTask], RunReports, "OnProgress | None"], Iterat
 
 
 class SeveralTables:
-    """What to read for some tables: a table itself, or the inputs of a view, each once regardless of how many tables
-    need it.
+    """What to read for the given tables: a table itself, or the inputs of a view, each once regardless of how many
+    tables need it.
 
     `topic` is the topic of files or rows that do not name one. Raises LogSourceError if there is nothing to read for
     any of them, and TypeError and ValueError for an invalid source.

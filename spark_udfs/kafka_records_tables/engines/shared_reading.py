@@ -24,7 +24,7 @@ class SharedReading:
     def __init__(self, task: LogTask, progress: Callable[[int], None]) -> None:
         self._log = task.log
         _, first = task.requests[0]
-        # Only some tables may use the topics that the source knows.
+        # Only some of the tables may use the topics that the source knows.
         known = next((each.topics for _, each in task.requests if each.topics != KnownTopics()), first.topics)
         context = first.context(task.log.topic, task.log.partition, log=LogFacts(topics=known))
         self._context = replace(context, progress=progress)
@@ -51,7 +51,8 @@ class SharedReading:
                 for each in reading:
                     yield from each.take(batch)
         finally:
-            # What is made once knows this dictionary, and would be kept until the next collection of garbage.
+            # The shared results refer to this dictionary, so both would stay in memory until the next garbage
+            # collection.
             self._shared.clear()
             close = getattr(batches, "close", None)
             if close is not None:

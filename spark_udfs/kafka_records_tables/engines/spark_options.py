@@ -206,7 +206,7 @@ class Asked:
             if name in self.given:
                 raise BadOption(f"the option {name!r} is for batch queries (read), not for streams")
         if self.topic is None or not isinstance(self.place, Brokers):
-            raise BadOption("a stream reads one topic from brokers: name both with the options 'bootstrap' and 'topic'")
+            raise BadOption("a stream reads one topic from brokers: set the options 'bootstrap' and 'topic'")
         return self
 
 
@@ -220,14 +220,14 @@ def asked(options: Mapping[str, str]) -> Asked:
         if "records" in given:
             return _records(place, given, mode)
         if "coordinates" in given:
-            raise BadOption("the option 'coordinates' is for decoded records: name them with the option 'records'")
+            raise BadOption("the option 'coordinates' is for decoded records: set the option 'records' too")
         if "table" not in given:
             for name in _OF_TABLES:
                 if name in given:
                     raise BadOption(f"the option {name!r} is for tables: say which one with the option 'table'")
             topic = given.get("topic")
             if isinstance(place, Brokers) and topic is None:
-                raise BadOption("raw rows of brokers are those of one topic: name it with the option 'topic'")
+                raise BadOption("raw rows from brokers are those of one topic: set the option 'topic'")
             return Asked(
                 place,
                 topic,
@@ -289,7 +289,7 @@ def _named(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         if name in properties:
             raise BadOption(
                 f"{_KAFKA}{name} would be readable in Spark's plans and event logs: write it into a properties file, "
-                "and name that with the option 'commandConfig'"
+                f"and give that file with the option 'commandConfig'"
             )
     return given, properties
 

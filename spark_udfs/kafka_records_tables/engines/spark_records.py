@@ -26,7 +26,7 @@ def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = Fal
     """
     topic = given.get("topic")
     if topic is None:
-        raise BadOption("the option 'records' works on one topic: name it with the option 'topic'")
+        raise BadOption("the option 'records' works on one topic: set the option 'topic'")
     module = f"{given.get('package', 'kafka_records')}.schemas.{topic.strip('_').replace('-', '_').replace('.', '_')}"
     if find_spec(module.partition(".")[0]) is None or find_spec(module) is None:
         raise BadOption(f"there is no module {module} to define the records of {topic}")

@@ -53,7 +53,9 @@ def stream_reader(asked: Asked) -> DataSourceStreamReader:
     if _CAN_LIMIT:
         return _LimitedReader(asked)
     if asked.most_offsets is not None:
-        raise BadOption(f"maxOffsetsPerTrigger needs PySpark 4.2 or later, this is {pyspark.__version__}: leave it out")
+        raise BadOption(
+            f"maxOffsetsPerTrigger needs PySpark 4.2 or later, but this is {pyspark.__version__}: leave it out"
+        )
     return _UnlimitedReader(asked)
 
 

@@ -31,7 +31,8 @@ def check_state(question: Question, *, by_spark: bool) -> None:
         raise ValueError("state needs the local engine: leave out state or Spark")
     if question.as_of_ms is not None:
         raise ValueError(
-            "as_of with state: a state holds only what logs contain now: leave out state to read what the logs still "
+            "as_of cannot be combined with state, which holds only what logs contain now: leave out state to read "
+            "what the logs still "
             "have of that moment, or take snapshots with take_snapshot and read those with as_of"
         )
     requests = requests_of(question)

@@ -75,7 +75,7 @@ REPORTED: Final = (
 """The tables of a report."""
 
 _OF_NOW: Final = (
-    "where logs start and end is known only as it is now, and the report is about an earlier moment, so groups that "
+    "only the present starts and ends of logs are known, but the report is about an earlier moment, so groups that "
     "fall behind, stand still or fail on a record are not found: leave out --as-of to find them"
 )
 _NO_COORDINATOR: Final = (

@@ -177,7 +177,7 @@ def _notes(report: Report, earlier: EarlierReport) -> Iterator[str]:
         )
     asked = [*_other_settings(old, new), *_other_thresholds(earlier.findings, report.findings)]
     if asked:
-        yield f"findings may have changed for this alone: {'; '.join(asked)}"
+        yield f"findings may have changed only because of this: {'; '.join(asked)}"
     lacking = sorted(earlier.missing.keys() ^ report.missing.keys())
     if lacking:
         names = ", ".join(lacking)

@@ -61,7 +61,7 @@ class RuleContext:
     bootstrap: str | None = None
     config: str | None = None
     second_look: SecondLook | None = None
-    """Reads another table of the source for some groups or a topic; None if the report is made only from given
+    """Reads another table of the source for the given groups or a topic; None if the report is made only from given
     tables."""
     _made: dict[Callable[[RuleContext], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _looks: dict[Any, _Look] = field(default_factory=dict, init=False, repr=False, compare=False)

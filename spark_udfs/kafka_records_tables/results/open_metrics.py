@@ -203,7 +203,7 @@ class Samples:
 
 
 class TableMetrics:
-    """Metrics for the rows of a table, up to `most` time series. Rows after that are not asked for."""
+    """Metrics for the rows of a table, up to `most` time series. Further rows are not requested."""
 
     def __init__(self, table: str, rows: Iterable[pa.RecordBatch], most: int) -> None:
         self._table = table

@@ -79,7 +79,7 @@ class Results(Mapping[str, Result]):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings of reading and of all tables, sorted by place. A finding that several tables have is there
+        """The findings of reading and of all tables, sorted by place. A finding that several tables have is included
         once."""
         of_tables = (result.findings for result in self._results.values())
         return tuple(sorted_findings(merged_findings([self.reading, *of_tables])))

@@ -36,13 +36,14 @@ TABLE: Final = Table(
         Column(
             "commit_interval_ms",
             "int64",
-            "mean milliseconds between two commits of a partition, over the intervals that end in the "
-            "window; null for none",
+            "mean interval between consecutive commits of a partition, of those that end in the window, in "
+            "milliseconds; null if none does",
         ),
         Column(
             "longest_commit_interval_ms",
             "int64",
-            "longest interval between two commits, of those that end in the window, in milliseconds; null if none does",
+            "longest interval between consecutive commits, of those that end in the window, in milliseconds; null if "
+            "none does",
         ),
         Column("expirations", "int64", "expired offsets, as the meter offset-expirations counts them"),
         Column("deletions", "int64", "offsets deleted on request, alone or with their group or topic"),

@@ -1,4 +1,4 @@
-"""The partitions that members of groups have, and the topics that groups have left: an input of `lag`."""
+"""The partitions that members of groups have, and the topics that groups have left. This table is an input of `lag`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TABLE: Final = Table(
             "int32",
             "the partition; null if the log has only the id of the topic, and for a topic that the group has left",
         ),
-        Column("member_id", "string", "the member that has it; null for a topic that the group has left"),
+        Column("member_id", "string", "the member that has the partition; null for a topic that the group has left"),
         Column("client_id", "string", "client.id of that member; null if no record has it"),
         Column("client_host", "string", "address of that member; null if no record has it"),
         Column("has_left", "bool", "whether the group has a commit for the topic but no member that subscribes to it"),
@@ -33,5 +33,5 @@ TABLE: Final = Table(
     sort=("group_id", "topic", "partition", "log_partition"),
     group="group_id",
     module=__name__,
-    rules="An input of lag.",
+    rules="This table is an input of `lag`.",
 )

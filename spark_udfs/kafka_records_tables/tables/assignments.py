@@ -39,7 +39,8 @@ TABLE: Final = Table(
         Column(
             "source_topics",
             "list<string>",
-            "topics that the subtopology reads, each task its own partition of them; null except in streams groups",
+            "topics that the subtopology reads; each task reads its own partition of them; null except in streams "
+            "groups",
         ),
         Column("partition", "int32", "the partition, or the number of the task"),
         Column(

@@ -22,7 +22,7 @@ def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
         Column("partition", "int32", "partition of that topic"),
         Column("offset", "int64", f"offset of the next record to consume{of_a_tombstone}"),
         Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the record has none"),
-        Column("metadata", "string", f"what the client stored next to the offset{of_a_tombstone}"),
+        Column("metadata", "string", f"metadata that the client stored with the offset{of_a_tombstone}"),
         *timestamps("commit", "when the offset was committed, by the broker's clock or as set by the client"),
     )
 

@@ -1,4 +1,4 @@
-"""How the committed offsets of groups moved: an input of `progress`."""
+"""How the committed offsets of groups moved. This table is an input of `progress`."""
 
 from __future__ import annotations
 
@@ -38,15 +38,21 @@ TABLE: Final = Table(
         Column("topic_id", "string", "id of the topic in the last commit; null if it has none"),
         Column("offset", "int64", "the committed offset"),
         Column("commit_timestamp_ms", "int64", "when the offset was last committed"),
-        Column("changed_timestamp_ms", "int64", "when the offset was first committed, with no other one since"),
+        Column(
+            "changed_timestamp_ms", "int64", "when the offset was first committed; no other offset was committed since"
+        ),
         Column("commits", "int64", "commits in the log"),
-        Column("peak", "int64", "the highest offset since the first one, or since the last deletion"),
-        Column("fell_timestamp_ms", "int64", "the last commit below the one before it, since then; null for none"),
+        Column("peak", "int64", "the highest offset since the first commit, or since the last deletion"),
+        Column(
+            "fell_timestamp_ms",
+            "int64",
+            "the last commit of a lower offset than the one before, since then; null if there is none",
+        ),
         Column("fell_from", "int64", "the highest offset before that commit"),
         Column(
             "advances",
             "list<struct<timestamp_ms: int64, offset: int64, before_timestamp_ms: int64, before_offset: int64>>",
-            "commits that changed the offset: the last ones, those after long pauses, and one for each "
+            "a sample of the commits that changed the offset: the last ones, those after long pauses, and one for each "
             "part of the window",
         ),
         Column("first_log_timestamp_ms", "int64", "the time of the first record in the log partition"),
@@ -61,5 +67,5 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     options=(WINDOW, INTERVAL),
-    rules="An input of progress.",
+    rules="This table is an input of `progress`.",
 )

@@ -90,7 +90,7 @@ DELETE_RETENTION: Final = Option(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table by its `name`, over the records of one `topic`.
+    """A table called `name`, over the records of one `topic`.
 
     Everything else that engines need to know follows from these fields, and from the class that reads the table
     (`reader.TableReader`).

@@ -35,15 +35,15 @@ TABLE: Final = Table(
             "committed offset; null for a group, and if only an open transaction commits the partition",
         ),
         Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the commit has none"),
-        Column("metadata", "string", "what the client stored next to the offset"),
+        Column("metadata", "string", "metadata that the client stored with the offset"),
         Column("is_deletable", "bool", "whether a broker deletes it on request; null if unknown"),
         Column("reason", "string", "why it is deletable or not, in one word, such as no_members or subscribed"),
         Column("error", "string", "error that a broker returns; null if it deletes"),
         Column(
             "is_pending",
             "bool",
-            "whether an open transaction commits the partition, or one of the group's: deleting drops that "
-            "commit too",
+            "whether an open transaction has a commit for the partition, or for any partition of the group: deleting "
+            "drops that commit too",
         ),
         Column("offset_count", "int64", "number of offsets that are deleted with a group; null for an offset"),
         *timestamps("commit", "when the offset was committed, or the newest offset of a group; null if there is none"),
@@ -51,7 +51,7 @@ TABLE: Final = Table(
         Column(
             "log_offset",
             "int64",
-            "offset of the commit; for a group, of its own record or else of the newest record that shows it",
+            "offset of the commit; for a group, of its own record or else of the newest record that shows the group",
         ),
     ),
     sort=("group_id", "topic", "partition", "kind", "log_offset"),

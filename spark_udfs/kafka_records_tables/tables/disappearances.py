@@ -13,7 +13,7 @@ from kafka_records_tables.topics import OFFSETS
 TABLE: Final = Table(
     name="disappearances",
     topic=OFFSETS,
-    about="every record that deletes an offset, a group or a member: why, and how sure that is",
+    about="every record that deletes an offset, a group or a member: why, and how certain that is",
     helper="history",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),
     reads=(
@@ -41,7 +41,7 @@ TABLE: Final = Table(
             "why the record was written: one cause, or several joined by `or`",
             tuple(CAUSES),
         ),
-        Column("confidence", "string", "how sure the cause is: high, medium or low", ("high", "medium", "low")),
+        Column("confidence", "string", "how certain the cause is: high, medium or low", ("high", "medium", "low")),
         Column(
             "possible_causes",
             "list<string>",
@@ -50,7 +50,7 @@ TABLE: Final = Table(
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "what the log shows, in one word each, and the offset of the record that shows it, null if no "
+            "words for what the log shows, each with the offset of the record that shows it; the offset is null if no "
             "single record does",
         ),
         *timestamps("log", "when the tombstone was written"),

@@ -31,12 +31,12 @@ TABLE: Final = Table(
         ),
         Column("topic", "string", "topic of the offset; null for a group"),
         Column("partition", "int32", "partition of that topic; null for a group"),
-        *timestamps("expires", "when a clean-up deletes it; null if none does unless something changes"),
+        *timestamps("expires", "when a clean-up deletes it; null if no clean-up will, unless something changes"),
         Column("rule", "string", "word for the rule that decides, such as commit_timestamp or subscribed"),
         Column(
             "protected_by",
             "string",
-            "what must end before it can expire: subscription, members or transaction; null for nothing",
+            "what must end before it can expire: subscription, members or transaction; null if nothing must end",
         ),
         Column(
             "changes_with",
@@ -51,7 +51,7 @@ TABLE: Final = Table(
         Column(
             "log_offset",
             "int64",
-            "offset of the commit; for a group, of its own record or else of the newest record that shows it",
+            "offset of the commit; for a group, of its own record or else of the newest record that shows the group",
         ),
     ),
     sort=("group_id", "topic", "partition", "kind", "record_type", "log_offset"),

@@ -30,5 +30,5 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     options=OPTIONS,
-    rules="An input of checks.",
+    rules="This table is an input of `checks`.",
 )

@@ -29,7 +29,7 @@ TABLE: Final = Table(
         Column(
             "stable_lag",
             "int64",
-            "sum of the lags up to last stable offsets; null if a partition with a known lag has none",
+            "sum of the lags up to last stable offsets; null if a partition with a known lag has no last stable offset",
         ),
         Column("lost", "int64", "sum of the offsets that were deleted before the group consumed them"),
         Column("topics", "int64", "number of topics with a row in lag"),

@@ -22,7 +22,7 @@ TABLE: Final = Table(
         Column("partition", "int32", "partition of that topic"),
         Column("offset", "int64", "offset of the next record to consume"),
         Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the record has none"),
-        Column("metadata", "string", "what the client stored next to the offset"),
+        Column("metadata", "string", "metadata that the client stored with the offset"),
         *timestamps("valid_from", "when the offset became valid; null if the source has no times"),
         *timestamps("valid_to", "when the offset was no longer valid; null if it still is"),
         Column("is_current", "bool", "whether the offset is valid at the end of the log, or at the moment of as_of"),
@@ -32,7 +32,7 @@ TABLE: Final = Table(
             "commit, transaction (its marker), tombstone, or unusable (a record that cannot be used); null "
             "if still valid",
         ),
-        Column("commits", "int64", "number of consecutive records that committed the same"),
+        Column("commits", "int64", "number of consecutive records that committed the same offset"),
         *timestamps("commit", "timestamp of the first of these commits, by the broker's clock or as set by the client"),
         Column("log_partition", "int32", "log partition that holds the records"),
         Column("log_offset", "int64", "offset of the first of these records"),

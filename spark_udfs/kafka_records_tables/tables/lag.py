@@ -37,7 +37,8 @@ TIMES: Final = Option(
 _WINDOW: Final = Option(
     "window",
     "duration",
-    "also read the history of commits: for rates over this time (10m is usual), and for times otherwise unknown",
+    "also read the history of commits: for rates over this time (10m is usual), and for times that are otherwise "
+    "unknown",
     least_ms=1000,
     adds=("progress",),
 )
@@ -82,7 +83,11 @@ TABLE: Final = Table(
         Column("offset", "int64", "committed offset, that of the next record to consume; null if there is none"),
         Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
         Column("end_offset", "int64", "offset that lag counts up to; null if unknown"),
-        Column("last_stable_offset", "int64", "offset at which read_committed ends; null if no broker reported it"),
+        Column(
+            "last_stable_offset",
+            "int64",
+            "offset up to which read_committed consumers read; null if no broker reported it",
+        ),
         Column(
             "lag",
             "int64",
@@ -91,7 +96,7 @@ TABLE: Final = Table(
         Column(
             "stable_lag",
             "int64",
-            "offsets from the committed one to the last stable offset, at least 0; null if lag or that offset is",
+            "offsets from the committed one to the last stable offset, at least 0; null if lag or that offset is null",
         ),
         Column("lost", "int64", "offsets from the committed one to the log start, deleted before they were consumed"),
         Column(
@@ -113,14 +118,14 @@ TABLE: Final = Table(
             "known_by",
             "string",
             "how exact unread_timestamp is: record (the time of the record), batch (the time of its batch) "
-            "or commits (a time by which another group had consumed it); null without a time",
+            "or commits (a time by which another group had consumed it); null if unread_timestamp is null",
             ("record", "batch", BY_COMMITS),
         ),
         Column(
             "lag_ms",
             "int64",
-            "milliseconds from unread_timestamp to the moment of the answer, in a report to that of the report; null "
-            "without that time",
+            "milliseconds from unread_timestamp to the moment of the answer or, in a report, of the report; null if "
+            "unread_timestamp is null",
         ),
         Column(
             "margin_ms",
@@ -145,9 +150,13 @@ TABLE: Final = Table(
             "milliseconds until the group reaches the end at these rates; null if it is there, never gets "
             "there, or a rate is null",
         ),
-        Column("member_id", "string", "member of the group that has the partition; null for none"),
-        Column("client_id", "string", "client.id of that member; null for none, or if no record has it"),
-        Column("client_host", "string", "address that the member joined from; null for none, or if no record has it"),
+        Column("member_id", "string", "member of the group that has the partition; null if there is none"),
+        Column("client_id", "string", "client.id of that member; null if there is none, or if no record has it"),
+        Column(
+            "client_host",
+            "string",
+            "address that the member joined from; null if there is none, or if no record has it",
+        ),
         Column(
             "has_left",
             "bool",

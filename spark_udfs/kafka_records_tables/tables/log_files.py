@@ -58,13 +58,14 @@ TABLE: Final = Table(
         Column(
             "cleaner_offset",
             "int64",
-            "offset up to which the log is cleaned (cleaner-offset-checkpoint); null if it never was, or "
-            "without files",
+            "offset up to which the log is cleaned (cleaner-offset-checkpoint); null if it never was, or if the "
+            "source has no files",
         ),
         Column(
             "cleanable_offset",
             "int64",
-            "offset up to which a cleaner may clean now; null for logs that are not compacted, and without files",
+            "offset up to which a cleaner may clean now; null for logs that are not compacted, and if the source has "
+            "no files",
         ),
         Column(
             "dirty_bytes",
@@ -79,14 +80,14 @@ TABLE: Final = Table(
         Column(
             "held_by",
             "string",
-            "what holds the cleaner back: open_transaction, active_segment, dirty_ratio or cleaner; null "
-            "if cleanable_offset is",
+            "what holds the cleaner back: open_transaction, active_segment, dirty_ratio or cleaner; null if "
+            "cleanable_offset is null",
             _HELD_BY,
         ),
         Column(
             "open_transaction_offset",
             "int64",
-            "offset of the first record of the first open transaction; null for none",
+            "offset of the first record of the first open transaction; null if there is none",
         ),
         Column("place", "string", "folder of the log, or broker that reported its end"),
     ),

@@ -1,4 +1,4 @@
-"""How large the files of logs are, and how far they are cleaned: an input of `log_files`."""
+"""How large the files of logs are, and how far they are cleaned. This table is an input of `log_files`."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ TABLE: Final = Table(
         Column("log_start_offset", "int64", "offset at which the log starts"),
         Column("log_end_offset", "int64", "offset after the last record"),
         Column("place", "string", "folder of the log"),
-        Column("segments", "int64", "files with records"),
-        Column("bytes", "int64", "their bytes"),
+        Column("segments", "int64", "number of files with records"),
+        Column("bytes", "int64", "bytes of these files"),
         Column(
             "sizes",
             "list<struct<offset: int64, bytes: int64, timestamp_ms: int64>>",
-            "the same by file, with the offset in its name and the latest time of a record; null for the newest",
+            "size of each file, with the offset in its name and the latest time of a record; the time is null for the "
+            "newest file",
         ),
         Column("cleaner_offset", "int64", "up to where the log is cleaned, by cleaner-offset-checkpoint"),
     ),
     sort=("topic", "partition"),
     group=None,
     module=__name__,
-    rules="An input of log_files.",
+    rules="This table is an input of `log_files`.",
 )

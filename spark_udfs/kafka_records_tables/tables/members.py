@@ -53,9 +53,11 @@ TABLE: Final = Table(
             "list<string>",
             "topics that the member subscribes to by name; null if no record lists them",
         ),
-        Column("subscribed_regex", "string", "regular expression that the member subscribes to; null for none"),
-        Column("regex_topics", "list<string>", "topics that the regular expression last matched; null for none"),
-        Column("server_assignor", "string", "assignor of the broker that the member requests; null for none"),
+        Column("subscribed_regex", "string", "regular expression that the member subscribes to; null if there is none"),
+        Column(
+            "regex_topics", "list<string>", "topics that the regular expression last matched; null if there is none"
+        ),
+        Column("server_assignor", "string", "assignor of the broker that the member requests; null if there is none"),
         Column(
             "rebalance_timeout_ms",
             "int32",
@@ -72,7 +74,7 @@ TABLE: Final = Table(
         Column(
             "user_endpoint",
             "struct<host: string, port: int32>",
-            "endpoint for interactive queries; null for none, and outside streams groups",
+            "endpoint for interactive queries; null if there is none, and outside streams groups",
         ),
         Column(
             "client_tags",

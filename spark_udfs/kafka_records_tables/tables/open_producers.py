@@ -1,5 +1,5 @@
-"""The producers with an open transaction in each log, according to the logs themselves: an input of the table
-open_transactions."""
+"""The producers with an open transaction in each log, according to the logs themselves. This table is an input of
+`open_transactions`."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ TABLE: Final = Table(
     sort=("topic", "partition", "first_offset"),
     group=None,
     module=__name__,
-    rules="An input of open_transactions.",
+    rules="This table is an input of `open_transactions`.",
 )

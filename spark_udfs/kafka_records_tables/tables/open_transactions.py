@@ -85,7 +85,8 @@ TABLE: Final = Table(
         Column(
             "holds_cleaner",
             "bool",
-            "whether it keeps a cleaner from older files of a compacted log; null without files",
+            "whether it keeps the log cleaner from cleaning older files of a compacted log; null if the source has no "
+            "files",
         ),
         Column(
             "timeout_ms",
@@ -112,7 +113,7 @@ TABLE: Final = Table(
         Column(
             "holds_back",
             "list<struct<group_id: string, topic: string, partition: int32, log_partition: int32, log_offset: int64>>",
-            "pending offsets, each with the place of its first commit in the transaction: no cleaner goes "
+            "pending offsets, each with the place of its first commit in the transaction; the log cleaner does not go "
             "past that place",
         ),
     ),

@@ -42,7 +42,9 @@ TABLE: Final = Table(
         Column("offset", "int64", "committed offset, that of the next record to consume"),
         Column("end_offset", "int64", "end of the log; null if unknown"),
         *timestamps(
-            "unread", "when the first record left to read was written, at the latest; null for none, or if unknown"
+            "unread",
+            "latest time at which the first record left to read can have been written; null if there is "
+            "none, or if unknown",
         ),
         Column(
             "wait_ms",
@@ -67,7 +69,7 @@ TABLE: Final = Table(
         ),
         Column("window_ms", "int64", "window that was used for the state: at most a quarter of the history"),
         Column("fell_from", "int64", "highest offset before a rewound one; otherwise null"),
-        *timestamps("changed", "when the offset was first committed, with no other one since"),
+        *timestamps("changed", "when the offset was first committed; no other offset was committed since"),
         *timestamps("commit", "when the offset was last committed"),
         Column(
             "known_by",

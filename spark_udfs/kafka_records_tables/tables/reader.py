@@ -19,8 +19,8 @@ class TableReader:
 
     last_of_key: ClassVar[bool] = False
     """Whether only the last value and the last tombstone of each key, compared as bytes, decide about rows and
-    findings: among the records outside of transactions if the table `needs_transactions` (a tombstone acts at once
-    then), otherwise among all records. An engine may leave out the others before it calls the reader."""
+    findings: among the records outside of transactions if the table `needs_transactions` (a tombstone then takes effect
+    at once), otherwise among all records. An engine may leave out the others before it calls the reader."""
     needs_all_groups: ClassVar[bool] = False
     """Whether the rows of a group depend on records of other groups: the reader sees all of them, and the rows of
     groups that were not requested are left out at the end."""

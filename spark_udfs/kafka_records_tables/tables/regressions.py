@@ -31,7 +31,7 @@ TABLE: Final = Table(
         Column(
             "confidence",
             "string",
-            "how sure the kind is: low if it depends on members or topic ids that the log does not show, "
+            "how certain the kind is: low if it depends on members or topic ids that the log does not show, "
             "otherwise high",
             ("high", "low"),
         ),

@@ -10,7 +10,7 @@ from kafka_records_tables.topics import SHARE_STATE
 TABLE: Final = Table(
     name="share_disappearances",
     topic=SHARE_STATE,
-    about="every record that deletes the state of a share partition: why, and how sure that is",
+    about="every record that deletes the state of a share partition: why, and how certain that is",
     helper="history",
     records=("ShareSnapshot", "ShareUpdate"),
     reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),
@@ -24,7 +24,7 @@ TABLE: Final = Table(
             "string",
             "why the tombstone was written: `state_deleted`, or `state_deleted or topic_deleted`",
         ),
-        Column("confidence", "string", "how sure the cause is: high or medium", ("high", "medium")),
+        Column("confidence", "string", "how certain the cause is: high or medium", ("high", "medium")),
         Column(
             "possible_causes",
             "list<string>",
@@ -33,7 +33,7 @@ TABLE: Final = Table(
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "what the log shows, in one word, and the offset of the record that shows it",
+            "words for what the log shows, each with the offset of the record that shows it",
         ),
         Column("state_epoch", "int32", "state epoch of the deleted state; null if the log does not have it"),
         Column("start_offset", "int64", "start offset of the deleted state; null if undecided or unknown"),

@@ -46,11 +46,13 @@ TABLE: Final = Table(
             "known_by",
             "string",
             "how exact unread_timestamp is: record (the time of the record) or batch (the time of its "
-            "batch); null without a time",
+            "batch); null if unread_timestamp is null",
             ("record", "batch"),
         ),
         Column(
-            "lag_ms", "int64", "milliseconds from unread_timestamp to the moment of the answer; null without that time"
+            "lag_ms",
+            "int64",
+            "milliseconds from unread_timestamp to the moment of the answer; null if " "unread_timestamp is null",
         ),
         Column("topic_id", "string", "id of the topic, 22 characters"),
         *timestamps("write", "when the last snapshot of the state was written; null if the log has none"),

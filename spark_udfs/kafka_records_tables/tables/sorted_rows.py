@@ -19,7 +19,7 @@ _MOST: Final = 2**62
 
 
 def sorted_rows(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The rows sorted by some columns, as `pyarrow.Table.sort_by` sorts them: null is last, equal rows keep their
+    """The rows sorted by the given columns, as `pyarrow.Table.sort_by` sorts them: null is last, equal rows keep their
     order."""
     if len(rows) > _FEW and is_sorted(rows, names):
         return rows
@@ -35,7 +35,7 @@ def sorted_rows(rows: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def is_sorted(rows: pa.Table, names: Sequence[str]) -> bool:
-    """Whether rows are already sorted by some columns, with null last. This check is much faster than sorting."""
+    """Whether rows are already sorted by the given columns, with null last. This check is much faster than sorting."""
     count = len(rows)
     if count < 2:
         return True

@@ -74,7 +74,7 @@ def rows_of(table: Table, batches: Iterator[pa.RecordBatch], context: Context) -
 def rows_of_groups(
     table: Table, found: Iterable[pa.RecordBatch], groups: tuple[str, ...] | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows about some groups, or all rows."""
+    """The rows about the given groups, or all rows."""
     for rows in found:
         if groups is None:
             yield rows

@@ -26,7 +26,7 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         *timestamps("at", "when the record of the event was written"),
         Column("event", "string", "what happened, such as member_joined or rebalance_completed", tuple(MEANINGS)),
-        Column("detail", "string", "details as a JSON object; null for none"),
+        Column("detail", "string", "details as a JSON object; null if there are none"),
         Column(
             "group_kind",
             "string",

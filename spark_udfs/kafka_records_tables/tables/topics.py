@@ -15,7 +15,7 @@ TABLE = Table(
     columns=(
         Column("topic", "string", "name of the topic"),
         Column("topic_id", "string", "id of the topic, 22 characters"),
-        Column("partition_count", "int32", "number of partitions, or that at the deletion of the topic"),
+        Column("partition_count", "int32", "number of partitions; for a deleted topic, the number when it was deleted"),
         Column("replication_factor", "int32", "number of replicas of the first partition"),
         *timestamps("created", "when the topic was created; null if the log does not go back so far"),
         *timestamps("deleted", "when the topic was deleted; null if it exists"),

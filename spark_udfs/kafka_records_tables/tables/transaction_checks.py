@@ -1,4 +1,4 @@
-"""The findings of `checks` in one log partition of transactions."""
+"""The findings of `checks` in one partition of `__transaction_state`."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ TABLE: Final = Table(
     group="transactional_id",
     module=__name__,
     options=OPTIONS,
-    rules="An input of checks.",
+    rules="This table is an input of `checks`.",
 )

@@ -47,7 +47,7 @@ def _error(call: Callable[[], object]) -> str | None:
     ],
 )
 def test_a_release_without_them_is_named(spark: SparkSession, function: Callable[..., Any], remedy: str) -> None:
-    text = f"{function.__name__} needs PySpark 4.1 or later, this is {pyspark.__version__}{remedy}"
+    text = f"{function.__name__} needs PySpark 4.1 or later, but this is {pyspark.__version__}{remedy}"
     assert _error(lambda: function("data")) == (None if HAS_COLUMN_FUNCTIONS else text)
 
 
@@ -80,7 +80,7 @@ def test_keys_and_values_there_and_back(
         ]
 
     if engine == "python" and not HAS_COLUMN_FUNCTIONS:
-        assert _error(columns) == f"from_{name}_key needs PySpark 4.1 or later, this is {pyspark.__version__}: " + (
+        assert _error(columns) == f"from_{name}_key needs PySpark 4.1 or later, but this is {pyspark.__version__}: " + (
             "use decode_records"
         )
         return

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 
 KEY = bytes.fromhex("0001" "0001" "67" "0001" "74" "00000003")
 VALUE = bytes.fromhex("0003" "000000000000002a" "ffffffff" "0000" "0000000000000005")
-CUT = "OffsetCommitValue v3 at byte 14: commit_timestamp needs 8 bytes, 7 left"
+CUT = "OffsetCommitValue v3 at byte 14: commit_timestamp needs 8 bytes, but 7 are left"
 
 
 @pytest.fixture(scope="module")

@@ -69,7 +69,7 @@ def test_sql(spark: SparkSession, segments: str) -> None:
         with pytest.raises(UnsupportedSpark) as caught:
             tables.register(spark, engine="python")
         text = str(caught.value)
-        assert text.startswith("register needs PySpark 4.0 or later, this is 3.5")
+        assert text.startswith("register needs PySpark 4.0 or later, but this is 3.5")
         assert text.endswith(
             ": kafka_records_tables.spark.read_table gives the same rows, "
             'and register(spark, engine="jvm") makes the functions known to SQL'

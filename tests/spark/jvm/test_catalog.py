@@ -72,7 +72,7 @@ class TestSql:
         assert row is not None
         assert (row.topic, row.offset, row.together, row.other, row.again.lower()) == ("t", 42, 42, None, VALUE)
         assert (row.tombstone.key.group, row.tombstone.value) == ("g", None)
-        assert row.error == "OffsetCommitValue v3 at byte 14: commit_timestamp needs 8 bytes, 7 left"
+        assert row.error == "OffsetCommitValue v3 at byte 14: commit_timestamp needs 8 bytes, but 7 are left"
 
     def test_a_record_whose_value_cannot_be_read_is_null_and_no_tombstone(self, in_jvm: SparkSession) -> None:
         row = in_jvm.sql(f"SELECT kafka_records.from_offset_commit(X'{KEY}', X'{SHORT}') AS record").first()
@@ -92,7 +92,7 @@ class TestSql:
             ("`from_offset_commit_key?colour=red`(X'00')", "there is no option colour; its options are mode, "),
             (
                 "`from_offset_commit_value?version=9`(X'00')",
-                "has no version 9, it has the versions 0 to 4",
+                "has no version 9: its versions are 0 to 4",
             ),
             ("`decode_consumer_offsets?records=Nobody`(X'00', X'00')", "no record is called Nobody; the records are "),
             (
@@ -111,7 +111,7 @@ class TestErrors:
     def test_failfast_says_what_python_says(self, in_jvm: SparkSession) -> None:
         frame = in_jvm.createDataFrame([(bytes.fromhex(KEY), bytes.fromhex(SHORT))], "key binary, value binary")
         raw = as_raw_rows(frame.withColumn("partition", F.lit(3)).withColumn("offset", F.lit(7)), "__consumer_offsets")
-        detail = "OffsetCommitValue v3 at byte 14: commit_timestamp needs 8 bytes, 7 left"
+        detail = "OffsetCommitValue v3 at byte 14: commit_timestamp needs 8 bytes, but 7 are left"
         with pytest.raises(Py4JJavaError, match=re.escape(f"__consumer_offsets-3 offset 7: {detail}")):
             decode_records(raw, mode="FAILFAST", engine="jvm").collect()
         with pytest.raises(Py4JJavaError, match=re.escape(detail)):

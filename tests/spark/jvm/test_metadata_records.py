@@ -121,10 +121,10 @@ def test_what_is_counted(session: SparkSession) -> None:
         errors = [row[0] for row in decoded.orderBy("offset").select("error.message").collect()]
         assert errors == [
             None,
-            "TransferRecord v1 at byte 42: the message ends here, 4 bytes left over",
-            "TransferRecord has no version 9, it has the versions 0 to 1",
+            "TransferRecord v1 at byte 42: the message ends here, but is followed by 4 bytes",
+            "TransferRecord has no version 9: its versions are 0 to 1",
             "no record of this topic has the api key 99, at byte 1 of the value",
-            "the value has the frame version 2 at byte 0, only 1 is known",
+            "the value has the frame version 2 at byte 0, but only version 1 is known",
         ]
         found = {name: count for name, count in counts.get.items() if count}
         assert found == {"rows": 5, "decoded": 1, "unknown_type": 1, "unknown_version": 1, "corrupt": 2}
@@ -159,7 +159,7 @@ def test_functions_for_columns(session: SparkSession) -> None:
         assert row is not None
         assert bytes(row[0]) == in_frame(CORRECTION, 0, bytes(7) + b"\x07\x02x\x00")
         strict = functions.from_transfer_record("value", mode="FAILFAST", engine=engine)
-        with pytest.raises(FAILURES, match="the value has the frame version 2 at byte 0, only 1 is known"):
+        with pytest.raises(FAILURES, match="the value has the frame version 2 at byte 0, but only version 1 is known"):
             rows_of(session, [UNFRAMED]).select(strict).collect()
     assert repr(found["jvm"]) == repr(found["python"])
     assert sum(row.t is not None for row in found["jvm"]) > 100

@@ -109,7 +109,7 @@ class UnpackedFile:
         check_size(size)
         self._contents.unpacked += size
         if self._contents.unpacked > MOST_UNPACKED:
-            raise TooMuch(f"its logs have more than {MOST_UNPACKED >> 30} GiB")
+            raise TooMuch(f"its logs are larger than {MOST_UNPACKED >> 30} GiB")
         if shutil.disk_usage(tempfile.gettempdir()).free < size + _ROOM_LEFT:
             raise TooMuch(no_room())
         start, self._end = self._end, self._end + size

@@ -120,7 +120,7 @@ class ArchiveFiles:
 
     def for_arrow(self, path: str) -> NoReturn:
         """Always raises LogSourceError: pyarrow cannot read inside an archive."""
-        raise LogSourceError(self.shown(path), "this is read from folders only: unpack the archive")
+        raise LogSourceError(self.shown(path), "this can be read only from folders: unpack the archive")
 
     def shown(self, path: str) -> str:
         """The path of the archive, `!/` and the path inside it."""

@@ -47,7 +47,7 @@ class ArrowFiles:
 
     filesystem: arrow.FileSystem = field(compare=False, repr=False)
     base: str
-    """How messages show the path `root`."""
+    """The form of the path `root` in messages."""
     root: str
     stays_here: bool = False
     secrets: tuple[str, ...] = field(default=(), compare=False, repr=False)

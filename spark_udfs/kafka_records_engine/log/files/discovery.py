@@ -109,7 +109,9 @@ def find_logs(
     chosen = [each for each in named if topic in (None, each[0])]
     if topic is not None and not chosen:
         there = some_names(sorted({name for name, *_ in named})) or "nothing"
-        raise LogSourceError(_listed(sources), f"there is no log of topic {printable(topic)} here, only of {there}")
+        raise LogSourceError(
+            _listed(sources), f"there is no log of topic {printable(topic)} here, only logs of {there}"
+        )
     chosen.sort(key=lambda each: each[:2])
     for one, other in pairwise(chosen):
         if one[:2] == other[:2]:

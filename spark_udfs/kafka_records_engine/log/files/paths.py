@@ -8,7 +8,7 @@ Every argument that is a path may be:
 
 - a path on this machine;
 - the URL of a file system that `pyarrow.fs` has: `s3://bucket/key`, `gs://bucket/key`, `abfs://container@account…`,
-`hdfs://host:port/path`, `file:///path`, with settings after a `?`;
+  `hdfs://host:port/path`, `file:///path`, with settings after a `?`;
 - a pattern: `*`, `?` and `[…]` match characters of one name, `**` matches any number of folders. A name that exists
   literally is not a pattern;
 - an archive, or a path inside one after `!/`: `backup.tar.gz!/data/__consumer_offsets-0`.
@@ -70,7 +70,7 @@ def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tupl
         return [given], False
     text = os.fspath(given)
     if text == "":
-        raise LogSourceError("''", "an empty name is not a source; write . for the current directory")
+        raise LogSourceError("''", "the name of a source must not be empty: write . for the current directory")
     place = located(text, filesystem)
     shown = str(place)
     try:

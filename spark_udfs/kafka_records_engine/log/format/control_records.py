@@ -53,7 +53,7 @@ def read_marker(key: bytes | None, value: bytes | None) -> ControlMarker:
         raise BrokenRecordsError(f"the value of a transaction marker needs 6 bytes, but has {len(value or b'')}")
     version, epoch = _MARKER_VALUE.unpack_from(value)
     if version < 0:
-        raise BrokenRecordsError(f"the end of a transaction has version {version}")
+        raise BrokenRecordsError(f"the transaction marker has the negative version {version}")
     return ControlMarker(marker.type, epoch)
 
 
@@ -63,5 +63,5 @@ def marker_of_key(key: bytes | None) -> ControlMarker:
         raise BrokenRecordsError(f"the key of a control record needs 4 bytes, but has {len(key or b'')}")
     version, kind = _MARKER_KEY.unpack_from(key)
     if version < 0:
-        raise BrokenRecordsError(f"the key of a control record has version {version}")
+        raise BrokenRecordsError(f"the key of a control record has the negative version {version}")
     return ControlMarker(kind)

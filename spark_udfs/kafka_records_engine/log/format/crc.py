@@ -48,4 +48,4 @@ def _fastest() -> Callable[[bytes], int]:
 
 
 crc32c: Final = _fastest()
-"""CRC-32C of some bytes, as an unsigned 32-bit number (`org.apache.kafka.common.utils.Crc32C`)."""
+"""CRC-32C of the bytes, as an unsigned 32-bit number (`org.apache.kafka.common.utils.Crc32C`)."""

@@ -90,7 +90,7 @@ def _may_hold(head: BatchHead, count: int) -> bool:
 
 
 def disorder(path: str, head: BatchHead, before: int) -> Finding:
-    """The finding about an offset that is not greater than `before`, where it is unknown which batch is wrong."""
+    """The finding about an offset that is not greater than `before`, if it is unknown which batch is wrong."""
     how = "not above" if head.offset <= before else "2^31 or more above"
     what = f"its offset is {how} the previous offset {before}"
     return in_file(path, head.position, head.offset, what, "its records are delivered as they are")

@@ -209,7 +209,8 @@ class _Vetting:
         which = f"offset {first}" if first == limit - 1 else f"offsets {first} to {limit - 1}"
         what = f"no file has {which}" if self.last is not None else f"it holds no batch, and no file has {which}"
         consequence = (
-            "a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that"
+            "the log cleaner has removed them, or a file is missing: if that is certain, a report has a finding about "
+            "it"
         )
         on_finding(in_file(self._segment.path, None, None, what, consequence, "note"))
 

@@ -40,7 +40,9 @@ class _Held(BytesIO):
 class RecordSets:
     """Turns the record sets of one log partition, in the order of their offsets, into rows.
 
-    Parameters ---------- columns
+    Parameters
+    ----------
+    columns
         Names of columns of RAW_SCHEMA.
     on_finding
         Called with the damage in the bytes. The `file` of a finding is the `place` argument of `take`.

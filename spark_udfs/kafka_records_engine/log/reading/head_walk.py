@@ -67,7 +67,7 @@ class WalkedHeads:
     """Whether all records have the time `max_timestamp`."""
     trouble: str | None = None
     place: tuple[str, int] | None = None
-    """The file and the byte at which `trouble` was met."""
+    """The file and the byte at which `trouble` occurred."""
 
     def __len__(self) -> int:
         return len(self.base)

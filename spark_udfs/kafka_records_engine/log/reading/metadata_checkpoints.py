@@ -112,7 +112,7 @@ def _control_kinds(data: bytes) -> list[int | None]:
         first = last if first is None else first
         at += size
     if at != len(data) or first is None or last is None:
-        raise BrokenRecordsError("it has no complete batch" if last is None else "its last batch is cut short")
+        raise BrokenRecordsError("the file has no complete batch" if last is None else "the last batch is cut short")
     return [_kind(data[slice(*first)], 0), _kind(data[slice(*last)], -1)]
 
 

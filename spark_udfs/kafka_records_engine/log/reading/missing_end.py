@@ -36,8 +36,8 @@ class MissingEnd:
     end: int
     """The offset after the last record that is left."""
     reached: int
-    """The highest offset that the log is known to have reached. It equals `end` if a file is missing that is not known
-    to contain a record."""
+    """The highest offset that the log is known to have reached. It equals `end` if the missing file is not known to
+    contain a record."""
     shown_by: tuple[str, ...]
     """The evidence, in one sentence each."""
     last_ms: int | None

@@ -52,7 +52,7 @@ class OpenProducers:
     trouble: str | None = None
     """Why some transactions may be missing or may have ended: a batch cannot be read."""
     place: tuple[str, int] | None = None
-    """The file and the byte at which `trouble` was met."""
+    """The file and the byte at which `trouble` occurred."""
 
 
 class DamagedSnapshot(Exception):

@@ -125,7 +125,7 @@ class RowColumns:
         if unknown:
             raise ValueError(f"raw rows have no column {unknown[0]!r}, only {', '.join(RAW_SCHEMA.names)}")
         if not names:
-            raise ValueError("the list of columns is empty: name at least one")
+            raise ValueError("the list of columns is empty: give at least one")
         self._names = names
         self._has_bytes = "key" in names or "value" in names
         self._files = None if files is None else pa.array(files, pa.string())

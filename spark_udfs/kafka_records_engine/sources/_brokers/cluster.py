@@ -239,7 +239,8 @@ class Cluster:
         return [_topic_of(each) for each in topics if each.fields["error_code"] in passing]
 
     def offsets(self, topic: Topic, partitions: Collection[int], timestamp: int) -> dict[int, int | UnknownOffset]:
-        """The offsets at which the logs of some partitions begin (EARLIEST) or end (LATEST). Also raises NotAllowed."""
+        """The offsets at which the logs of the given partitions begin (EARLIEST) or end (LATEST). Also raises
+        NotAllowed."""
         found = self.offsets_of([topic], {topic.name: partitions}, timestamp)
         for offset in found.values():
             if isinstance(offset, UnknownOffset) and offset.not_allowed is not None:
@@ -419,9 +420,9 @@ _NOTHING: Final[dict[str, Any]] = {
 
 def _fault_of(topic: Mapping[str, Any]) -> str | None:
     if topic["partitions"] is None:
-        return f"its answer to Metadata lacks topic {topic['name']}"
+        return f"its response to Metadata lacks topic {topic['name']}"
     if any(each["partition_index"] < 0 for each in topic["partitions"]):
-        return f"its answer to Metadata has a partition with a negative number in topic {topic['name']}"
+        return f"its response to Metadata has a partition with a negative number in topic {topic['name']}"
     return None
 
 
@@ -449,5 +450,5 @@ def _asking_offsets(
 
 
 def named(addresses: Sequence[Address]) -> str:
-    """The addresses as one string, as `bootstrap` has them."""
+    """The addresses as one string, in the form of `bootstrap`."""
     return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)

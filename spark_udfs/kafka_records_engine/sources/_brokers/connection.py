@@ -141,7 +141,7 @@ class Connection:
         try:
             correlation, fields = decoded(sent.exchange, sent.version, data)
         except KafkaRecordsError as error:
-            raise ConnectionLost(self.address, f"its answer cannot be read: {error}") from None
+            raise ConnectionLost(self.address, f"the response cannot be decoded: {error}") from None
         if correlation != sent.correlation:
             raise ConnectionLost(self.address, f"answered request {correlation} instead of {sent.correlation}")
         self._answers += 1
@@ -167,7 +167,7 @@ class Connection:
                 limit = f"{self.session.limit} is over before"
             else:
                 limit = f"{max(round(left, 1), 0):g} s are left of default.api.timeout.ms"
-            what = f"it asks for a pause of {seconds:.0f} s, as a quota demands, and {limit}"
+            what = f"it asks for a pause of {seconds:.0f} s because of a quota, and {limit}"
             raise PauseTooLong(self.address, what)
         pause(seconds)
 
@@ -186,7 +186,7 @@ class Connection:
                 )
             size = struct.unpack(">i", head)[0]
             if not self._answers and not 0 <= size <= largest:
-                raise ConnectionLost(self.address, "its answer is not that of a Kafka broker")
+                raise ConnectionLost(self.address, "the response is not that of a Kafka broker")
             if not 0 <= size <= largest:
                 raise self._too_large(size, largest)
             return self._transport.receive(size, deadline)
@@ -196,7 +196,7 @@ class Connection:
     def _too_large(self, size: int, largest: int) -> ConnectionLost:
         error = AnswerTooLarge(
             self.address,
-            f"it announces an answer of {size} bytes, and what it was asked for takes {largest} at most: nothing of it "
+            f"it announces a response of {size} bytes, but what was requested takes at most {largest}: nothing of it "
             "is read",
         )
         error.size = size
@@ -211,7 +211,7 @@ class Connection:
             if not self._answers and not self._transport.received and milliseconds >= _TELLING_MS:
                 return self._transport.silence(milliseconds)
             part = f", but for the first {self._transport.received} bytes" if self._transport.received > 4 else ""
-            lost = NoAnswer(self.address, f"no answer within {milliseconds} ms{part}")
+            lost = NoAnswer(self.address, f"no response within {milliseconds} ms{part}")
             lost.has_begun = self._transport.received > 4
             return lost
         if isinstance(error, ssl.SSLError):
@@ -220,7 +220,7 @@ class Connection:
         if self._answers == 1 and not self._config.uses_sasl:
             # Before authentication, a client may only ask for the supported versions.
             what = (
-                f"{CLOSED} when it was asked something: it may want a password (security.protocol SASL_PLAINTEXT or "
+                f"{CLOSED} when it received a request: it may require a password (security.protocol SASL_PLAINTEXT or "
                 "SASL_SSL)"
             )
         return ConnectionLost(self.address, what)
@@ -232,7 +232,7 @@ class Connection:
         """Log a note after some seconds without an answer, because a timeout may take half a minute."""
 
         def note() -> None:
-            _log.warning("%s: no answer for %g s; it is waited for", self.address, NOTE_AFTER)
+            _log.warning("%s: no response for %g s; still waiting", self.address, NOTE_AFTER)
 
         timer = threading.Timer(NOTE_AFTER, note)
         timer.daemon = True
@@ -256,7 +256,7 @@ class Connection:
         try:
             _, fields = decoded(sent.exchange, 0 if code == ErrorCode.UNSUPPORTED_VERSION else 3, data)
         except KafkaRecordsError:
-            raise ConnectionLost(self.address, "its answer is not that of a Kafka broker") from None
+            raise ConnectionLost(self.address, "the response is not that of a Kafka broker") from None
         if code not in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
             raise Refused(self.address, f"refuses ApiVersions: {ErrorCode(code).name}")
         self._spoken = {
@@ -283,11 +283,11 @@ class Connection:
             if answer["error_code"]:
                 code = ErrorCode(answer["error_code"]).name
                 if name == OAUTHBEARER:  # the broker's error may repeat the token
-                    raise Refused(self.address, f"refused the token by {name}: {code}")
+                    raise Refused(self.address, f"rejected the token ({name}): {code}")
                 what = without_password(answer["error_message"] or code, self._config)
                 raise Refused(
                     self.address,
-                    f"refused user {self._config.username!r} with this password, by {name}: {what}",
+                    f"rejected this password for user {self._config.username!r} ({name}): {what}",
                 )
             lifetime = answer["session_lifetime_ms"]
             try:

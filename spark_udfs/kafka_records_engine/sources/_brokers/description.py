@@ -139,8 +139,8 @@ def listed_resources(cluster: Cluster) -> tuple[list[Resource], Refusal | None]:
 def configs(
     cluster: Cluster, resources: Sequence[Resource], names: Sequence[str] | None = None, *, inherited: bool = False
 ) -> Iterator[Config | Refusal]:
-    """The configs that were set for some resources while the cluster ran; with `inherited`, all configs that apply to
-    them.
+    """The configs that were set for the given resources while the cluster ran; with `inherited`, all configs that apply
+    to them.
 
     `names` are the configs to request (None: all). A resource that no longer exists has no configs. The configs of a
     broker are requested from that broker, all others from any broker. Raises ConnectionLost if none answers, and
@@ -177,7 +177,7 @@ def configs(
 
 
 def retentions(cluster: Cluster, topics: Iterable[str]) -> dict[str, int]:
-    """The `retention.ms` in effect for some topics, which may be the brokers' value or Kafka's default.
+    """The `retention.ms` in effect for the given topics, which may be the brokers' value or Kafka's default.
 
     Only for topics that delete records only by time. A topic whose configs may not be described is left out. Raises
     ConnectionLost and Refused.

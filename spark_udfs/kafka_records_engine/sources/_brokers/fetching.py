@@ -326,7 +326,7 @@ class Fetcher:
             for each in topic["partitions"] if is_own else ():
                 if each["partition_index"] == self._partition:
                     return dict(each)
-        what = f"its answer to Fetch lacks {self._name}, which was requested"
+        what = f"its response to Fetch lacks {self._name}, which was requested"
         raise PartitionUnavailable(address, what)
 
     def _redirected(self, preferred: int, address: str) -> None:
@@ -339,7 +339,7 @@ class Fetcher:
         was_asked_to = is_leader and bool(self._rack)
         self._follower, self._rack = None, ""
         if not was_asked_to:
-            self._patience.wait(f"{address}: it sends no records, and names broker {preferred} to read from")
+            self._patience.wait(f"{address}: it sends no records, but refers to broker {preferred}")
 
     def _failed(self, address: str, code: ErrorCode) -> StartMoved | EndMoved | Unreadable | None:
         if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:

@@ -133,7 +133,7 @@ class Patience:
         limit = min(self.limit, at_most)
         if self._waited > NOTE_AFTER and not self._is_noted:
             self._is_noted = True
-            _log.warning("%s%s; it is tried again, for up to %g s", self._name, why, limit)
+            _log.warning("%s%s; trying again for up to %g s", self._name, why, limit)
         # Randomize the pause, so that readers do not all reconnect to a restarted broker at once.
         left = min(limit - self._waited, self._session.end - time.monotonic())
         pause(max(min(self._pause * random.uniform(0.8, 1.2), left), 0.0))

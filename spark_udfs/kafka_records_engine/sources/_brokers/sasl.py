@@ -72,10 +72,10 @@ class OAuthBearer:
         except TokenError:
             raise
         except Exception as error:  # this is the user's own function, and its errors may contain a secret
-            what = f"the function that gives the token failed with {type(error).__name__}: call it alone to see why"
+            what = f"the function that gives the token failed with {type(error).__name__}: call it directly to see why"
             raise ValueError(what) from error
         if not _TOKEN.fullmatch(token if type(token) is str else ""):
-            raise ValueError("invalid token: it may hold only letters, digits and - . _ ~ + / =")
+            raise ValueError("invalid token: it may contain only letters, digits and - . _ ~ + / =")
         self._advice = _advice_about(token)
         told = "".join(f"\x01{name}={value}" for name, value in self._extensions.items())
         return f"n,,\x01auth=Bearer {token}{told}\x01\x01".encode()
@@ -88,7 +88,7 @@ class OAuthBearer:
         except (ValueError, LookupError, TypeError):
             status = ""
         why = status if _STATUS.fullmatch(status) else "no reason given"
-        raise ValueError(f"the broker refused the token: {why}: {self._advice}")
+        raise ValueError(f"the broker rejected the token: {why}: {self._advice}")
 
 
 def _advice_about(token: str) -> str:
@@ -126,7 +126,7 @@ class Scram:
     def next(self, answer: bytes) -> bytes | None:
         fields = dict(part.split("=", 1) for part in answer.decode().split(",") if "=" in part)
         if "e" in fields:
-            raise ValueError(f"the broker refused it: {fields['e']}")
+            raise ValueError(f"the broker rejected it: {fields['e']}")
         if self._signature is not None:
             if not hmac.compare_digest(b64decode(fields.get("v", "")), self._signature):
                 raise ValueError("the broker could not prove that it knows the password")

@@ -92,7 +92,7 @@ class Session:
         """Note that the broker requests a pause (KIP-219), because this client has used up a quota."""
         if address not in self._pauses:
             _log.warning(
-                "%s: the broker slows this client down, as a quota demands: it asks for a pause of %g s",
+                "%s: the broker throttles this client because of a quota: it asks for a pause of %g s",
                 address,
                 milliseconds / 1000,
             )

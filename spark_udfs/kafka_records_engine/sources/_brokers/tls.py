@@ -45,7 +45,7 @@ def context_of(config: ClientConfig) -> ssl.SSLContext:
         path = config.truststore_location if place == "ssl.truststore.location" else config.keystore_location
         what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         if isinstance(error, ssl.SSLError):
-            what = "it holds no certificates in PEM, or its private key does not open with this password"
+            what = "it contains no certificates in PEM, or its private key does not open with this password"
         raise LogSourceError(path or place, f"cannot be used as {place}: {what}") from None
     return context
 
@@ -61,7 +61,7 @@ def _trusted(config: ClientConfig) -> str | None:
     _, own, others = _pkcs12(data, config.truststore_password)
     certificates = [*([own] if own is not None else []), *others]
     if not certificates:
-        raise _StoreError("it holds no certificates")
+        raise _StoreError("it contains no certificates")
     return "".join(_pem_of(each) for each in certificates)
 
 
@@ -81,7 +81,7 @@ def _load_key(context: ssl.SSLContext, config: ClientConfig) -> None:
         return
     key, own, others = _pkcs12(data, config.keystore_password)
     if key is None or own is None:
-        raise _StoreError("it holds no private key with a certificate")
+        raise _StoreError("it contains no private key with a certificate")
     from cryptography.hazmat.primitives import serialization
 
     # The key is never written unencrypted: the file is encrypted with a random password that is never shown.
@@ -133,7 +133,7 @@ def _pkcs12(data: bytes, password: str | None) -> tuple[Any, Any, list[Any]]:
     """The key, its certificate and the others of a PKCS12 store."""
     if data[:4] in _JKS:
         raise _StoreError(
-            "it is a JKS store, which only Java can read: `keytool -importkeystore -srckeystore OLD "
+            "this is a JKS store, which only Java can read: convert it with `keytool -importkeystore -srckeystore OLD "
             "-destkeystore NEW.p12 "
             "-deststoretype PKCS12` converts it"
         )
@@ -146,7 +146,7 @@ def _pkcs12(data: bytes, password: str | None) -> tuple[Any, Any, list[Any]]:
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
-        raise _StoreError("it is neither PEM nor a PKCS12 store that opens with this password") from None
+        raise _StoreError("this is neither PEM nor a PKCS12 store that opens with this password") from None
     own = None if store.cert is None else store.cert.certificate
     return store.key, own, [each.certificate for each in store.additional_certs]
 

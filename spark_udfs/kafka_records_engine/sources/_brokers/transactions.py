@@ -76,8 +76,8 @@ class KnownTransaction(NamedTuple):
 def active_producers(
     cluster: Cluster, topics: Collection[str] | None
 ) -> dict[TopicPartition, Sequence[ActiveProducer] | str]:
-    """The producers of the partitions of some topics, or of all; for a partition whose leader does not report them, the
-    reason. Raises ConnectionLost, Refused."""
+    """The producers of the partitions of the given topics, or of all topics; for a partition whose leader does not
+    report them, the reason. Raises ConnectionLost, Refused."""
     found: dict[TopicPartition, Sequence[ActiveProducer] | str] = {}
     for tries_left in range(_TRIES - 1, -1, -1):
         described = [each for each in cluster.described(topics) if each.fault is None]
@@ -139,7 +139,7 @@ def _asked_producers(
 
 
 def known_transactions(cluster: Cluster, producers: Collection[int]) -> list[KnownTransaction]:
-    """The coordinators' states of the transactional ids with some producer ids. All brokers are asked. Raises
+    """The coordinators' states of the transactional ids with the given producer ids. All brokers are asked. Raises
     ConnectionLost if any of them does not answer, because its answer may be the one that is needed."""
     return _known_by(cluster, {"producer_id_filters": tuple(sorted(producers))}) if producers else []
 
@@ -201,7 +201,7 @@ def _check(address: Address, code: int) -> None:
     if code in _LOADING or code in PASSING:
         raise ConnectionLost(named([address]), ErrorCode(code).name)
     if code:
-        raise Refused(named([address]), f"it does not list transactions: {ErrorCode(code).name}")
+        raise Refused(named([address]), f"the broker does not list transactions: {ErrorCode(code).name}")
 
 
 def write_abort(cluster: Cluster, leader: Address, place: TopicPartition, producer: ActiveProducer) -> str | None:

@@ -106,7 +106,7 @@ class Transport:
             if isinstance(error, TimeoutError):
                 raise self.silence(self._milliseconds) from None
             if isinstance(error, OSError) and not isinstance(error, KafkaRecordsError):
-                what = f"{words(error)} while TLS was agreed on: does this port speak TLS?"
+                what = f"{words(error)} during the TLS handshake: does this port speak TLS?"
                 raise ConnectionLost(self._address, what) from None
             if isinstance(error, UnicodeError) or type(error) is ValueError:
                 raise ConnectionLost(self._address, "no certificate can match such a host name") from None
@@ -143,10 +143,10 @@ class Transport:
     def silence(self, milliseconds: int) -> NoAnswer:
         """The error for an address that accepts connections but has not sent a byte."""
         protocol = self._config.security_protocol
-        other = "in plain text, which does not know TLS" if self._config.uses_tls else "that waits for TLS"
+        other = "without TLS" if self._config.uses_tls else "that expects TLS"
         return NoAnswer(
             self._address,
-            f"it takes connections and has not said a word within {milliseconds} ms: a listener {other} "
+            f"it accepts connections but has sent nothing within {milliseconds} ms: a listener {other} "
             f"(security.protocol is {protocol} here), a broker that hangs, or something else that is not a broker",
         )
 
@@ -162,7 +162,7 @@ def tls_failure(address: str, error: ssl.SSLError, config: ClientConfig) -> Kafk
         if error.verify_code in (62, 64):  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
             return Refused(
                 address,
-                "its certificate is for another host: ask it by the name in its certificate, or set "
+                "its certificate is for another host: connect to the name in the certificate, or set "
                 "ssl.endpoint.identification.algorithm to nothing",
             )
         store = config.truststore_location or "the certificates of this machine"
@@ -172,11 +172,13 @@ def tls_failure(address: str, error: ssl.SSLError, config: ClientConfig) -> Kafk
     if any(word in reason for word in ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE", "HANDSHAKE_FAILURE")) and (
         not config.has_keystore
     ):
-        return Refused(address, "it demands a certificate of the client: set ssl.keystore.location")
+        return Refused(address, "it requires a client certificate: set ssl.keystore.location")
     if "ALERT" in reason:
         return Refused(address, f"it ended TLS: {reason.lower().replace('_', ' ')}")
     if "WRONG_VERSION_NUMBER" in reason or "RECORD_LAYER" in reason:
-        return Refused(address, "it speaks no TLS there: set security.protocol to PLAINTEXT or SASL_PLAINTEXT")
+        return Refused(
+            address, "it does not speak TLS on this port: set security.protocol to PLAINTEXT or SASL_PLAINTEXT"
+        )
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        return ConnectionLost(address, "it closed the connection while TLS was agreed on: does this port speak TLS?")
+        return ConnectionLost(address, "it closed the connection during the TLS handshake: does this port speak TLS?")
     return Refused(address, f"TLS failed: {error.reason or error}")

@@ -68,7 +68,7 @@ class ClientCredentials:
         except (ValueError, LookupError, TypeError):
             token = None
         if not isinstance(token, str):
-            raise TokenError(f"the answer of {self.url} has no access_token")
+            raise TokenError(f"the response from {self.url} has no access_token")
         return token
 
 

@@ -22,7 +22,7 @@ def read_file(path: str) -> bytes:
     with Path(path).open("rb") as file:
         data = file.read(_LARGEST_FILE + 1)
     if len(data) > _LARGEST_FILE:
-        raise ValueError(f"it has more than {_LARGEST_FILE >> 20} MiB: name another file")
+        raise ValueError(f"it has more than {_LARGEST_FILE >> 20} MiB: give another file")
     return data
 
 

@@ -57,7 +57,7 @@ def columns_of(schema: FlatTable, version: int, size: int) -> tuple[ArrowColumn,
     if version not in (V4, V5):
         raise pa.ArrowInvalid(f"the metadata has version {version + 1}: only versions 4 and 5 are supported")
     if schema.number(0, "h"):
-        raise pa.ArrowInvalid("the numbers are big-endian: write them on a little-endian machine")
+        raise pa.ArrowInvalid("the file is big-endian: write it again on a little-endian machine")
     return _Columns(version, size // _BYTES_OF_FIELD).of(schema.tables(1), 0)
 
 

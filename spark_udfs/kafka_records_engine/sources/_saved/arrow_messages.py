@@ -98,7 +98,7 @@ class ArrowFooter:
         last = len(_MARK)
         for block in sorted((*self.dictionaries, *self.batches)):
             if block.start < last or min(block.metadata_size, block.body_size) < 0 or block.end > end:
-                raise pa.ArrowInvalid(f"the footer names a part at byte {block.start} that cannot be there")
+                raise pa.ArrowInvalid(f"the footer refers to a part at byte {block.start}, which cannot be there")
             last = block.end
 
 

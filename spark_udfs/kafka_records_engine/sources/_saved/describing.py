@@ -38,7 +38,7 @@ _SAMPLED_ROWS: Final = 4096
 
 @dataclass(frozen=True)
 class SavedAsked:
-    """What the caller says about saved files; the rest is determined from the files."""
+    """What the caller specifies about saved files. The rest is determined from the files."""
 
     topic: str | None
     columns: Mapping[str, str | None]
@@ -78,7 +78,7 @@ def _taken(found: Found, reader: FileReader, asked: SavedAsked) -> tuple[TakenCo
     if "topic" not in columns and "topic" not in known and asked.topic is None:
         raise LogSourceError(
             found.path,
-            "no column names the topic of the rows: name it with topic=…, --topic, or the option 'topic' in Spark",
+            "no column has the topic of the rows: set it with topic=…, --topic or, in Spark, the option 'topic'",
         )
     return tuple(columns.values())
 
@@ -122,8 +122,8 @@ def _check_alike(paths: Sequence[str], taken: Sequence[tuple[TakenColumn, ...]])
                 )
                 raise LogSourceError(
                     path,
-                    f"{one}, but in {printable(first_path)} {other}: read files of one kind at a time, or name the "
-                    f"column, {how_to_say(raw, '…')}",
+                    f"{one}, but in {printable(first_path)} {other}: read files of one kind at a time, or choose the "
+                    f"column with {how_to_say(raw, '…')}",
                 )
 
 
@@ -194,8 +194,8 @@ class _Guess:
         """The message about strings whose encoding cannot be determined."""
         return LogSourceError(
             self.file.path,
-            f"the texts of the column {printable(self.texts[raw].column)}, taken for {raw}, {undecided}; say how they "
-            'hold bytes, encoding="base64", "hex" or "text" (--saved-encoding; savedEncoding in Spark)',
+            f"the texts of the column {printable(self.texts[raw].column)}, taken for {raw}, {undecided}; set how they "
+            'encode bytes with encoding="base64", "hex" or "text" (--saved-encoding; savedEncoding in Spark)',
         )
 
     def _unit_of(self, time: TakenColumn, samples: Sequence[Any]) -> TimeUnit | None:
@@ -205,7 +205,7 @@ class _Guess:
             raise LogSourceError(
                 self.file.path,
                 f"the numbers of the column {printable(time.column)}, taken for timestamp_ms, look like times since "
-                f'1970 in {mixed}; name their unit, time_unit="s", "ms", "us" or "ns" (--saved-time-unit; '
+                f'1970 in {mixed}; set their unit with time_unit="s", "ms", "us" or "ns" (--saved-time-unit; '
                 "savedTimeUnit in Spark)",
             ) from None
 
@@ -233,11 +233,13 @@ def _notes(name: str, listing: SavedFiles, files: Sequence[SavedFile], asked: Sa
     notes = []
     if listing.left_out:
         what = f"{some_names(listing.left_out)}: of no known format"
-        consequence = "not read; name their format with format=… (--saved-format; savedFormat in Spark)"
+        consequence = "not read; give their format with format=… (--saved-format; savedFormat in Spark)"
         notes.append(Finding("note", UNREAD_LOG, what, consequence, file=name))
     guesses = _guesses(files, asked)
     if guesses:
-        consequence = "columns=…, encoding=…, time_unit=… (--saved-column …; savedColumns … in Spark) say it otherwise"
+        consequence = (
+            "to change this, use columns=…, encoding=…, time_unit=… (--saved-column …; savedColumns … in Spark)"
+        )
         notes.append(Finding("note", GUESSED_COLUMNS, "; ".join(guesses), consequence, file=name))
     return notes
 

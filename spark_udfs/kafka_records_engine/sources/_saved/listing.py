@@ -151,7 +151,7 @@ def list_saved(paths: Sequence[str | Place], format: Format | None, filesystem: 
     for each in files:
         place = each.place.resolved()
         if place in known:
-            raise LogSourceError(each.path, "this file is named twice: name it once")
+            raise LogSourceError(each.path, "this file is given twice: give it once")
         known.add(place)
     return SavedFiles(files, left_out)
 
@@ -196,7 +196,7 @@ def _files(folder: Place, below: tuple[str, ...]) -> Iterator[tuple[Place, tuple
     """The files in a folder and its subfolders, with the names of the subfolders."""
     entries = {entry.name: entry.kind for entry in folder.listed()}
     if below and entries.get(_DELTA) == "folder":
-        raise LogSourceError(str(folder), "a Delta table cannot be read together with other files: name it alone")
+        raise LogSourceError(str(folder), "a Delta table cannot be read together with other files: give only the table")
     if MARK in entries:
         how = ": unpack it there" if folder.files.is_archive else ""
         raise LogSourceError(str(folder), f"{OF_A_SNAPSHOT}{how}")
@@ -204,7 +204,7 @@ def _files(folder: Place, below: tuple[str, ...]) -> Iterator[tuple[Place, tuple
         entry.name.endswith(".metadata.json") for entry in folder.child("metadata").listed()
     ):
         raise LogSourceError(
-            str(folder), "this is an Iceberg table, whose files also hold deleted rows: save it as Parquet first"
+            str(folder), "this is an Iceberg table, whose files also contain deleted rows: save it as Parquet first"
         )
     names = sorted(name for name in entries if _counts(name))
     yield from ((folder.child(name), below) for name in names if entries[name] == "file")
@@ -234,7 +234,8 @@ def _delta(folder: Place) -> Iterator[Found]:
     if not folder.files.is_local:
         raise LogSourceError(
             str(folder),
-            "Delta tables can be read only from local disk: read its Parquet files, or copy it to this disk",
+            "Delta tables can be read only from local disk: read the Parquet files of the table, or copy it to local "
+            "disk",
         )
     try:
         import deltalake

@@ -54,7 +54,7 @@ class AvroReader(Sequential):
         except Exception as error:  # fastavro may raise any exception on hostile bytes
             raise unreadable(place, error) from None
         if not pa.types.is_struct(kind):
-            raise LogSourceError(str(place), "the Avro schema is not a record: rows have columns")
+            raise LogSourceError(str(place), "the Avro schema is not a record, so there are no columns")
         if not least:
             raise LogSourceError(str(place), f"the Avro schema describes rows {_WITHOUT_BYTES}")
         self.fields = {field.name: field.type for field in kind}
@@ -72,7 +72,7 @@ class AvroReader(Sequential):
                     first += len(some)
         except Exception as error:
             text = " ".join(str(error).split()) or "the file ends in the middle of a block"
-            raise LogSourceError(str(self._place), f"after row {first} this is not Avro: {text}") from None
+            raise LogSourceError(str(self._place), f"after row {first} the data is not Avro: {text}") from None
 
 
 _BYTES: Final[Mapping[str, int]] = {"null": 0, "float": 4, "double": 8}
@@ -94,7 +94,9 @@ def _least_bytes(kind: Any, named: dict[str, int], around: frozenset[str]) -> in
         return 1  # the index of the type in the union
     if isinstance(kind, str):
         if kind in around:
-            raise ValueError(f"the Avro schema has the type {kind} inside itself, so rows could have any depth")
+            raise ValueError(
+                f"the type {kind} in the Avro schema contains itself, so rows could be nested to any depth"
+            )
         return named.get(kind, _BYTES.get(kind, 1))
     name, what = kind.get("name", ""), kind["type"]
     if what in ("record", "error"):

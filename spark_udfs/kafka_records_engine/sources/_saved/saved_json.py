@@ -81,14 +81,14 @@ class JsonReader(Sequential):
         except ValueError as error:
             raise LogSourceError(str(self._place), self._no_json(line, number, str(error))) from None
         if not isinstance(row, dict):
-            what = "is no JSON object: rows are an object per line"
+            what = "is not a JSON object: each row is one object on a line"
             how = "; jq -c '.[]' makes lines of an array" if isinstance(row, list) else ""
             raise LogSourceError(str(self._place), f"line {number + 1} {what}{how}")
         return row
 
     @staticmethod
     def _no_json(line: bytes, number: int, error: str) -> str:
-        text = f"line {number + 1} is no JSON: {error}"
+        text = f"line {number + 1} is not JSON: {error}"
         if number == 0 and line.lstrip()[:1] in (b"{", b"["):
             way = ".[]" if line.lstrip()[:1] == b"[" else "."
             text += f"; rows are an object per line, which jq -c '{way}' makes of other JSON"
@@ -126,7 +126,7 @@ class JsonReader(Sequential):
                 if kind is not None and kind != was and not (pa.types.is_floating(was) and pa.types.is_integer(kind)):
                     what = f"the column {name} of line {number + 1} is {kind}, and {was} in the lines before"
                     raise LogSourceError(str(self._place), what)
-        raise LogSourceError(str(self._place), f"after line {first} this is not JSON: {told}")
+        raise LogSourceError(str(self._place), f"after line {first} the text is not JSON: {told}")
 
 
 def _with_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def _guessed(file: str, raw: str, fields: Mapping[str, Any], names: Mapping[str,
         if len(fitting) > 1:
             columns = ", ".join(printable(column) for column, _ in fitting)
             raise LogSourceError(
-                file, f"the columns {columns} may all be {raw}: say which one is, {how_to_say(raw, fitting[0][0])}"
+                file, f"the columns {columns} could all be {raw}: choose one with {how_to_say(raw, fitting[0][0])}"
             )
         if fitting:
             return TakenColumn(raw, fitting[0][0], fields[fitting[0][0]], fitting[0][1])
@@ -209,15 +209,15 @@ def _lacking(missing: list[str], fields: Mapping[str, Any], given: Iterable[str]
     known = [name for name in given if name in RAW_SCHEMA.names]
     if known:
         text += f" (and {', '.join(known)} by the place of the file)"
-    text += f"; say which it is, {how_to_say(missing[0], 'NAME')}"
+    text += f"; choose it with {how_to_say(missing[0], 'NAME')}"
     if missing == ["partition"]:
         text += ", or put the file into a folder partition=N"
     return text
 
 
 def how_to_say(raw: str, column: str) -> str:
-    """The hint for messages how to name the column that is used for a raw-row column: in Python, on the command line,
-    and in Spark."""
+    """The hint in messages that says how to choose the column for a raw-row column: in Python, on the command line, and
+    in Spark."""
     name = printable(column)
     python = f'columns={{"{raw}": "{name}"}}'
     return f"{python}, --saved-column {raw}={name}, or the option 'savedColumns' in Spark"

@@ -55,14 +55,12 @@ def encoding_of(samples: Iterable[Any]) -> Encoding | None:
     hexes, sixes = _fitting(bare, "hex"), _fitting(texts, "base64")
     if hexes.mean() >= _MOST:
         if bare is texts and sixes.mean() >= _MOST and _characters(texts.filter(pa.array(hexes))) < _ENOUGH:
-            raise TooFew("could be base64 or hex: there are too few to decide")
+            raise TooFew("could be base64 or hex: there are too few values to tell")
         return "hex"
     if sixes.mean() >= _MOST:
         return "base64"
     if pc.any(pc.match_substring(texts, pattern=_LOST)).as_py():
-        raise Undecided(
-            "are texts with U+FFFD, which decoders put in place of bytes that are not text: those bytes are lost"
-        )
+        raise Undecided("contain U+FFFD, which decoders write in place of invalid bytes: the original bytes are lost")
     for encoding, fitting in (("hex", hexes), ("base64", sixes)):
         if fitting.mean() > 1 - _MOST:
             raise Undecided(f"are {encoding} in {fitting.sum()} of {len(texts)} that were examined")

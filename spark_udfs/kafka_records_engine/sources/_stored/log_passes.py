@@ -158,10 +158,14 @@ class Pass:
     def _check_outcomes(self) -> None:
         for offset in self._ends.without_marker():
             what = (
-                f"the source says how the transaction of the record at offset {offset} ended, and has no control "
-                "record for it"
+                f"the source says how the transaction of the record at offset {offset} ended, but has no control "
+                f"record for it"
             )
-            self._find(what, "it is stored as one whose end is not known: take the snapshot of a source with them")
+            self._find(
+                what,
+                "it is stored without the outcome of its transaction: take the snapshot of a source with "
+                "control records",
+            )
 
     # -- whether it is the same log ------------------------------------------------------------------------------------
 

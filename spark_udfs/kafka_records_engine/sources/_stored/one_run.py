@@ -35,11 +35,15 @@ class Run(RunState):
             stored, ended_at_ms = self._take(log, added, moved)
         except NotReadable as error:
             self.forbidden.append(error)
-            self.say(Finding("damage", FORBIDDEN_LOG, str(error), "nothing of it is stored", log.topic, log.partition))
+            self.say(
+                Finding("damage", FORBIDDEN_LOG, str(error), "none of its records are stored", log.topic, log.partition)
+            )
             return
         except LogSourceError as error:
             self.refused.append(error)
-            self.say(Finding("damage", DAMAGED_LOG, str(error), "nothing of it is stored", log.topic, log.partition))
+            self.say(
+                Finding("damage", DAMAGED_LOG, str(error), "none of its records are stored", log.topic, log.partition)
+            )
             return
         finally:
             with self.lock:
@@ -51,7 +55,9 @@ class Run(RunState):
     def _take(self, log: LogPartition, added: Added, moved: Callable[[int], None]) -> tuple[StoredLog, int | None]:
         before = stored_log(self.root, log.topic, log.partition)
         if not before.files and (before.surveys or before.findings):
-            set_aside(gone_folder_of(self.root, log.topic, log.partition))  # its surveys are about removed records
+            set_aside(
+                gone_folder_of(self.root, log.topic, log.partition)
+            )  # the surveys in this folder are about removed records
             before = stored_log(self.root, log.topic, log.partition)
         self._keep(before)
         for file in before.files:

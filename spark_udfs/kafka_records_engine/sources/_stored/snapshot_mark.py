@@ -19,7 +19,7 @@ def read_mark(root: str) -> dict[str, Any]:
     try:
         told = json.loads(Path(path).read_text("utf-8"))
         if not isinstance(told, dict) or not {"format", "topic_names", "read"} <= told.keys():
-            raise ValueError("it was not written by kafka-records snapshot")
+            raise ValueError("this was not written by kafka-records snapshot")
         _check(told)
     except PermissionError:
         raise NotReadable(path) from None
@@ -34,19 +34,19 @@ def read_mark(root: str) -> dict[str, Any]:
 def _check(told: dict[str, Any]) -> None:
     """Raise ValueError for content that no run writes: the file may have been changed."""
     if not _is_count(told["format"]):
-        raise ValueError("its field 'format' is not a number")
+        raise ValueError("the field 'format' is not a number")
     if not isinstance(told["topic_names"], dict) or not all(map(_is_text, told["topic_names"].values())):
-        raise ValueError("its field 'topic_names' is not an object of names by topic id")
+        raise ValueError("the field 'topic_names' is not an object of names by topic id")
     if not isinstance(told["read"], dict):
-        raise ValueError("its field 'read' is not an object with an entry for each log")
+        raise ValueError("the field 'read' is not an object with an entry for each log")
     for log, each in told["read"].items():
         times = ("at_ms", "ended_at_ms")
         if not isinstance(each, dict) or not {"end", *times} <= each.keys() or not _is_count(each["end"]):
-            raise ValueError(f"its field 'read' has no end for {log}")
+            raise ValueError(f"the field 'read' has no end for {log}")
         if not all(_is_count(each[name]) or (each[name] is None and name != "at_ms") for name in times):
-            raise ValueError(f"its field 'read' has an invalid time for {log}")
+            raise ValueError(f"the field 'read' has an invalid time for {log}")
         if not _is_count(each.get("log_start", 0)):
-            raise ValueError(f"its field 'read' has an invalid log start for {log}")
+            raise ValueError(f"the field 'read' has an invalid log start for {log}")
 
 
 def _is_text(value: object) -> bool:

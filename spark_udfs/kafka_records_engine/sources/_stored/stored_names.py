@@ -1,9 +1,9 @@
 """The files of a snapshot.
 
-    DIR/_snapshot.json                                  says that this is one, and up to where each log was read
+    DIR/_snapshot.json                                  marks a snapshot, and says up to where each log was read
     DIR/_lock                                           locked by the process that writes
     DIR/topic=T/partition=P/FIRST-LAST.parquet          the records with these offsets
-    DIR/_gone/topic=T/partition=P/END.parquet           which of those below END the log had lost by then
+    DIR/_gone/topic=T/partition=P/END.parquet           the records below END that the log had lost by then
 
 Programs that read folders of Parquet files (Spark, Arrow) ignore names that start with an underscore or a dot.
 """

@@ -60,7 +60,7 @@ class Stretch:
     holes: tuple[int, ...] = ()
     """See `Context.holes`."""
     findings: tuple[dict[str, Any], ...] = ()
-    """The damage that the source met."""
+    """The damage that the source found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,8 +208,8 @@ def _missing(files: Sequence[StoredFile], folder: str, topic: str, partition: in
 
 
 def read_on(stretches: Sequence[Stretch], by: str | None = None) -> list[Stretch]:
-    """The stretches without the findings of a run after its last row, if another run has read on from there: the later
-    run reports what is still true. `by` is the run that reads on after all of them."""
+    """The stretches, without the findings that a run made after its last row if another run has continued from there:
+    the later run reports what is still true. `by` is the run that continues after all of them."""
     runs = [*(each.run for each in stretches[1:]), by]
     return [
         each if after is None or after == each.run else _up_to_last_row(each)
@@ -245,7 +245,7 @@ def _told(path: str) -> dict[str, Any]:
         metadata = file.metadata.metadata or {}
     text = metadata.get(METADATA_KEY)
     if text is None:
-        raise KeyError("it was not written by kafka-records snapshot")
+        raise KeyError("this was not written by kafka-records snapshot")
     told: dict[str, Any] = json.loads(text)
     if told["format"] > _FORMAT:
         raise LogSourceError(path, "this was written by a later version of kafka-records: read it with that version")
@@ -296,7 +296,7 @@ def told_of(finding: Finding) -> dict[str, Any]:
 
 
 def finding_of(told: dict[str, Any], read_at: str) -> Finding:
-    """The finding from its JSON value, for a reader of what the run stored: its text says when the run was."""
+    """The finding from its JSON value. Its text says when the run took place."""
     found = Finding(**told)
     return replace(found, consequence=f"{found.consequence}; met when the snapshot was taken, {read_at}")
 
@@ -305,7 +305,7 @@ def finding_of(told: dict[str, Any], read_at: str) -> Finding:
 
 
 class Lost:
-    """The offsets that are lost according to some surveys."""
+    """The offsets that are lost according to the given surveys."""
 
     def __init__(self, surveys: Sequence[Survey]) -> None:
         ranges = [survey.lost() for survey in surveys]
@@ -327,6 +327,6 @@ class Lost:
 
 
 def ranges_of(offsets: INT64, chosen: FLAGS) -> tuple[INT64, INT64]:
-    """The first and last offset of each run of consecutive chosen ones among sorted offsets."""
+    """The first and last of each range of consecutive chosen offsets, among sorted offsets."""
     edges = np.diff(np.concatenate([[0], chosen.astype(np.int8), [0]]))
     return offsets[np.flatnonzero(edges == 1)], offsets[np.flatnonzero(edges == -1) - 1]

@@ -39,9 +39,10 @@ def everything(log: StoredLog) -> View:
 def as_of(log: StoredLog, cut: int) -> View:
     """The rows of the log as it was when it ended at the offset `cut` (exclusive).
 
-    A record that a cleaner removes below its reach was superseded by a record below its reach. So the log as a run
-    found it gives the right answer for every `cut` at or above the reach. The same is true of the rows after it as long
-    as none is missing. If some are missing, only a later survey shows which of the older rows had been deleted.
+    A cleaner that has cleaned a log up to an offset has removed only records that are superseded by records below that
+    offset. So the log as a run found it gives the right answer for every `cut` at or above that offset. The same is
+    true of the rows after it as long as none is missing. If some are missing, only a later survey shows which of the
+    older rows had been deleted.
     """
     stretches = log.stretches
     if not stretches:

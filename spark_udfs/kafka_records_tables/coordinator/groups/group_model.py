@@ -224,7 +224,7 @@ class Group:
         return self.records.get((role, self.group_id))
 
     def of_role(self, *roles: str) -> dict[str, Event]:
-        """The current records for some roles, by the last field of their keys."""
+        """The current records for the given roles, by the last field of their keys."""
         return {of: event for (role, of), event in self.records.items() if role in roles}
 
     def set_member(self, member_id: str, member: Member) -> None:

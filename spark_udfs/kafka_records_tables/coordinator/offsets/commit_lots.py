@@ -40,7 +40,7 @@ class Lots:
         self._waiting: list[pa.RecordBatch] = []
         self._count = self._size = 0
         self._wanted = 1
-        """The number of small batches that must be gathered before they are joined next."""
+        """The number of small batches that must be gathered before they are joined again."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Add the rows that follow. Returns rows when enough have been gathered, otherwise nothing."""
@@ -86,7 +86,7 @@ def of_offsets(batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> pa
 
 
 class CommitLot:
-    """The commits and tombstones among some raw rows, in their order. Each array has one element per commit or
+    """The commits and tombstones among the given raw rows, in their order. Each array has one element per commit or
     tombstone."""
 
     def __init__(self, batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> None:

@@ -41,7 +41,7 @@ _COLUMNS: Final = 6
 
 
 class CommitRows(NamedTuple):
-    """The commits in some rows of a log. Each array has one element per commit."""
+    """The commits in the given rows of a log. Each array has one element per commit."""
 
     keys: INT64
     """Numbers of `LiveOffsets`."""
@@ -195,7 +195,7 @@ class LiveOffsets:
         return number if number is not None and number in self._of_group.get(key[0], ()) else None
 
     def pending(self, groups: Sequence[str], *, is_log_whole: bool) -> dict[CommitKey, int]:
-        """The offsets that open transactions certainly commit for some groups, as log offsets of the commits."""
+        """The offsets that open transactions certainly commit for the given groups, as log offsets of the commits."""
         if not self._pending:
             return {}
         waits = self._waits_by_group()

@@ -56,8 +56,8 @@ class RepeatedCommits:
         self._has_markers |= markers.num_rows > 0
         for settled in self._settling.take(rows):
             self._keep(settled, markers)
-        # Only at the end of the log is it known that there are no markers; then commits took effect where they were
-        # written.
+        # It is known only at the end of the log that there are no markers. In that case, commits took effect where they
+        # were written.
         return self._compared() if self._has_markers or not self._settling.waits else _NOTHING
 
     def rest(self) -> pa.RecordBatch:

@@ -46,7 +46,7 @@ def numbers_of(schemas: Mapping[int, RecordSchema], names: Iterable[str]) -> tup
 
 
 def are_of_types(numbers: INT16, types: Iterable[int]) -> FLAGS:
-    """Which of some record types are in `types`: the same as `numpy.isin`, but five times as fast."""
+    """Which of the given record types are in `types`: the same as `numpy.isin`, but five times as fast."""
     wanted = np.zeros(1 << 16, np.bool_)
     wanted[np.array([*types], np.int16).view(np.uint16)] = True
     found: FLAGS = wanted[numbers.view(np.uint16)]

@@ -49,8 +49,8 @@ DELETE_ANSWERS: Final = {
 
 
 def offset_reason(group_id: str, group: HeldGroup | None) -> str:
-    """The reason for the offsets of topics to which a group does not subscribe. (For topics in `HeldGroup.topics`, the
-    reason is SUBSCRIBED.) None if the group no longer exists."""
+    """The reason why a broker deletes or keeps offsets of topics to which a group does not subscribe. (For topics in
+    `HeldGroup.topics`, the reason is SUBSCRIBED.) `group` is None if it no longer exists."""
     if not group_id:
         return NO_NAME
     if group is None:

@@ -67,9 +67,10 @@ def first_member(place: Place, first: Span, lives: Sequence[MemberLife]) -> Memb
 
 
 def agreed(found: Sequence[tuple[Beginning, MemberLife | None]]) -> list[Beginning]:
-    """Beginnings, each given with its `first_member`. auto.offset.reset is a setting of a consumer, so a partition that
-    a member surely began at the start decides about the other partitions of this member, and about no others: another
-    member, or the same application after its next restart, may have another value."""
+    """The beginnings, each given with its `first_member`, made consistent. auto.offset.reset is a setting of a
+    consumer: a member that certainly began at the start of one partition did so in all of its partitions. Nothing
+    follows for other members, or for the same application after its next restart, because they may have another
+    value."""
     at_start = {id(member) for began, member in found if member is not None and began.again and not began.is_unsure}
     return [
         replace(began, skipped=0, is_unsure=False) if began.is_unsure and id(member) in at_start else began
@@ -104,8 +105,8 @@ def repeated_words(found: list[Beginning]) -> str | None:
 
 
 def scale_of(found: Iterable[Beginning]) -> dict[str, int]:
-    """How many records were lost and repeated, for the scale of a finding; what only one end of the log would mean is
-    possible, and counted apart."""
+    """How many records were lost and repeated, for the scale of a finding; records that were lost or repeated only if
+    the group began at one end of the log are counted separately, as possible."""
     every = list(found)
     counts: dict[str, int] = {}
     for possibly in ("", "possibly_"):
@@ -117,7 +118,7 @@ def scale_of(found: Iterable[Beginning]) -> dict[str, int]:
 
 
 def consequence_of(scale: Mapping[str, int]) -> Consequence:
-    """What such beginnings certainly did, by their scale (`scale_of`)."""
+    """The certain consequence of such beginnings, by their scale (`scale_of`)."""
     if scale["records_lost"]:
         return "data_lost"
     is_repeated = any(scale.get(f"records_repeated{bound}") for bound in ("", AT_LEAST))

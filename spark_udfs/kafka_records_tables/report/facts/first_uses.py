@@ -27,7 +27,7 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
         Column("transactional_id", "string", "the transactional id"),
-        Column("is_new", "bool", "whether the id was new then; if not, a cleaner has taken the earlier records"),
+        Column("is_new", "bool", "whether the id was new then; if not, a cleaner has removed the earlier records"),
         *timestamps("log", "when the record was written"),
         *LOG_PLACE,
     ),

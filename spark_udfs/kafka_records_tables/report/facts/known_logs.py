@@ -1,7 +1,8 @@
-"""Which logs that groups consume are available up to their end.
+"""Determines which of the logs that groups consume are available up to their end.
 
-A log that is not proves nothing: a group may have read all of it or none, and its offsets may be beyond the end. A copy
-of one broker's files has only some partitions of a topic, and a report about an earlier moment has no ends at all.
+A log that is not available proves nothing: a group may have read all of it or none, and its offsets may be beyond the
+end. A copy of one broker's files has only some partitions of a topic, and a report about an earlier moment has no ends
+at all.
 """
 
 from __future__ import annotations

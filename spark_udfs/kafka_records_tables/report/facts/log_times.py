@@ -67,7 +67,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatc
         log = logs.get(key[1:])
         if log is None or None in (log["log_start_offset"], log["log_end_offset"]):
             continue
-        # Without a backlog, no rule asks since when it grows.
+        # Without a backlog, no rule asks when it began to grow.
         if present.get(key, log["log_end_offset"]) < log["log_end_offset"]:
             chosen = chosen_offsets(sorted(offsets), log["log_start_offset"], log["log_end_offset"])
             rows += [{**log, "group_id": key[0], "offset": each} for each in chosen]

@@ -82,7 +82,7 @@ class MovedGroup:
         return self.kind == _SHARE
 
     def is_stopped(self, until_ms: int | None, now_ms: int) -> bool:
-        """Whether it worked until its coordinator stopped, at `until_ms`, and does so no more: it has no members in the
+        """Whether it worked until its coordinator stopped, at `until_ms`, and no longer works: it has no members in the
         new partition, and commits nothing there any more."""
         if self.is_there or self._worked(until_ms) is not True:
             return False

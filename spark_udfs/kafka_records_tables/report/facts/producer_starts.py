@@ -41,12 +41,12 @@ TABLE: Final = Table(
         Column("transactional_id", "string", "the transactional id"),
         Column("producer_id", "int64", "its producer id from then on"),
         Column("producer_epoch", "int32", "its epoch from then on"),
-        Column("idle_ms", "int64", "how long before the one that used the id did something last; null if unknown"),
-        Column("usual_ms", "int64", "how long the id usually is without anything done; null if unknown"),
+        Column("idle_ms", "int64", "time since the previous producer with the id was last active; null if unknown"),
+        Column("usual_ms", "int64", "usual time between two records of the id; null if unknown"),
         Column("has_aborted", "bool", "whether it aborted a transaction that was open then"),
-        Column("commits", "int64", "transactions that were committed since the start before"),
+        Column("commits", "int64", "transactions that were committed since the previous start"),
         Column("raised_by_starts", "bool", "whether only starts and timeouts raise the epoch, not every transaction"),
-        Column("is_whole", "bool", "whether the start before is known: no cleaner has removed it"),
+        Column("is_whole", "bool", "whether the previous start is known: no cleaner has removed it"),
         *timestamps("log", "when the record of the start was written"),
         *LOG_PLACE,
     ),
@@ -56,9 +56,9 @@ TABLE: Final = Table(
     rules="""\
 One row per record in state Empty of a transactional id that has earlier records. A start fences the producer before it
 and aborts its transaction, which raises the epoch (`TransactionMetadata.prepareFenceProducerEpoch`); the client asks
-again until that is done, after 100 ms (Java) or 500 ms (librdkafka), so the abort shows when it started. An abort of
-the application leaves the epoch as it is, but in transactions of version 2, whose every end raises it: there the time
-alone decides.
+again until that is done, after 100 ms (Java) or 500 ms (librdkafka), so the abort shows when it started. If the
+application aborts, the epoch stays as it is, except in transactions of version 2, in which every end raises it: there,
+only the time decides.
 """,
 )
 

@@ -1,4 +1,4 @@
-"""Why a topic was deleted and created again: what the metadata log shows of both."""
+"""Finds out why a topic was deleted and created again, from what the metadata log shows about both."""
 
 from __future__ import annotations
 
@@ -204,13 +204,12 @@ def _weigh_on_purpose(context: RuleContext, case: dict[str, Any]) -> Verdict:
     if configs:
         shows = f"{', '.join(configs)} of {topic} were set when it was created"
         return Verdict(statement, (found.evidence(shows, created),), is_certain=True)
-    # A broker creates num.partitions by itself, a setting that no record has: the number of partitions shows nothing.
+    # A broker creates num.partitions by itself, a setting that no record shows: the number of partitions proves nothing.
     return Verdict(statement, _asked_in_vain(context, topic, found))
 
 
 def _asked_in_vain(context: RuleContext, topic: str, found: Recreation) -> tuple[Evidence, ...]:
-    """A sentence: for how long a topic was missing although groups that read it had members."""
-
+    """Evidence that a topic was missing for long although groups that read it had members."""
     gap = _gap_ms(found)
     if gap is None or gap <= _AT_ONCE_MS:
         return ()

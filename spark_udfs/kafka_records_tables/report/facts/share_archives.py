@@ -44,8 +44,8 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     rules="""\
-One row per range of offsets, from the first record of the state that has it archived. Of a range that is archived in
-part already, or was cut by a start offset that moved, only what is new has a row.
+One row per range of offsets, from the first record of the state that has it archived. If a part of a range was archived
+before, or a start offset that moved has cut it, only the new part has a row.
 """,
 )
 

@@ -31,9 +31,11 @@ TABLE: Final = Table(
         Column("topic", "string", "name of the topic"),
         Column("topic_id", "string", "id of the topic"),
         Column("event", "string", "what happened", words=("created", "deleted", "partitions_added")),
-        Column("partition_count", "int32", "number of partitions afterwards, or that at the deletion"),
+        Column("partition_count", "int32", "number of partitions afterwards; for a deletion, the number before it"),
         Column("configs", "list<string>", "names of the configs that were set at its creation; null for other events"),
-        Column("at_timestamp_ms", "int64", "when; null for what only a checkpoint or a running broker shows"),
+        Column(
+            "at_timestamp_ms", "int64", "time of the change; null if only a checkpoint or a running broker shows it"
+        ),
         Column("log_offset", "int64", "offset of the record in the metadata log"),
     ),
     sort=("log_offset",),

@@ -38,8 +38,8 @@ def usual_gap(times_ms: Iterable[int | None]) -> UsualGap | None:
 
 
 def as_often_as_ever(times_ms: Iterable[int]) -> UsualGap | None:
-    """What was usual in the first half of some events, if the events of the second half were at most twice as frequent;
-    None if they were more frequent, or if the halves are too small."""
+    """What was usual in the first half of the given events, if the events of the second half were at most twice as
+    frequent; None if they were more frequent, or if the halves are too small."""
     known = sorted(times_ms)
     half = len(known) // 2
     before, later = usual_gap(known[: half + 1]), usual_gap(known[half:])
@@ -47,7 +47,7 @@ def as_often_as_ever(times_ms: Iterable[int]) -> UsualGap | None:
 
 
 def usual_most(counts: Iterable[int]) -> int | None:
-    """The number that 95 % of some numbers do not exceed; None if there are fewer than twenty, because a single one of
-    them could then decide."""
+    """The number that 95 % of the given numbers do not exceed; None if there are fewer than twenty, because a single
+    one of them could then decide."""
     known = sorted(counts)
     return known[-(-len(known) * _PERCENTILE // 100) - 1] if len(known) >= _LEAST_COUNTS else None

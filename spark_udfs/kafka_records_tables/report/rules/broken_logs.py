@@ -172,7 +172,7 @@ def _what(kind: str, case: dict[str, Any]) -> str:
 
 
 def groups_of_logs(context: RuleContext, topic: str | None, partitions: Sequence[int]) -> tuple[str, ...]:
-    """The groups whose records are in some logs of the offsets topic, as far as these could be read."""
+    """The groups whose records are in the given logs of the offsets topic, as far as these could be read."""
     if topic != OFFSETS:
         return ()
     rows = context.table("groups")

@@ -81,7 +81,8 @@ def _find(context: RuleContext) -> list[Incident]:
             # If an offset sometimes moves, there have been fewer attempts since its last move.
             most = max(len(each.attempts) for each in stuck)
             stuck = [each for each in stuck if 2 * len(each.attempts) >= most]
-            # What an application of Kafka Streams writes for itself follows from the records that it reads.
+            # Internal topics of Kafka Streams come last: what is written to them depends on the records read from other
+            # topics.
             stuck.sort(
                 key=lambda each: (
                     _is_internal(group, each.topic),

@@ -87,8 +87,8 @@ def _emptied(context: RuleContext) -> pa.Table:
 
 
 def with_life(context: RuleContext, rows: pa.Table, alive_within_ms: int) -> pa.Table:
-    """Rows of groups with `members`, `last_ms` (the last commit of the group) and `works`: whether it has members, or
-    has committed within some time."""
+    """The rows of groups, with `members`, `last_ms` (the last commit of the group) and `works`: whether it has members,
+    or has committed within `alive_within_ms`."""
     ids = rows["group_id"]
     members = pc.fill_null(looked_up(ids, context.table("groups"), "group_id", "member_count"), 0)
     rows = with_columns(rows, members=members, last_ms=looked_up(ids, context.once(last_commits), "group_id", "last"))

@@ -44,7 +44,7 @@ def past_loops(
     context: RuleContext, group: str, spans: dict[Offset, list[Span]], lives: list[MemberLife]
 ) -> list[StuckPartition]:
     """Partitions of a group whose offset once did not move while members failed on it, and which it got past later.
-    Offsets count only if it is known since when there was a record to read; running brokers do not tell that."""
+    Offsets count only if it is known when there was a record to read; running brokers do not report that."""
     left = [each for each in lives if each.left_ms is not None]
     least = context.limit(f"{KIND}.attempts")
     found = []
@@ -60,7 +60,7 @@ def past_loops(
                 continue
             written = log_ends(context).written_ms((topic, partition), span.offset)
             if written is None:
-                # Unknown since when the record was there, so jobs that found nothing would count as failures.
+                # It is unknown when the record was written, so jobs that found nothing would count as failures.
                 continue
             since = max(span.from_ms, written)
             tries = [each for each in tries if (each.left_ms or 0) >= since]
@@ -69,7 +69,7 @@ def past_loops(
             enough = max(least, 2 * (usual or 0))
             if len(tries) >= enough and lasted >= context.limit("report.group_settles_within"):
                 found.append(StuckPartition(topic, partition, span.offset, 0, since, span, tries, usual))
-    # One loop: the longest, with what else stood still then.
+    # Report one loop, the longest, with the other partitions that did not move at that time.
     longest = max(found, key=lambda each: len(each.attempts), default=None)
     if longest is None:
         return []

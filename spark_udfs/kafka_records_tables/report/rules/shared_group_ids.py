@@ -21,7 +21,7 @@ KIND: Final = "two_applications"
 
 @dataclass(slots=True)
 class Application:
-    """Members whose assigned topics no other members of the group are assigned."""
+    """Members with assigned topics that no other member of the group has."""
 
     topics: set[str]
     lives: list[MemberLife]

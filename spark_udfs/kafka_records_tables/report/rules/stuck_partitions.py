@@ -1,4 +1,4 @@
-"""A partition on whose record consumers fail, now or earlier."""
+"""Partitions with a record on which consumers fail, now or earlier."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class RecordChecks:
         return found
 
     def look_at(self, found: DecodedRecords) -> Iterator[CheckRow]:
-        """The problems that are separate rows; the others are gathered."""
+        """The problems that become separate rows. The others are gathered, and `rest` returns them."""
         yield from self._undecodable(found)
         self._look_for_unknown_types(found)
         for number, records in found.columns.records.items():

@@ -98,7 +98,7 @@ _Row = tuple[str, str, _Share]
 def assignment_rows(
     groups: Mapping[str, Group], names: Mapping[str, str], partition: int, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """The assignments in some groups of a log partition. `names` are the names of topics by id."""
+    """The assignments in the given groups of a log partition. `names` are the names of topics by id."""
     rows: list[_Row] = []
     for group_id, group in groups.items():
         for share in _shares(group, names):

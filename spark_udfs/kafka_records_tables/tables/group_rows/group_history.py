@@ -42,7 +42,7 @@ MORE: Final[Picked] = {
     "ShareGroupTargetAssignmentMember": ("topic_partitions",),
     "StreamsGroupTargetAssignmentMember": ("active_tasks", "standby_tasks", "warmup_tasks"),
 }
-"""The fields of values that are needed in addition to the replay."""
+"""The fields of values that are needed in addition to those of the replay."""
 
 _AWAY: Final = -2
 """The epoch of a static member that left and may come back (KIP-848)."""

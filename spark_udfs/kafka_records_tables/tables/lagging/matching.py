@@ -1,4 +1,4 @@
-"""Rows next to the rows with the same key, by their places: columns that are not new are not copied."""
+"""Joins rows by their keys. It finds the positions of the matching rows, so that existing columns are not copied."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def with_columns(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Tab
 
 
 def has_match(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Array:
-    """Whether a row of `others` has the same key, for each of the rows."""
+    """For each row, whether a row of `others` has the same key."""
     own, theirs = _codes(rows, others, key)
     return pc.is_in(own, theirs.drop_null())
 

@@ -31,7 +31,7 @@ _COLUMNS: Final = ("group_id", "topic", "partition", "offset", "commit_timestamp
 
 
 def query_notes(queries: Iterable[QueryProgress]) -> Iterable[Finding]:
-    """Notes about some checkpoints."""
+    """Notes about the given checkpoints."""
     for each in queries:
         if each.other_sources:
             others = plural(each.other_sources, "source")

@@ -35,7 +35,7 @@ class Samples:
 
     def next_at(self, log: INT64, offset: INT64) -> tuple[FLAGS, INT64]:
         """Whether a log has a sample at or after an offset, and the latest time by which the first of them was there;
-        LATE if there is none. A log below 0 has none."""
+        LATE if there is none. A negative number of a log has none."""
         at = self._by_offset.first_from(log, offset)
         is_there = (at < len(self._log)) & (log >= 0)
         if not len(self._log):

@@ -43,9 +43,9 @@ class Reader(RecordReader):
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Each partition of a group once; the table `lag` explains their use."""
+        """Returns each partition of a group once. The rules of the table `lag` explain how it is used."""
         context = self.context
-        told = self._records.replayed(context, "what it assigns is not looked for", picked=CONSUMED_PICKED)
+        told = self._records.replayed(context, "its assignments are ignored", picked=CONSUMED_PICKED)
         groups = told.groups.by_id
         names = {**context.log.topics.names, **names_in_groups(groups.values())}
         left = left_topics(groups, self._topics.found() if groups else ())

@@ -37,6 +37,6 @@ class Reader(RecordReader):
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         context = self.context
-        groups = self._records.replayed(context, "what it assigns has no rows", picked=PICKED).groups.by_id
+        groups = self._records.replayed(context, "its assignments have no rows", picked=PICKED).groups.by_id
         names = self._topics.names(context, groups.values())
         return assignment_rows(groups, names, context.partition, TABLE.schema)

@@ -158,7 +158,7 @@ def _may_lack_records(context: Context) -> bool:
     """Whether records that existed at the requested moment are gone: then groups are not checked."""
     if context.question.as_of_ms is None or context.log.whole_from is None:
         return False
-    what = "a cleaner may have taken records that were there at that moment"
+    what = "the log cleaner may have removed records that existed at that moment"
     consequence = "groups and their assignments are not checked; they are as of the end of the log"
     context.report(Finding("note", INCOMPLETE_HISTORY, what, consequence, context.topic, context.partition))
     return True

@@ -21,7 +21,7 @@ _NEVER: Final = 1 << 63
 
 
 class Reader(TableReader):
-    """Keeps the logs with open transactions, because only after the last log is it known whether the topic of
+    """Keeps the logs with open transactions, because it is known only after the last log whether the topic of
     transactions exists."""
 
     def __init__(self, context: Context) -> None:

@@ -41,7 +41,7 @@ _STAYS: Final = Evidence("topic_there", None)
 
 
 def of_topics(topics: Iterable[str], now_ms: int | None, known: TopicDeletions) -> OfTopics:
-    """What is known about some topics at the time of a write."""
+    """What is known about the given topics at the time of a write."""
     if now_ms is None or known.until_ms is None:
         return _NOTHING
     are_deleted = are_near = True

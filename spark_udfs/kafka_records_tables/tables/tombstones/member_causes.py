@@ -23,7 +23,7 @@ MORE: Final[Picked] = {
     "ConsumerGroupMemberMetadata": ("instance_id", "rebalance_timeout_ms", _SESSION),
     "StreamsGroupMemberMetadata": ("instance_id", "rebalance_timeout_ms"),
 }
-"""The fields of values that are needed in addition to the replay."""
+"""The fields of values that are needed in addition to those of the replay."""
 
 _GIVING_UP: Final = {
     "ConsumerGroupCurrentMemberAssignment": MemberState.UNREVOKED_PARTITIONS,

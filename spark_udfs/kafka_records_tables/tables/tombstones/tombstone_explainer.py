@@ -51,7 +51,7 @@ _ROWS: Final = 524_288
 """The number of rows that are processed together."""
 
 _NAMELESS: Final = "left out: it is unknown what it is about"
-_UNREAD: Final = "its group counts as nothing known"
+_UNREAD: Final = "nothing is known about its group"
 
 _ALONE: Final = said(causes.OF_GROUP_ENDS, causes.LOW, possible=(causes.RECORD_UNUSED,))
 """The verdict on a record of a group that is about no member and was removed without the group."""

@@ -23,19 +23,19 @@ STATE_DELETED: Final = "state_deleted"
 """A group coordinator requested the deletion. Used only for share state, whose only other cause is TOPIC_DELETED."""
 
 CAUSES: Final = {
-    EXPIRED: "a clean-up took an offset that was due",
-    GROUP_EXPIRED: "a clean-up took a group that was empty and had no offset left",
+    EXPIRED: "a clean-up deleted an offset that had expired",
+    GROUP_EXPIRED: "a clean-up deleted a group that was empty and had no offsets left",
     GROUP_DELETED: "an administrator deleted the group, with its offsets",
     OFFSET_DELETED: "an administrator deleted offsets of the group",
     TOPIC_DELETED: "the topic of the offset was deleted",
     MEMBER_LEFT: "the member left, or an administrator removed it",
-    SESSION_TIMEOUT: "the coordinator heard nothing of the member for a session timeout",
+    SESSION_TIMEOUT: "the coordinator got no heartbeat from the member within its session timeout",
     REBALANCE_TIMEOUT: "the member did not give up partitions, join or sync within its rebalance timeout",
     MEMBER_REPLACED: "a static member came back under a new id",
     REGEX_UNUSED: "no member subscribes by the regular expression any more",
-    CONVERSION: "the group went over to the other protocol, with its members",
-    REPLACED_EMPTY_GROUP: "an empty group gave way to one of another kind",
-    RECORD_UNUSED: "a newer broker has no use for the record",
+    CONVERSION: "the group was converted to the other protocol, with its members",
+    REPLACED_EMPTY_GROUP: "an empty group was replaced by one of another kind",
+    RECORD_UNUSED: "newer brokers do not use the record",
 }
 """The words of `disappearances`, in the order in which several of them are written."""
 

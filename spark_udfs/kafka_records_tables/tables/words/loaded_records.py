@@ -12,8 +12,8 @@ COLUMNS: Final = (
     Column("records", "int64", "records, without markers of transactions"),
     Column("markers", "int64", "markers of transactions"),
     Column("superseded", "int64", "records that a cleaner drops"),
-    Column("tombstones", "int64", "tombstones that are not among these"),
-    Column("open_from", "int64", "first record of a transaction that is open; null for none"),
+    Column("tombstones", "int64", "tombstones that are not superseded"),
+    Column("open_from", "int64", "first record of an open transaction; null if there is none"),
 )
 
 
@@ -30,5 +30,5 @@ def loaded(name: str, topic: str, module: str) -> Table:
         sort=("topic", "partition"),
         group=None,
         module=module,
-        rules="An input of log_files.",
+        rules="This table is an input of `log_files`.",
     )
