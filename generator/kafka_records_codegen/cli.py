@@ -326,7 +326,7 @@ def _add_compare(commands: Commands) -> None:
         default="words",
         help="list only changes that are as bad as this or worse (default: all)",
     )
-    command.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
+    command.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     _add_older_dialect(command)
     command.set_defaults(job=_compare)
 

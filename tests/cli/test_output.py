@@ -95,7 +95,7 @@ def test_outputs_that_cannot_be(
         (("--overwrite",), "--overwrite needs --output"),
         (("--format", "parquet"), "--format parquet needs --output: a Parquet file is not text"),
         (("--format", "csv", "--wide"), "--wide needs --format table; csv leaves nothing out"),
-        (("--output", ""), "argument --output: is empty, and names no file or directory"),
+        (("--output", ""), "argument --output: must not be empty"),
     ],
 )
 def test_usage_of_outputs(arguments: tuple[str, ...], message: str) -> None:

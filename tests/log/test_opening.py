@@ -90,8 +90,8 @@ def test_an_empty_checkpoint_is_that_of_a_new_broker(tmp_path: Path) -> None:
     ("text", "detail"),
     [
         ("1\n0\n", "not an offset checkpoint of version 0: line 1 is '1'"),
-        ("0\n", "line 2 is missing, not the count 0"),
-        ("0\n2\nt 0 7\n", "line 2 is '2', not the count 1"),
+        ("0\n", "line 2 is missing, but must be 0, the number of entries"),
+        ("0\n2\nt 0 7\n", "line 2 is '2', but must be 1, the number of entries"),
         ("0\n1\nt 0\n", "line 3 is 't 0', not <topic> <partition> <offset>"),
     ],
 )

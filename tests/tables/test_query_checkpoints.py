@@ -213,7 +213,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "the batch 1 is committed, but its offsets are missing: {}/offsets/1. Copy",
     ),
     "no id": (without("metadata"), "the file with the id of the query is missing: {}/metadata. Name the query"),
-    "other metadata": (written("metadata", b"[]"), "damaged, since it has no query id: {}/metadata. Copy"),
+    "other metadata": (written("metadata", b"[]"), "the file has no query id: {}/metadata. Copy"),
     "no directory": (shutil.rmtree, "there is no such directory: {}. Give the checkpointLocation of a query"),
     "no checkpoint": (
         lambda folder: shutil.rmtree(folder / "offsets"),

@@ -190,7 +190,7 @@ def test_offsets_in_json() -> None:
     kept = {"t": {"0": 5, "10": 7, "id": "x"}}
     known = NextOffsets.of_json(kept, "t")
     assert (known.offsets, known.topic_id, known.to_json()) == ({0: 5, 10: 7}, "x", kept)
-    with pytest.raises(ValueError, match=r"^the checkpoint is about t and not about topic s: give each stream a"):
+    with pytest.raises(ValueError, match=r"^the checkpoint belongs to t, not to topic s: give each stream its"):
         NextOffsets.of_json(kept, "s")
 
 

@@ -52,7 +52,7 @@ class _Reach:
 
 
 class StructReader:
-    """Writes the statements that read one struct into local variables, run after run.
+    """Writes the statements that read one struct into local variables.
 
     Positions are relative to the variable `pos`, which only ever grows. With `from_start`, they are numbers until
     something of variable length has been read.

@@ -87,7 +87,7 @@ class _Reader:
     def document(self) -> Node:
         self._skip_blanks("")
         if self._at == len(self._text):
-            self._stop("", "the file is empty; a spec is one JSON object")
+            self._stop("", "the file is empty; a spec must be one JSON object")
         node = self._value("")
         try:
             self._skip_blanks("")

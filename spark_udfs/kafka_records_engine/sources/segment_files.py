@@ -105,8 +105,8 @@ class Segments:
         return LogStarts(offsets)
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """See `protocol.Source`: from the headers of the last batches, and from the broker's files in the data
-        directory. No file contains the last stable offset."""
+        """See `protocol.Source`. Log ends come from the headers of the last batches, and from the broker's files in the
+        data directory. No file contains the last stable offset."""
         logs = [log for log in self._found() if log.topic in topics]
         for topic in {*topics}.difference(log.topic for log in logs):
             self.partitions(topic)  # raises an error that lists the existing topics

@@ -230,7 +230,7 @@ def _query_id(file: Path) -> str:
     found = _json(content.decode(errors="replace"), file, 1)
     query = found.get("id") if isinstance(found, dict) else None
     if not isinstance(query, str) or not query:
-        raise CheckpointError("damaged, since it has no query id", file, _COPY)
+        raise CheckpointError("the file has no query id", file, _COPY)
     return query
 
 

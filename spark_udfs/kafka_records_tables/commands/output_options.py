@@ -40,7 +40,7 @@ def add_output_options(
     parser: argparse.ArgumentParser, default: str = "table", more_formats: tuple[str, ...] = ()
 ) -> None:
     """The options --format, --wide, --output and --overwrite; `default` is the default format in words."""
-    shown = f"how to print the result (default: {default})"
+    shown = f"format of the result (default: {default})"
     parser.add_argument("--format", choices=(*FORMATS, *more_formats), default="table", help=shown)
     parser.add_argument("--wide", action="store_true", help="with --format table: print everything, however wide it is")
     parser.add_argument(

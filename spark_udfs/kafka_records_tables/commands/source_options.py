@@ -176,7 +176,7 @@ def path_argument(text: str) -> str:
     """The type of an argument that names a file or a directory. The empty string is refused, because it would be the
     current directory."""
     if not text:
-        raise argparse.ArgumentTypeError("is empty, and names no file or directory")
+        raise argparse.ArgumentTypeError("must not be empty")
     return text
 
 

@@ -31,9 +31,9 @@ COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
 PENDING: Final = "pending"
 OPEN: Final = "open"
-"""The reason if the log ends before the marker."""
+"""The log ends before the transaction's marker."""
 UNKNOWN: Final = "unknown"
-"""The reason if the marker may be in damaged bytes, or in a file that was not read."""
+"""The transaction's marker may be in damaged bytes, or in a file that was not read."""
 
 _WORDS: Final = (NONE, PENDING, COMMITTED, ABORTED, OPEN, UNKNOWN)
 

@@ -94,7 +94,7 @@ class GroupPlan:
     group: str
     items: list[Item] = field(default_factory=list)
     error: str | None = None
-    """The name of the reason not to delete the group as a whole."""
+    """If the group cannot be deleted as a whole: the name of the error."""
     more: str = ""
     """More about the error, printed after its meaning."""
     is_whole: bool = False

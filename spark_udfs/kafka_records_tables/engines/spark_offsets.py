@@ -74,8 +74,8 @@ class NextOffsets:
         """Read the JSON of `to_json`. Raises ValueError if it is about another topic."""
         if topic not in kept:
             raise ValueError(
-                f"the checkpoint is about {', '.join(kept) or 'nothing'} and not about topic {topic}: give each stream "
-                "a checkpointLocation of its own"
+                f"the checkpoint belongs to {', '.join(kept) or 'no topic'}, not to topic {topic}: give each stream "
+                f"its own checkpointLocation"
             )
         offsets = dict(kept[topic])
         topic_id = offsets.pop(_ID, None)

@@ -26,7 +26,7 @@ FORMAT_VERSION: Final = 3
 it."""
 
 SCHEMA: Final = Path(__file__).with_name("report.schema.json")
-"""The JSON Schema (2020-12) of a document."""
+"""The JSON Schema (2020-12) of the report as JSON."""
 
 
 def report_object(report: Report) -> dict[str, Any]:

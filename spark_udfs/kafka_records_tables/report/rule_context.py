@@ -180,7 +180,7 @@ def shown(name: str | None) -> str:
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
-    """Some names in a sentence, and the number of others."""
+    """The first `most` names for a sentence, and the number of the others."""
     first = ", ".join(map(shown, names[:most]))
     return first if len(names) <= most else f"{first} and {len(names) - most} more"
 

@@ -36,8 +36,8 @@ TABLE: Final = Table(
         Column(
             "commit_interval_ms",
             "int64",
-            "mean interval between consecutive commits of a partition, of those that end in the window, in "
-            "milliseconds; null if none does",
+            "mean time between consecutive commits of a partition, for intervals that end in the window, in "
+            "milliseconds; null if none ends there",
         ),
         Column(
             "longest_commit_interval_ms",

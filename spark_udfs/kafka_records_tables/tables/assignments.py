@@ -42,7 +42,7 @@ TABLE: Final = Table(
             "topics that the subtopology reads; each task reads its own partition of them; null except in streams "
             "groups",
         ),
-        Column("partition", "int32", "the partition, or the number of the task"),
+        Column("partition", "int32", "number of the partition, or of the task"),
         Column(
             "assignment_epoch",
             "int32",

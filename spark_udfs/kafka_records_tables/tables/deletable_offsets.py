@@ -45,7 +45,9 @@ TABLE: Final = Table(
             "whether an open transaction has a commit for the partition, or for any partition of the group: deleting "
             "drops that commit too",
         ),
-        Column("offset_count", "int64", "number of offsets that are deleted with a group; null for an offset"),
+        Column(
+            "offset_count", "int64", "number of offsets that are deleted with the group; null in rows of kind `offset`"
+        ),
         *timestamps("commit", "when the offset was committed, or the newest offset of a group; null if there is none"),
         Column("log_partition", "int32", "log partition that holds the record"),
         Column(

@@ -41,8 +41,8 @@ TABLE: Final = Table(
         Column(
             "is_cut",
             "bool",
-            "whether bytes after the last record are not a whole batch, so that the log ends there or later; null if "
-            "the source has no files",
+            "whether an incomplete batch follows the last record, so that the log ends there or later; null if the "
+            "source has no files",
         ),
     ),
     sort=("topic", "partition"),

@@ -72,7 +72,7 @@ def _parsed(path: str, content: bytes) -> Mapping[tuple[str, int], int]:
         partition = _number(path, number, "partition", match[2], MAX_INT32)
         offsets[match[1], partition] = _number(path, number, "offset", match[3], LARGEST_OFFSET)
     if len(lines) < 2 or lines[1].strip() != str(len(offsets)):
-        raise LogSourceError(path, f"line 2 is {_quoted(lines, 1)}, not the count {len(offsets)}")
+        raise LogSourceError(path, f"line 2 is {_quoted(lines, 1)}, but must be {len(offsets)}, the number of entries")
     return MappingProxyType(offsets)
 
 

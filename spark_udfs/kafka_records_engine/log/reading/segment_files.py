@@ -174,8 +174,8 @@ class LogRecord:
 
     @property
     def control(self) -> str | None:
-        """`commit` or `abort` for the records that end a transaction. In the metadata log also the name of a quorum
-        record.
+        """`commit` or `abort` for the records that end a transaction. In the metadata log, it can also be the name of a
+        quorum record.
         """
         if self.marker is None:
             return None

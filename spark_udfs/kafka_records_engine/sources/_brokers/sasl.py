@@ -126,7 +126,7 @@ class Scram:
     def next(self, answer: bytes) -> bytes | None:
         fields = dict(part.split("=", 1) for part in answer.decode().split(",") if "=" in part)
         if "e" in fields:
-            raise ValueError(f"the broker rejected it: {fields['e']}")
+            raise ValueError(f"the broker rejected the login: {fields['e']}")
         if self._signature is not None:
             if not hmac.compare_digest(b64decode(fields.get("v", "")), self._signature):
                 raise ValueError("the broker could not prove that it knows the password")

@@ -76,8 +76,8 @@ class KnownTransaction(NamedTuple):
 def active_producers(
     cluster: Cluster, topics: Collection[str] | None
 ) -> dict[TopicPartition, Sequence[ActiveProducer] | str]:
-    """The producers of the partitions of the given topics, or of all topics; for a partition whose leader does not
-    report them, the reason. Raises ConnectionLost, Refused."""
+    """The producers of each partition of the given topics, or of all topics, or the reason why its leader does not
+    report them. Raises ConnectionLost, Refused."""
     found: dict[TopicPartition, Sequence[ActiveProducer] | str] = {}
     for tries_left in range(_TRIES - 1, -1, -1):
         described = [each for each in cluster.described(topics) if each.fault is None]

@@ -40,7 +40,7 @@ def folder_of(root: str, topic: str, partition: int) -> str:
 
 
 def gone_folder_of(root: str, topic: str, partition: int) -> str:
-    """The folder with the records of lost offsets."""
+    """The folder with the offsets that a log partition has lost."""
     return folder_of(os.path.join(root, GONE), topic, partition)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _SHARE: Final = "share"
 STILL: Final = 2**62
-"""A time after all others: members are there still."""
+"""A time after all others, for groups that still have members."""
 
 
 @dataclass(slots=True)
