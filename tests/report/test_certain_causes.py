@@ -93,17 +93,20 @@ def _ahead(
     *,
     start: int = 0,
     end: tuple[int, int] | None = None,
+    falls: Sequence[int] = (),
 ) -> list[ReportFinding]:
     """The findings about a group whose members left three days ago, at offset 10 of each partition, and about these
     commits (partition, offset, time) since. The log ends at 9000, and ended at the offset
-    `end` until that time."""
+    `end` until that time. `regressions` has the records at the log offsets `falls`."""
     event = {"group_id": "g", "log_partition": 0, "sequence": 0}
     member = {**event, "member_id": "m", "detail": "{}"}
+    reset = f'{{"topic": "orders", "partitions": {len(moves)}}}'
     timeline = [
         {**member, "event": "member_joined", "log_offset": 1, "at_timestamp_ms": END_MS - 4 * DAY},
         {**member, "event": "member_left", "log_offset": 10, "at_timestamp_ms": END_MS - 3 * DAY},
-        {**event, "event": "offsets_reset", "log_offset": 11, "at_timestamp_ms": END_MS - MINUTE},
+        {**event, "event": "offsets_reset", "detail": reset, "log_offset": 11, "at_timestamp_ms": END_MS - MINUTE},
     ]
+    regressions = [{"group_id": "g", "topic": "orders", "log_partition": 0, "log_offset": at} for at in falls]
     history: list[Row] = []
     for partition in sorted({each for each, *_ in moves}):
         own = [(10, END_MS - 3 * DAY, 2 + partition)]
@@ -129,7 +132,14 @@ def _ahead(
         "history": history,
         "log_samples": [{**each, "samples": samples, "exact_from": 0} for each in ends],
     }
-    return _found(_context(looks, timeline=timeline, log_ends=ends), "offsets_moved_ahead")
+    tables = {"timeline": timeline, "log_ends": ends, "regressions": regressions}
+    return _found(_context(looks, **tables), "offsets_moved_ahead")
+
+
+def test_commits_of_a_group_whose_offsets_all_fell_are_not_read_again() -> None:
+    two = [(0, 5010, END_MS - MINUTE), (1, 5010, END_MS - MINUTE)]
+    assert len(_ahead(two, falls=[12])) == 1
+    assert _ahead(two, falls=[11, 12]) == []
 
 
 def test_records_that_others_may_have_read_are_possibly_lost() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
+
+import pyarrow as pa
 
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
@@ -70,7 +73,7 @@ class Jump:
 def _find(context: RuleContext) -> list[Incident]:
     rows = context.table("timeline")
     rows = kept(rows, equal(rows, "event", OFFSETS_RESET)).sort_by([("at_timestamp_ms", "descending")])
-    groups = tuple(rows["group_id"].unique().to_pylist())[:MOST_GROUPS]
+    groups = _with_higher_offsets(context, rows)[:MOST_GROUPS]
     if not groups:
         return []
     lives, ends = member_lives(context, groups), log_ends(context)
@@ -80,6 +83,22 @@ def _find(context: RuleContext) -> list[Incident]:
     return [
         _incident(context, group, jumps, lives[group]) for group, every in found.items() for jumps in _operations(every)
     ]
+
+
+def _with_higher_offsets(context: RuleContext, resets: pa.Table) -> list[str]:
+    """The groups of resets, without those whose offsets all fell, so that fewer commits are read a second time."""
+    falls = context.table("regressions")
+    keys = ("group_id", "topic", "log_partition", "log_offset")
+    fell = set(zip(*(falls[name].to_pylist() for name in keys), strict=True))
+    found: dict[str, None] = {}
+    for row in resets.to_pylist():
+        detail = json.loads(row["detail"]) if row["detail"] else {}
+        written = range(row["log_offset"], row["log_offset"] + detail.get("partitions", 0))
+        if not written or any(
+            (row["group_id"], detail["topic"], row["log_partition"], at) not in fell for at in written
+        ):
+            found[row["group_id"]] = None
+    return list(found)
 
 
 def _operations(jumps: list[Jump]) -> Iterator[list[Jump]]:
@@ -236,7 +255,7 @@ log no longer has are not counted, and a partition whose log starts at the new o
 partition was committed more than once before members came back, a client that is not a member reads it; that is not a
 finding. Commits that are more than ten minutes apart are separate findings. Offsets beyond the end of the log are
 `offsets_from_elsewhere`, lower ones `offsets_reset`.""",
-    tables=("timeline", "log_ends"),
+    tables=("timeline", "regressions", "log_ends"),
     levels={
         Level.HIGH: "`records` offsets or more, within `lately`",
         Level.MODERATE: "as many, earlier",
