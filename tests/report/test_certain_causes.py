@@ -132,7 +132,7 @@ def _ahead(
         "history": history,
         "log_samples": [{**each, "samples": samples, "exact_from": 0} for each in ends],
     }
-    tables = {"timeline": timeline, "log_ends": ends, "regressions": regressions}
+    tables: dict[str, Sequence[Row]] = {"timeline": timeline, "log_ends": ends, "regressions": regressions}
     return _found(_context(looks, **tables), "offsets_moved_ahead")
 
 

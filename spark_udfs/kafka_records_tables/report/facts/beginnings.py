@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY
-from kafka_records_tables.report.facts.group_facts import log_ends
+from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.report_parts import AT_LEAST
 from kafka_records_tables.report.rule_context import RuleContext, counted
 from kafka_records_tables.topics import OFFSETS
@@ -130,7 +130,9 @@ def has_all_records(context: RuleContext, log_partition: int) -> bool:
 
     A cleaner removes older records of a group, so that its members seem to have joined later than they did.
     """
-    if log_ends(context).start((OFFSETS, log_partition)):
+    ends = context.table("log_ends")
+    of_log = kept(ends, equal(ends, "topic", OFFSETS), equal(ends, "partition", log_partition))
+    if any(of_log["log_start_offset"].to_pylist()):
         return False
     return not any(
         each.reason == INCOMPLETE_HISTORY and (each.topic, each.partition) == (OFFSETS, log_partition)
