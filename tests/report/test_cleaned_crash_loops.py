@@ -139,6 +139,16 @@ def test_members_that_begin_to_leave_when_a_record_is_written_fail_on_it() -> No
     assert (len(found.seen), found.by_tombstones, found.every_ms) == (2, False, 2 * SECOND)
 
 
+def test_an_old_commit_that_is_left_does_not_show_what_happened_since() -> None:
+    """The members of the first second of what is whole may have joined before."""
+    began = _WRITTEN_MS - SECOND
+    lives = [(at - began, at - began + SECOND) for at in range(_SEEN_FROM_MS, END_MS - SECOND, 2 * SECOND)]
+    left = _Left(lives=lives, seen_from_ms=began)
+    assert _loops(left) == []
+    (found,) = _loops(left, replace(_NOTE, complete_from=5))
+    assert (len(found.seen), found.seen_from_ms) == (len(lives) - 1, _SEEN_FROM_MS)
+
+
 @pytest.mark.parametrize(
     "left",
     [

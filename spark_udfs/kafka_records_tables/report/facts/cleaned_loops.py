@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY
@@ -59,7 +60,7 @@ class CleanedLoop:
     every_ms: float
     """The usual time between two departures."""
     seen_from_ms: int
-    """The first time at which the log shows the group."""
+    """From when on the log has everything about the group."""
     slots: int
     """How many members can have partitions at once, or are members now."""
     epoch: int
@@ -113,25 +114,35 @@ def cleaned_loops(context: RuleContext, known: Container[str]) -> list[CleanedLo
 
 
 def _groups(context: RuleContext) -> Any:
-    """The groups in cleaned logs, with the times of their first event and of their last epoch in the log."""
-    cleaned = {
-        each.partition for each in context.reading if each.reason == INCOMPLETE_HISTORY and each.topic == OFFSETS
+    """The groups in cleaned logs, with the time from which on everything about them is in the log, and that of their
+    last epoch. Older records that are left, such as the last commit, show nothing about the time in between."""
+    whole_from = {
+        each.partition: each.complete_from or 0
+        for each in context.reading
+        if each.reason == INCOMPLETE_HISTORY and each.topic == OFFSETS and each.partition is not None
     }
     rows = context.table("groups")
-    rows = kept(rows, equal(rows, "log_partition", *(each for each in cleaned if each is not None)))
+    rows = kept(rows, equal(rows, "log_partition", *whole_from))
     events = context.table("timeline")
-    firsts = grouped(events, ["group_id"], [("at_timestamp_ms", "min")])
+    whole = pa.table(
+        {"partition": pa.array([*whole_from], pa.int32()), "offset": pa.array([*whole_from.values()], pa.int64())}
+    )
+    events = kept(events, equal(events, "log_partition", *whole_from))
+    events = with_columns(events, whole_from=looked_up(events["log_partition"], whole, "partition", "offset"))
+    later = kept(events, pc.greater_equal(events["log_offset"], events["whole_from"]))
+    firsts = grouped(later, ["group_id"], [("at_timestamp_ms", "min")])
     epochs = grouped(kept(events, equal(events, "event", "epoch")), ["group_id"], [("at_timestamp_ms", "max")])
+    first = looked_up(rows["group_id"], firsts, "group_id", "at_timestamp_ms_min")
     return with_columns(
         rows.select(["group_id", "group_kind", "epoch", "member_count"]),
-        first=looked_up(rows["group_id"], firsts, "group_id", "at_timestamp_ms_min"),
+        first=pc.fill_null(first, context.at_ms),
         changed=looked_up(rows["group_id"], epochs, "group_id", "at_timestamp_ms_max"),
     )
 
 
 def _waiting(context: RuleContext) -> Any:
-    """Partitions with a record that was written before the log begins to show their group, and since which members have
-    joined or left; those with the most records first."""
+    """Partitions with a record that was written before the log has everything about their group, and since which
+    members have joined or left; those with the most records first."""
     groups = context.once(_groups)
     least = 2 * context.limit("crash_loop.attempts")
     groups = kept(
