@@ -20,6 +20,7 @@ from kafka_records_tables.read import Engine, read_answers
 from kafka_records_tables.report.causes import with_causes
 from kafka_records_tables.report.facts import first_uses, log_times, producer_starts
 from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Span
+from kafka_records_tables.report.facts.group_work import work_of
 from kafka_records_tables.report.facts.share_archives import Covered
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, ReportFinding, ReportRequest
@@ -277,6 +278,16 @@ def test_a_group_that_always_scales_is_usual_only_if_no_partition_may_fall_behin
     ]
     states = [{"group_id": "g", "state": each} for each in ("ok", state)]
     assert bool(rebalancing._usual_of_scaling(_context(timeline=changes, progress=states), ["g"])) == is_usual
+
+
+def test_a_group_that_never_commits_has_all_records_to_read() -> None:
+    """Of the partitions that its members have, as far as their logs are in the source."""
+    assigned = [{"group_id": "g", "group_kind": "classic", "topic": "orders", "partition": each} for each in range(3)]
+    ends = [{"topic": "orders", "partition": each, "log_start_offset": 5, "log_end_offset": 30} for each in range(2)]
+    work = work_of(_context(assignments=assigned, log_ends=ends), "g", 0)
+    assert (work.topics, work.waiting) == (("orders",), 50)
+    assert work.words == ' It has no offsets for "orders" (partitions 0-1), whose logs have 50 records.'
+    assert work_of(_context(assignments=assigned), "g", 0).words == ""
 
 
 def test_rows_that_rules_have_looked_up_with_options_are_not_given_twice() -> None:

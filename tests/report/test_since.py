@@ -58,7 +58,7 @@ def test_endless_rebalances_begin_after_a_start(find: Find, quiet_ms: int, is_st
 
     finding = find("endless_rebalances", plant)
     assert finding.since_timestamp_ms == (first if is_start else first - quiet_ms)
-    assert finding.scale == {"rebalances": LATER + (not is_start)}
+    assert finding.scale["rebalances"] == LATER + (not is_start)
 
 
 @pytest.mark.parametrize(("kept", "count"), [(False, LATER), (True, 3)], ids=["new targets", "warm-up tasks"])

@@ -20,6 +20,7 @@ from kafka_records_tables.report.case_columns import (
     with_columns,
 )
 from kafka_records_tables.report.facts.group_facts import Place
+from kafka_records_tables.report.facts.group_work import work_of
 from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
 from kafka_records_tables.report.facts.short_stays import short_stays
 from kafka_records_tables.report.facts.usual_values import as_often_as_ever, usual_most
@@ -196,25 +197,6 @@ def _goes_on(context: RuleContext, cases: pa.Table) -> Any:
     return numbers(cases, "at_timestamp_ms_max") >= context.at_ms - context.limit("endless_rebalances.pause")
 
 
-def _standing_still(context: RuleContext, group: str, since_ms: int) -> tuple[tuple[str, ...], str]:
-    """The topics for which a group has offsets, and a sentence: how many partitions have had no commit since a
-    moment."""
-    rows = context.table("current_offsets")
-    rows = kept(rows, equal(rows, "group_id", group))
-    topics = tuple(sorted(rows["topic"].unique().to_pylist()))
-    if not topics:
-        return (), ""
-    still = kept(rows, pc.less(rows["commit_timestamp_ms"], since_ms)).num_rows
-    lags = context.table("group_lag")
-    lags = kept(lags, equal(lags, "group_id", group))
-    lag, least = pc.sum(lags["lag"]).as_py(), "at least " if pc.sum(lags["unknown"]).as_py() else ""
-    behind = "" if lag is None else f", and it has {least}{counted(lag, 'record')} to consume"
-    return topics, (
-        f" It consumes {listed(topics)}: {still} of {counted(rows.num_rows, 'partition')} have no commit since"
-        f" {moment(since_ms)}{behind}."
-    )
-
-
 def _why_members_left(context: RuleContext, group: str) -> tuple[NextStep, ...]:
     """A step for groups whose members have records of their own; those of a classic group leave no tombstones."""
     groups = context.table("groups")
@@ -232,7 +214,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     first, last = case["at_timestamp_ms_min"], case["at_timestamp_ms_max"]
     rows = Rows("timeline", of_group(group, "event=epoch", f"at_timestamp_ms>={first}"))
     offsets = case["log_offset_list"]
-    topics, still = _standing_still(context, group, first)
+    work = work_of(context, group, first)
     stays = context.once(short_stays).get(group, [])
     unsure = ends_of_logs(each.place for each in stays)
     return ReportFinding(
@@ -252,18 +234,18 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             f"{length((last - first) / max(count - 1, 1))}, with at most "
             f"{counted(case['member_count_max'] or 0, 'member')} at a time. "
             + ("It goes on." if case["goes_on"] else f"The last one was at {moment(last)}.")
-            + still
+            + work.words
             + (case["usual"] or "")
             + (stays_words(stays[0]) if stays else "")
         ),
         impact="In each rebalance consumers stop; records that they had not committed by then are consumed again.",
         consequence="none" if case["usual"] else "work_stopped",
         is_going_on=case["goes_on"],
-        scale={"rebalances": count},
+        scale={"rebalances": count} | ({"records_waiting": work.waiting} if work.waiting else {}),
         symptom_confidence="medium" if stays else "high",
         why_not_sure=f"the source lacks {unsure}, so there may be nothing to read" if stays else None,
         group_ids=(group,),
-        topics=topics,
+        topics=work.topics,
         since_timestamp_ms=first,
         evidence=tuple(
             Evidence(f"the {which} of these rebalances", OFFSETS, case["log_partition_last"], offset, at)
