@@ -411,7 +411,9 @@ def test_what_deletes_records_before_they_are_read(configs: list[Row], cause: st
                     "commits": 1,
                 }
             )
-    lag = [{**place, "log_start_offset": 1000 + number, "lag": 9, "lost": 0} for number, place in places.items()]
+    # The second one is read to its end by now.
+    logs = {number: {"log_start_offset": 1000 + number, "lag": 9 * (number == 0), "lost": 0} for number in places}
+    lag = [{**place, **logs[number]} for number, place in places.items()]
     (found,) = _found(_context({"configs": configs, "history": history}, lag=lag), "deleted_before_read")
     assert found.causes[0].name == cause
     assert sentence in found.problem
