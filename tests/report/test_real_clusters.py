@@ -138,7 +138,7 @@ CONCLUDED = {
         "partitions_not_given_up",
         "application_hangs",
         1795558820225,
-        {"records_waiting": 818, "partitions": 4, "members_waiting": 2},
+        {"records_waiting": 818, "partitions": 6, "members_waiting": 2},
         "stack dump",
         ["room-planner"],
         ("members_unsettled", "group_stands_still"),
