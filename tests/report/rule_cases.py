@@ -372,7 +372,7 @@ CASES: Final = (
         Level.MODERATE,
         END_MS - MINUTE,
         Evidence(OFFSETS, 0),
-        (_TABLE, _TOPICS, "-"),
+        ("-", _TABLE, _TOPICS),
         topics=("orders",),
     ),
     RuleCase(

@@ -132,3 +132,38 @@ def test_each_fall_from_a_position_in_an_older_topic_is_found() -> None:
     looks = {"topic_changes": _recreated(4), "log_samples": []}
     causes = with_fall_causes(_context(looks, regressions=rows))["cause"].to_pylist()
     assert causes == ["rewind_by_member"] * 1000 + ["topic_recreated"] * 2
+
+
+@pytest.mark.parametrize(
+    ("members", "to_offset", "start", "words"),
+    [
+        (0, 125, 0, "the log still has them"),
+        (0, 125, 40, "the log still has 80 of them"),
+        (0, 119, 0, None),
+        (1, 125, 0, None),
+    ],
+    ids=["away", "partly_deleted", "read_from_the_start", "was_there"],
+)
+def test_a_group_that_was_away_may_have_skipped_the_first_records(
+    members: int, to_offset: int, start: int, words: str | None
+) -> None:
+    """If it began at the end that the new log had when it came back: 120."""
+    topic = {"group_id": "g", "topic": "orders", "partition": 0}
+    old = {"offset": 60, "valid_from_timestamp_ms": 4000, "topic_id": "old", "ended_by": "tombstone"}
+    new = {"offset": to_offset, "valid_from_timestamp_ms": 9500, "topic_id": "new"}
+    history = [
+        topic | each | {"log_partition": 0, "log_offset": at, "commits": 1} for at, each in enumerate((old, new))
+    ]
+    joined = {"group_id": "g", "event": "assignment_changed", "detail": '{"gained": {"orders": [0]}}'}
+    events = [_lost(members=members), joined | {"at_timestamp_ms": 9000, "member_count": 1}]
+    samples = [{"timestamp_ms": at_ms, "offset": offset} for at_ms, offset in ((8000, 119), (9400, 150))]
+    log = {"topic": "orders", "partition": 0, "log_start_offset": start, "log_end_offset": 151, "samples": samples}
+    looks = {"topic_changes": _recreated(1), "history": history, "log_samples": [log | {"exact_from": 0}]}
+    current = [topic | {"offset": to_offset, "commit_timestamp_ms": 9500}]
+    (found,) = _found(_context(looks, timeline=events, current_offsets=current), "topic_made_anew")
+    assert found.scale == {"records_possibly_skipped": 120 if words else 0}
+    if words:
+        assert words in found.next[0].what
+        assert "--group g --topic orders --to-earliest" in str(found.next[0].command)
+    else:
+        assert "auto.offset.reset" not in found.problem

@@ -10,7 +10,7 @@ from kafka_records_tables.report.report_parts import Cause, Confidence, Decision
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kafka_records_tables.report.rule import Hypothesis, ReportRule, Verdict
+    from kafka_records_tables.report.rule import Hypothesis, Question, ReportRule, Verdict
     from kafka_records_tables.report.rule_context import RuleContext
 
 _MOST: Final = 3
@@ -41,7 +41,8 @@ def with_causes(context: RuleContext, rule: ReportRule, case: dict[str, Any], fi
         Cause(each.name, verdict.statement, _confidence(verdict, left), verdict.evidence_for, verdict.evidence_against)
         for each, verdict in likely
     )
-    decision = _decision(context, rule, case, likely)
+    question = _question(rule, likely)
+    decision = None if question is None else _decision(context, case, question)
     return replace(
         finding,
         causes=causes,
@@ -49,7 +50,7 @@ def with_causes(context: RuleContext, rule: ReportRule, case: dict[str, Any], fi
         decision=decision,
         lacked=_lacked(left),
         confidence=causes[0].confidence if causes else "low",
-        next=_steps(likely, decision, finding.next),
+        next=_steps(likely, decision, finding.next, question is None or question.comes_first),
     )
 
 
@@ -61,17 +62,14 @@ def _confidence(verdict: Verdict, left: Sequence[Weighed]) -> Confidence:
     return "low" if not supported else "high" if is_only else "medium"
 
 
-def _decision(
-    context: RuleContext, rule: ReportRule, case: dict[str, Any], likely: Sequence[Weighed]
-) -> Decision | None:
+def _question(rule: ReportRule, likely: Sequence[Weighed]) -> Question | None:
     """The question that decides between the first two causes, if the rule has one."""
-    if len(likely) < 2:
-        return None
     names = {each.name for each, _ in likely[:2]}
-    for each in rule.questions:
-        if {each.yes, each.no} == names:
-            return Decision((each.yes, each.no), each.question, each.command(context, case))
-    return None
+    return next((each for each in rule.questions if {each.yes, each.no} == names), None)
+
+
+def _decision(context: RuleContext, case: dict[str, Any], asked: Question) -> Decision:
+    return Decision((asked.yes, asked.no), asked.question, asked.command(context, case))
 
 
 def _lacked(left: Sequence[Weighed]) -> tuple[Lack, ...]:
@@ -83,8 +81,10 @@ def _lacked(left: Sequence[Weighed]) -> tuple[Lack, ...]:
     return tuple(Lack(what, tuple(names)) for what, names in causes.items())
 
 
-def _steps(likely: Sequence[Weighed], decision: Decision | None, others: tuple[NextStep, ...]) -> tuple[NextStep, ...]:
+def _steps(
+    likely: Sequence[Weighed], decision: Decision | None, others: tuple[NextStep, ...], is_asked_first: bool
+) -> tuple[NextStep, ...]:
     """The steps: first the question, if one decides what to do, then those of the likeliest cause, then the others."""
     asks = () if decision is None else (NextStep(decision.question, decision.command),)
     own = likely[0][1].steps if likely else ()
-    return tuple(dict.fromkeys((*asks, *own, *others)))
+    return tuple(dict.fromkeys((*asks, *own, *others) if is_asked_first else (*others, *asks, *own)))

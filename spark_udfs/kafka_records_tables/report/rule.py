@@ -75,6 +75,8 @@ class Question:
     no: str
     question: str
     command: Callable[[RuleContext, dict[str, Any]], str | None] = lambda *_: None
+    comes_first: bool = True
+    """Whether the answer decides what to do first; otherwise the steps of the finding come before the question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,19 @@ from kafka_records_tables.report.facts.recreated_topics import (
     recreation_of,
     topics_of_lost_offsets,
 )
+from kafka_records_tables.report.facts.skipped_beginnings import PossibleSkip, possible_skips
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, ReportRule, Threshold
-from kafka_records_tables.report.rule_context import MOST_EVIDENCE, RuleContext, counted, listed, moment, shown
+from kafka_records_tables.report.rule_context import (
+    MOST_EVIDENCE,
+    RuleContext,
+    counted,
+    listed,
+    moment,
+    partitions_shown,
+    shown,
+)
 from kafka_records_tables.report.rules.group_spans import life_words, with_life
 from kafka_records_tables.report.rules.offset_falls import LATELY, PAST, with_causes
 from kafka_records_tables.topics import OFFSETS
@@ -151,6 +160,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             f"{counted(len(going), 'group')} {verb} continued with the new one ({listed(going)}): records of the old "
             "one that had not been consumed are deleted."
         )
+    skips = possible_skips(context, topic, went)
+    parts += [_skipped(each) for each in skips[:_MOST_WAITING]]
     if waiting:
         parts.append(f"{_waiting(context, waits)} {_WAITING}")
     if ended:
@@ -180,13 +191,15 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence=tuple(_evidence(topic, each) for each in (gone + went + waits)[:MOST_EVIDENCE]),
         evidence_count=len(rows),
         rows=tuple(seen.values()),
+        scale={"records_possibly_skipped": sum(each.records for each in skips)},
         next=(
+            *(_read_again(context, topic, each) for each in skips[:_MOST_WAITING]),
+            *_resets(context, topic, waits + gone),
+            NextStep("Ask who recreated the topic, and whether the unconsumed records must be restored from elsewhere"),
             *(context.see(_SEE[name], each) for name, each in seen.items()),
             context.ask_kafka(
                 "Ask the brokers for the topic as it is now", "kafka-topics", "--describe", "--topic", topic
             ),
-            *_resets(context, topic, waits + gone),
-            NextStep("Ask who recreated the topic, and whether the unconsumed records must be restored from elsewhere"),
         ),
         measured={
             "groups_gone_on": len(going),
@@ -256,6 +269,33 @@ def _lost(context: RuleContext, gone: list[dict[str, Any]]) -> str:
     )
 
 
+def _skipped(skip: PossibleSkip) -> str:
+    """Sentences: what a group may have skipped, and on what that depends."""
+
+    return (
+        f"The group {shown(skip.group_id)} had no members when the new one was created. It came back at "
+        f"{moment(skip.assigned_ms)}, and its first commits are after the {counted(skip.records, 'record')} of "
+        f"{partitions_shown(skip.partitions)} that had been written by then: if its auto.offset.reset is latest, it "
+        "skipped them."
+    )
+
+
+def _read_again(context: RuleContext, topic: str, skip: PossibleSkip) -> NextStep:
+
+    has = "the log still has them" if skip.left == skip.records else f"the log still has {skip.left} of them"
+    return context.ask_kafka(
+        f"If auto.offset.reset of {shown(skip.group_id)} is latest, have it read the skipped records: {has}. Stop its "
+        "consumers, and let it begin at the start of the new topic (it also repeats what it has read since); it is "
+        "done with --execute in place of --dry-run",
+        *_to_earliest(skip.group_id, topic),
+    )
+
+
+def _to_earliest(group: str, topic: str) -> tuple[str, ...]:
+    named = (*option("--group", group), *option("--topic", topic))
+    return ("kafka-consumer-groups", "--reset-offsets", *named, "--to-earliest", "--dry-run")
+
+
 def _resets(context: RuleContext, topic: str, waits: list[dict[str, Any]]) -> list[NextStep]:
 
     groups = {each["group_id"]: each for each in waits}
@@ -266,12 +306,7 @@ def _resets(context: RuleContext, topic: str, waits: list[dict[str, Any]]) -> li
             f"{'Stop the consumers' if each['members'] else 'Before the consumers'} of "
             f"{shown(group)}{', and have them begin' if each['members'] else ' start again, have them begin'} with "
             f"the new topic; it is done with --execute in place of --dry-run{also}",
-            "kafka-consumer-groups",
-            "--reset-offsets",
-            *option("--group", group),
-            *option("--topic", topic),
-            "--to-earliest",
-            "--dry-run",
+            *_to_earliest(group, topic),
         )
         for group, each in list(groups.items())[:_MOST_WAITING]
     ]
@@ -313,7 +348,8 @@ Commits with another topic id than those before, of groups that have continued w
 topic_recreated), and commits with another id than the topic has now, of groups that have not (`lag`, topic_recreated).
 Groups whose offsets the coordinator deleted with the topic, and that have committed since with another id, or since it
 was created again, as the metadata log shows it; and groups that had members then and have committed nothing since.
-One finding for a topic, with all groups. Kafka 4.1 and later write these ids. The metadata log shows when the topic was
+A group that had no members when the topic was created again, and whose first commits are not below the ends that the
+logs had when it came back, may have skipped what was written until then (`records_possibly_skipped`). One finding for a topic, with all groups. Kafka 4.1 and later write these ids. The metadata log shows when the topic was
 deleted and created, and what speaks for each cause; without it, both causes remain.""",
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
     levels={
