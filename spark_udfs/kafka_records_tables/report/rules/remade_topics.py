@@ -349,7 +349,8 @@ topic_recreated), and commits with another id than the topic has now, of groups 
 Groups whose offsets the coordinator deleted with the topic, and that have committed since with another id, or since it
 was created again, as the metadata log shows it; and groups that had members then and have committed nothing since.
 A group that had no members when the topic was created again, and whose first commits are not below the ends that the
-logs had when it came back, may have skipped what was written until then (`records_possibly_skipped`). One finding for a topic, with all groups. Kafka 4.1 and later write these ids. The metadata log shows when the topic was
+logs had when it came back, may have skipped what was written until then (`records_possibly_skipped`).
+One finding for a topic, with all groups. Kafka 4.1 and later write these ids. The metadata log shows when the topic was
 deleted and created, and what speaks for each cause; without it, both causes remain.""",
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
     levels={
