@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kafka_records_engine.lean import collect_rarely
 from tests.ci import count_skip_as_failure
 from tools.class_archives import spark_options
 
@@ -32,6 +34,9 @@ os.environ["SPARK_SUBMIT_OPTS"] = " ".join([os.environ["SPARK_SUBMIT_OPTS"], *sp
 
 # A shell has what it starts in the background ignore Ctrl-C, and so would all that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Thirteen thousand tests are objects that stay: whoever looks for garbage among them takes a tenth of the time.
+gc.disable()
 
 DATA_DIR = Path(__file__).resolve().parent / "data"
 
@@ -124,6 +129,13 @@ _shared: list[SparkSession] = []
 
 _SESSIONS: Final = ("in_jvm", "registered", "quick", "session", "spark")
 """Fixtures that are Spark sessions, those that belong to fewer tests first."""
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from now on, as rarely as this project's programs, and among what tests make alone."""
+    gc.freeze()
+    collect_rarely()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

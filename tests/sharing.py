@@ -27,6 +27,10 @@ _ASKED_FOR: Final = (
 _FOLDERS: Final = ("tests/broker/", "tests/cluster/", "tests/generator/")
 """Their files share a broker, a cluster, the text of the whole generated package."""
 
+_TEXTS: Final = "all texts"
+_OF_TEXTS: Final = ("tests/house/test_messages.py", "tests/house/test_plain_words.py")
+"""Files that take the texts of the whole repository apart."""
+
 _FIRST: Final = (SPARK, "tests/cluster/", SERVER, "tests/broker/")
 """What takes long for its number of tests: begun last, it would keep one worker busy while the others have ended."""
 
@@ -44,7 +48,8 @@ def home_of(path: str, test: str = "") -> str:
         things = []
     # A broker starts sooner than Spark, so the few files that need both go to Spark's worker.
     folders = [folder for folder in _FOLDERS if path.startswith(folder)]
-    return next(iter((*things, *folders)), path)
+    texts = [_TEXTS] if path in _OF_TEXTS else []
+    return next(iter((*things, *folders, *texts)), path)
 
 
 @cache

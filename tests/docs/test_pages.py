@@ -13,11 +13,14 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from tests.docs.pages import blocks, commands, run_console, run_python
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.slow
 
@@ -124,14 +127,21 @@ def test_python_gives_what_the_page_shows(page: str, consoles: Callable[[str], C
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "pages", [WITH_SPARK[:1], pytest.param(WITH_SPARK[1:], marks=pytest.mark.matrix)], ids=["usual", "others"]
-)
-def test_python_with_spark_gives_what_the_pages_show(
-    pages: tuple[str, ...], consoles: Callable[[str], Consoles]
-) -> None:
-    found = run_pythons(*pages, consoles=consoles)
-    for page in pages:
+def test_python_of_readme_gives_what_it_shows(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a session of the Spark that the tests share."""
+    monkeypatch.setattr(type(spark), "_instantiatedSession", spark.newSession())
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.chdir(ROOT)
+    shown = blocks(ROOT / "README.md", "python")
+    names: dict[str, Any] = {"__name__": "__main__"}
+    compare([run_python(block, names) for block in shown], shown)
+
+
+@pytest.mark.spark
+@pytest.mark.matrix
+def test_python_with_spark_gives_what_the_pages_show(consoles: Callable[[str], Consoles]) -> None:
+    found = run_pythons(*WITH_SPARK, consoles=consoles)
+    for page in WITH_SPARK:
         compare(found[page], blocks(ROOT / page, "python"))
 
 

@@ -43,26 +43,32 @@ def test_the_navigation_in_toml_names_the_places_of_the_pages() -> None:
     assert len(set(places(found))) == len(pages())
 
 
-def test_links_become_those_of_the_site(tmp_path: Path) -> None:
-    write_pages(tmp_path)
-    home = (tmp_path / "index.md").read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with all pages of the site as they are before they are built."""
+    folder = tmp_path_factory.mktemp("pages")
+    write_pages(folder)
+    return folder
+
+
+def test_links_become_those_of_the_site(written: Path) -> None:
+    home = (written / "index.md").read_text(encoding="utf-8")
     assert "](project/readme.md)" in home
-    behind = (tmp_path / "start" / "who-is-behind.md").read_text(encoding="utf-8")
+    behind = (written / "start" / "who-is-behind.md").read_text(encoding="utf-8")
     assert "](../tables.md#lag)" in behind
-    python = (tmp_path / "python.md").read_text(encoding="utf-8")
+    python = (written / "python.md").read_text(encoding="utf-8")
     assert "](files/examples/offset_admin.py.txt)" in python
-    copied = (tmp_path / "files" / "examples" / "offset_admin.py.txt").read_text(encoding="utf-8")
+    copied = (written / "files" / "examples" / "offset_admin.py.txt").read_text(encoding="utf-8")
     assert copied == (ROOT / "examples" / "offset_admin.py").read_text(encoding="utf-8")
-    assert (tmp_path / "img" / "linear.svg").is_file()
-    listed = (tmp_path / "files" / "message_specs.txt").read_text(encoding="utf-8")
+    assert (written / "img" / "linear.svg").is_file()
+    listed = (written / "files" / "message_specs.txt").read_text(encoding="utf-8")
     assert "message_specs/consumer_offsets/OffsetCommitValue.json\n" in listed
 
 
-def test_blocks_keep_what_looks_like_a_link(tmp_path: Path) -> None:
-    write_pages(tmp_path)
+def test_blocks_keep_what_looks_like_a_link(written: Path) -> None:
     name = "docs/start/decode-in-python.md"
     text = (ROOT / name).read_text(encoding="utf-8")
-    assert (tmp_path / place_of(name)).read_text(encoding="utf-8").split("```")[1::2] == text.split("```")[1::2]
+    assert (written / place_of(name)).read_text(encoding="utf-8").split("```")[1::2] == text.split("```")[1::2]
 
 
 PAGE = "<a href='other.html#there'>x</a><script src='own.js'></script><link rel=canonical href='https://example.org/'>"

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ("tests/generator/test_tree.py", "tests/generator/"),
         ("tests/log/test_crc.py", "tests/log/test_crc.py"),
         ("tests/spark/test_four_spellings.py", "tests/spark/test_four_spellings.py"),
+        ("tests/house/test_messages.py", "all texts"),
     ],
 )
 def test_the_home_of_a_file(path: str, home: str) -> None:

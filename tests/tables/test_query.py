@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_records_tables import read_table, selection
+from kafka_records_tables import read_tables, selection
 from kafka_records_tables.near_names import UnknownColumn, has_words, near
 from kafka_records_tables.query import Condition, QueryError, condition, milliseconds, query_of
 from kafka_records_tables.selection import Selection
@@ -293,13 +293,16 @@ def test_transactions_about_topics() -> None:
 
 
 def test_columns_have_the_words_that_are_declared_and_no_others(topics_dir: Path, data_dir: Path) -> None:
-    for table in TABLES.values():
-        with_words = [column for column in table.columns if column.words]
-        if not with_words:
-            continue
-        is_of_metadata = table.topic == "__cluster_metadata"
-        place = data_dir / "metadata/kafka-4.3" if is_of_metadata else topics_dir / "kafka-4.3" / "segments"
-        rows = read_table(table, str(place)).table
-        for column in with_words:
-            found = rows[column.name].unique().drop_null().to_pylist()
-            assert [text for text in found if not has_words(text, column.words)] == [], (table.name, column.name)
+    with_words = {name: table for name, table in TABLES.items() if any(column.words for column in table.columns)}
+    of_metadata = [name for name, table in with_words.items() if table.topic == "__cluster_metadata"]
+    others = [name for name in with_words if name not in of_metadata]
+    found = {
+        **read_tables(of_metadata, data_dir / "metadata/kafka-4.3"),
+        **read_tables(others, topics_dir / "kafka-4.3" / "segments"),
+    }
+    assert found.keys() == with_words.keys()
+    for name, table in with_words.items():
+        for column in table.columns:
+            if column.words:
+                texts = found[name].table[column.name].unique().drop_null().to_pylist()
+                assert [text for text in texts if not has_words(text, column.words)] == [], (name, column.name)

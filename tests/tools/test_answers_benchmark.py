@@ -92,6 +92,7 @@ def test_the_folder_for_the_logs_is_made(
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_every_table_has_its_lines(tmp_path: Path) -> None:
     case = cases.make_case("tables", Sizes(3000, 200, 1, 1, 1), Logs(tmp_path, {}, lambda line: None), 1)
     tables = every_table()

@@ -169,13 +169,19 @@ def test_what_was_set_up_elsewhere_or_for_other_extras_is_set_up_anew(clone: Clo
 # -- what it shows -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "names",
+    [("current_offsets", "group_lag", "brokers"), pytest.param(tuple(TABLES), marks=pytest.mark.matrix)],
+    ids=["usual", "all"],
+)
 def test_every_table_is_shown_by_the_command(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    names: tuple[str, ...], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(demo, "TABLES", {name: TABLES[name] for name in names})
     monkeypatch.chdir(ROOT)
     assert main(["local"]) == 0
     printed = capfd.readouterr().out
-    for name in TABLES:
+    for name in names:
         is_of_metadata = TABLES[name].topic == "__cluster_metadata"
         place = "tests/data/metadata/kafka-4.3" if is_of_metadata else "tests/data/topics/kafka-4.3/segments"
         assert f"\n$ kafka-records table {name} {place} --limit 3 --columns " in printed
