@@ -22,7 +22,7 @@ _PAGES = Path("docs/reference")
 
 _EXAMPLES = """examples:
   kafka-records-codegen generate --specs message_specs --out generated/kafka_records --package kafka_records
-      write the package, delete what earlier runs wrote and this one does not
+      write the package, and delete files of earlier runs that it no longer has
   kafka-records-codegen docs --specs message_specs --out docs/reference --package kafka_records
       write the reference pages: fields by version and bytes of every message, Spark columns of stored ones
   kafka-records-codegen generate --specs specs --out src/acme_messages --package acme_messages --check --strict
@@ -32,13 +32,13 @@ _EXAMPLES = """examples:
       compare the specs with those of another state and list what breaks; compare --help says more
 
 Every folder below --specs becomes a subpackage. Specs are JSON files in Kafka's own message language. The folder --out
-belongs to one package and holds only its modules or its pages: a file whose first line says anything else stops the
-run. Only one run at a time writes to it. A run that fails leaves the folder as it was, or leaves it for the next run to
-fix, and says which.
+belongs to one package and contains only its modules or its pages: any other file, known by its first line, stops the
+run. Only one run at a time writes to it. A run that fails leaves the folder unchanged, or in a state that the next run
+fixes, and says which.
 
 exit status:
   0    done, or nothing to do
-  1    specs refused, files of others in the folder, or --check found a difference; nothing was written
+  1    specs rejected, foreign files in the folder, or --check found a difference; nothing was written
   2    wrong usage, a missing extra, a file or folder that cannot be read or written, or another run that took longer
        than a minute
   130  Ctrl-C
@@ -294,7 +294,7 @@ examples:
 exit status:
   0    nothing as bad as --fail-on
   1    a change as bad as --fail-on, or worse
-  2    wrong usage, a side that cannot be read, specs that are refused
+  2    wrong usage, a side that cannot be read, specs that are rejected
   130  Ctrl-C
 """
 

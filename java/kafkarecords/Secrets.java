@@ -111,7 +111,7 @@ final class Secrets {
       if (isRedacted(given, value, field) && (secrets.kind < 0 || isSecretConfig(given, value))) {
         throw new IllegalArgumentException(
             message.name + " v" + version + ": " + field
-                + " is (redacted) in place of a secret: decode it with show_secrets");
+                + " is (redacted) instead of a secret: decode it with show_secrets");
       }
     }
   }

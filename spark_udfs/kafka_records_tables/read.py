@@ -251,8 +251,8 @@ def read_tables(
 ) -> Results:
     """Read several tables over a source into memory. Each log partition is read once for all of them.
 
-    Each answer is the one of `read_table`. If two views use the same table, it is read once too. A requested group gets
-    a note if no row of any table is about it.
+    Each answer is the same as from `read_table`. If two views use the same table, it is also read once. A requested
+    group gets a note if no row of any table is about it.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ def test_what_the_dry_run_says_goes_and_nothing_else_and_comes_back(
         "del-returns     0            to be deleted (offset 2)",
         "del-returns     1            to be deleted (offset 3)",
     ]
-    assert err[0] == "passed over: 1 row that the list calls not deletable"
+    assert err[0] == "skipped: 1 row that the list calls not deletable"
     assert "dry run: 2 offsets of 1 group would be deleted; --execute deletes" in err
 
     status, out, err = run(capsys, broker, path, "--execute", "--yes", "--output", deleted)
@@ -131,7 +131,8 @@ def test_what_the_dry_run_says_goes_and_nothing_else_and_comes_back(
 
 def changed(group: str, offsets: tuple[int, ...]) -> str:
     lines = [
-        f"del-returns     {number}            Error: CHANGED: another commit came, it is left out "
+        f"del-returns     {number}            Error: CHANGED: another commit came after the list was written: the "
+        f"offset is left out "
         f"(offset {offset} in the list, nothing now)"
         for number, offset in enumerate(offsets)
     ]
@@ -310,7 +311,7 @@ def test_an_offset_that_was_committed_again_is_left_out(
     status, _, err = run(capsys, broker, path)
     assert (status, err[0]) == (
         0,
-        "left out: 2 rows whose reason is not not_subscribed (2 simple_group); --also simple_group takes them",
+        "left out: 2 rows with other reasons than not_subscribed (2 simple_group); --also simple_group takes them",
     )
     also = ("--also", "simple_group")
     status, out, _ = run(capsys, broker, path, *also, "--execute", "--yes", "--output", deleted)
@@ -393,7 +394,9 @@ def test_whole_groups_go_and_their_offsets_come_back(
     status, out, _ = run(capsys, broker, path, "--whole-groups", "--execute", "--yes", "--output", deleted)
     assert status == 1
     assert "the group as a whole: Successful" in out
-    assert "CHANGED: another commit came, it is left out (the list does not name it)" in out
+    assert (
+        "CHANGED: another commit came after the list was written: the offset is left out (it is not in the list)" in out
+    )
     assert (held(admin, "whole-a"), len(held(admin, "whole-b"))) == ({}, 3)
     groups = {each.group_id if hasattr(each, "group_id") else each["group_id"] for each in admin.list_groups()}
     assert ("whole-a" in groups, "whole-b" in groups) == (False, True)
@@ -427,7 +430,7 @@ def test_an_answer_that_is_lost_is_looked_after(
     status, out, err = run(capsys, broker, *asked)
     assert (status, held(admin, group)) == (0, {})
     assert "Successful (offset 1)" in out
-    assert f"note: group {group}: the connection broke; checking what became of it" in err
+    assert f"note: group {group}: the connection broke; checking whether it was done" in err
 
 
 def test_what_was_about_to_be_deleted_is_in_the_file_of_a_run_that_dies(
@@ -447,7 +450,7 @@ def test_what_was_about_to_be_deleted_is_in_the_file_of_a_run_that_dies(
     monkeypatch.setattr(GroupRequests, "delete_offsets", die)
     asked = ("--group", "dying", "--topic", "del-orders", "--execute", "--yes", "--output", deleted)
     status, _, err = run(capsys, broker, *asked)
-    assert (status, err[-1]) == (130, f"broken off; {deleted} has what was deleted until now, or was about to be")
+    assert (status, err[-1]) == (130, f"interrupted; {deleted} has what was deleted until now, or was about to be")
     status, out, err = run(capsys, broker, "--restore", deleted, "--execute", "--yes")
     assert (status, out.count("there already"), err[0]) == (0, 2, "0 offsets restored")
 

@@ -335,7 +335,7 @@ def test_certificates_that_are_not_trusted(guarded: Guarded) -> None:
     other = place.replace(HOST, "localhost")
     assert refusal(other, trusting) == (
         f"{other}: its certificate is for another host: connect to the name in the certificate, or set "
-        "ssl.endpoint.identification.algorithm to nothing"
+        f"ssl.endpoint.identification.algorithm to an empty value"
     )
     assert offsets(other, {**trusting, "ssl.endpoint.identification.algorithm": ""}) == {"shipping": 42}
 
@@ -532,7 +532,7 @@ def test_tokens_that_do_not_do(guarded: Guarded) -> None:
             "the broker rejected the token: invalid_token: it expired at 2",
         ),
         (lambda: "two words", "invalid token"),
-        (lambda: {"other": ""}["secret-name"], "the function that gives the token failed with KeyError: call it alone"),
+        (lambda: {"other": ""}["secret-name"], "the token function failed with KeyError: call it alone"),
         (
             with_credentials(guarded, "reader", "wrong-5"),
             f"{url}/token responded with status 401 (invalid_client): check client id",

@@ -377,7 +377,7 @@ def test_lost_records_end_a_stream_unless_it_may_go_on(
     end = all_there_is(strict, seen)
     sentence = "spark_lost-0: offsets 2 to 5 were deleted before they were read: the log starts at 6 now"
     with pytest.raises(
-        DataLost, match=f"^{sentence}. To go on without them, set the option 'failOnDataLoss' to 'false'$"
+        DataLost, match=f"^{sentence}. To continue without them, set the option 'failOnDataLoss' to 'false'$"
     ):
         strict.partitions(seen, end)
     # Deleted between the plan and its task.

@@ -303,7 +303,7 @@ def test_an_unknown_version_is_an_error_and_an_unknown_type_is_none(tmp_path: Pa
         "1 record could not be decoded",
         "of a type this build does not know: 99 (2)",
         "a newer Kafka may have written these: to read them, generate a package from its specs with "
-        "kafka-records-codegen, and name it with --package",
+        "kafka-records-codegen, and pass it with --package",
     ]
 
 

@@ -565,4 +565,4 @@ def test_only_yes_is_yes(
     monkeypatch.setattr(asking, "can_ask", lambda: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
     assert asking.confirmed("2 offsets will be deleted.") is is_meant
-    assert capsys.readouterr().err == "2 offsets will be deleted. Type yes to go on:\n"
+    assert capsys.readouterr().err == "2 offsets will be deleted. Type yes to continue:\n"

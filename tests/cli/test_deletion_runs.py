@@ -138,7 +138,7 @@ def test_what_nobody_answered_stays_in_the_file(deleted: Path, capsys: pytest.Ca
     brokers = Coordinators()
     brokers.refused = {A: UNKNOWN, B: UNKNOWN}
     assert delete(brokers, both(), deleted) == 1
-    assert f"{deleted} has what they were: --restore {deleted} brings them back" in capsys.readouterr().err
+    assert f"{deleted} has their old values: --restore {deleted} restores them" in capsys.readouterr().err
     assert restorable(deleted) == {"g": {A: at(5), B: at(6)}}
 
 
@@ -185,7 +185,7 @@ def test_what_nobody_may_see_any_more_stays_in_the_file(deleted: Path, capsys: p
     brokers.lose, brokers.then = 1, lambda: brokers.errors.update(g="GROUP_AUTHORIZATION_FAILED")
     assert delete(brokers, both(), deleted) == 1
     assert restorable(deleted) == {"g": {A: at(5), B: at(6)}}
-    assert "nobody can see whether it is deleted" in capsys.readouterr().out
+    assert "it is unknown whether it was deleted" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("is_heard", [True, False])
@@ -275,14 +275,14 @@ def test_results_are_printed_of_what_was_done_before_a_run_breaks_off(
         delete(brokers, both("g", "h", "i"), deleted)
     out, err = capsys.readouterr()
     assert (out.count("GROUP "), out.count("Successful")) == (2, 4)
-    assert err.splitlines()[-1] == f"broken off; {deleted} has what was deleted until now, or was about to be"
+    assert err.splitlines()[-1] == f"interrupted; {deleted} has what was deleted until now, or was about to be"
 
     brokers.held, brokers.stops_at = {}, "h"
     with pytest.raises(KeyboardInterrupt):
         restore(brokers, deleted)
     out, err = capsys.readouterr()
     assert (out.count("GROUP "), out.count("Successful")) == (1, 2)
-    assert err.splitlines()[-1] == "interrupted; run it again: what is already restored is left alone"
+    assert err.splitlines()[-1] == "interrupted; run it again: it skips what is already restored"
     brokers.stops_at = None
     assert restore(brokers, deleted) == 0
     assert brokers.held == Coordinators("g", "h", "i").held

@@ -58,7 +58,7 @@ def test_key_or_value_from_standard_input() -> None:
 
 def test_a_value_without_its_key() -> None:
     ran = run("explain", "--topic", "__consumer_offsets", "--value", "0003000863")
-    assert ran.err == "note: without --key the record type is not known, so the value is only bytes\n"
+    assert ran.err == "note: without --key, the record type is unknown, so the value is shown as bytes\n"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_arguments_that_make_no_sense(arguments: tuple[str, ...], message: str) 
         ),
         (
             ("--topic", "__consumer_offsets", "--key", "null", "--value", "0003"),
-            "--key cannot be null, only --value can; leave --key out to explain only the value",
+            "--key cannot be null, but --value can; leave --key out to explain only the value",
         ),
         (
             ("--topic", "__consumer_offsets", "00"),

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 NEWER = (
     "a newer Kafka may have written these: to read them, generate a package from its specs with "
-    "kafka-records-codegen, and name it with --package"
+    "kafka-records-codegen, and pass it with --package"
 )
 
 PLAN_KEY = """\
@@ -160,7 +160,7 @@ def _hex(data: bytes | None) -> str:
 # -- a package that does not do ----------------------------------------------------------------------------------------
 
 READS = "current_offsets reads OffsetCommitValue as kafka_records defines it, and there "
-RENAMED = "it has no field offset, but offset_read; bytes hold no names, so the specs may give it this one"
+RENAMED = "it has no field offset, but offset_read; bytes contain no names, so you can rename it in the specs"
 OFFSET = '"name": "offset", "type": "int64"'
 UNFIT = [
     ({'"name": "offset"': '"name": "offsetRead"'}, RENAMED),
@@ -187,7 +187,7 @@ def test_a_view_names_each_table_that_cannot_read(segment: str, made: Callable[.
     with pytest.raises(ValueError, match="cannot be used") as refused:
         read_table("open_transactions", segment, package=package)
     assert "pending_offsets reads OffsetCommitValue as kafka_records defines it" in str(refused.value)
-    assert "transactions is made of the records of a folder transaction_state: it has no TransactionLog" in str(
+    assert "transactions needs the records of a folder transaction_state: there is no TransactionLog" in str(
         refused.value
     )
 

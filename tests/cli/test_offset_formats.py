@@ -113,7 +113,7 @@ def test_a_group_in_two_partitions_of_the_log_has_two_offsets(tmp_path: Path, fo
     assert (ran.status, ran.out, ran.err) == (
         2,
         "",
-        "kafka-records: the offset of t-0 of the group 'billing' is in partitions 0 and 3 of the log: choose one with "
+        "kafka-records: the offset of t-0 of the group 'billing' is in log partitions 0 and 3: choose one with "
         "--where log_partition=N, or pass the moment before partitions were added to __consumer_offsets with --as-of\n",
     )
     assert run(*asked, "--where", "log_partition=3").out == written_out

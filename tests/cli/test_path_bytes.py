@@ -48,8 +48,8 @@ def test_a_snapshot_there_is_refused_before_anything_is_made(log: str, tmp_path:
     ran = run("snapshot", log, "--output", str(path))
     assert (ran.status, ran.out) == (2, "")
     assert ran.err == (
-        f"kafka-records: {tmp_path}/odd-\\udcff: this path is not UTF-8, and Arrow, which writes the files, takes no "
-        "other: name another directory\n"
+        f"kafka-records: {tmp_path}/odd-\\udcff: this path is not UTF-8, but Arrow needs UTF-8 to write the files: "
+        f"choose another directory\n"
     )
     with pytest.raises(LogSourceError, match=r"odd-\\udcff: this path is not UTF-8"):
         take_snapshot(log, path)

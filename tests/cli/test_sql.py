@@ -64,7 +64,7 @@ def test_options_of_tables_and_files_with_types(tmp_path: Path) -> None:
             "SELECT * FROM grups",
             "no table is called 'grups'; did you mean groups?; kafka-records table --list lists them all",
         ),
-        ("SELECT grup_id FROM groups", "the query: no table in it has a column grup_id; there are group_id, "),
+        ("SELECT grup_id FROM groups", "no table of the query has a column grup_id; there are group_id, "),
         ("SELCT group_id FROM groups", 'the query: syntax error at or near "SELCT"'),
         (
             "SELECT count(group_id, 1) FROM groups",

@@ -88,11 +88,11 @@ def test_a_group_that_is_not_there_brings_names_like_it(segments: str) -> None:
 def test_a_word_that_a_column_does_not_know_brings_the_one_that_was_meant(segments: str) -> None:
     ran = run("table", "groups", segments, "--where", "state=Stabel", "--where", "group_kind!=simple")
     assert (ran.status, ran.lines[2:]) == (0, [])
-    assert "note: 'Stabel' is not a word of state that this build knows; did you mean Stable?" in ran.err.splitlines()
+    assert "note: this build does not know the value 'Stabel' of state; did you mean Stable?" in ran.err.splitlines()
     assert "group_kind" not in ran.err
     said = run("table", "regressions", segments, "--where", "kind=xyzzy").err
     assert (
-        "note: 'xyzzy' is not a word of kind that this build knows; there are topic_recreated, after_deletion, " in said
+        "note: this build does not know the value 'xyzzy' of kind; there are topic_recreated, after_deletion, " in said
     )
 
 
@@ -390,7 +390,7 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
         ),
         (
             ("--package", "kafka_records.consumer_offsets"),
-            "--package kafka_records.consumer_offsets: current_offsets is made of the records of a folder "
+            "--package kafka_records.consumer_offsets: current_offsets needs the records of a folder "
             "consumer_offsets: write --package kafka_records, without a folder",
         ),
         (("--topic-filter", ""), "argument --topic-filter: is empty, and matches no topic; '*' matches all"),
@@ -478,7 +478,7 @@ def test_a_pattern_that_no_topic_matches_is_told(segments: str) -> None:
         ),
         (
             WorkerEnded("__consumer_offsets-3", -9),
-            "the process that was reading __consumer_offsets-3 was ended by signal 9. Signal 9 mostly means that the "
+            "the process that was reading __consumer_offsets-3 was ended by signal 9. Signal 9 usually means that the "
             "machine ran out of memory: use --processes 1 to read with one process, or --group NAME to read less",
         ),
         (ArrowMemoryError("malloc of size 8 failed"), NO_MEMORY),
@@ -514,6 +514,6 @@ def test_records_of_a_package_of_ones_own(segments: str, offsets: list[dict[str,
     assert asked(segments, "--package", own_package, "--processes", "2") == offsets
     ran = run("table", "transactions", segments, "--package", own_package)
     assert complaint(ran) == (
-        "--package own_offsets: transactions is made of the records of a folder transaction_state: it has no "
+        "--package own_offsets: transactions needs the records of a folder transaction_state: there is no "
         "TransactionLog"
     )

@@ -148,7 +148,9 @@ class TestReleases:
 
     def test_a_release_that_does_not_exist(self, maven: Path) -> None:
         self.say(maven, NOT_THERE)
-        assert unusable("9.9.9", "").startswith("9.9.9: Maven knows no such release of Kafka; give another, a folder,")
+        assert unusable("9.9.9", "").startswith(
+            "9.9.9: Maven knows no such release of Kafka; give another release, a folder,"
+        )
 
     def test_without_a_network(self, maven: Path) -> None:
         self.say(maven, NO_NETWORK)

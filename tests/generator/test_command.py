@@ -198,7 +198,7 @@ def test_version_and_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.endswith(
         "exit status:\n"
         "  0    done, or nothing to do\n"
-        "  1    specs refused, files of others in the folder, or --check found a difference; nothing was written\n"
+        "  1    specs rejected, foreign files in the folder, or --check found a difference; nothing was written\n"
         "  2    wrong usage, a missing extra, a file or folder that cannot be read or written, or another run that "
         "took longer\n       than a minute\n"
         "  130  Ctrl-C\n"

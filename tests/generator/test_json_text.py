@@ -146,8 +146,8 @@ def test_reading_goes_on(text: str, problem: str | None, value: object) -> None:
     node, problems = read(text)
     if problem is None:
         assert problems == [
-            "1:9: a: a comma may not be before the closing ]",
-            "1:11: $: a comma may not be before the closing }",
+            "1:9: a: there must be no comma before the closing ]",
+            "1:11: $: there must be no comma before the closing }",
         ]
     else:
         assert problems == [problem]

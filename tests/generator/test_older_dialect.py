@@ -70,7 +70,7 @@ def test_everything_else_is_refused_all_the_same(specs: Path) -> None:
         ("BallRequest.json", "listeners[0]", "must be one of zkBroker, broker, controller; found 'zookeeper'"),
         ("Open.json", "name", "is missing"),
         ("Open.json", "validVersions", "is missing; write a closed range such as 0-2, or none for a retired API"),
-        ("Open.json", "$", "a comma may not be before the closing }"),
+        ("Open.json", "$", "there must be no comma before the closing }"),
     ]
 
 

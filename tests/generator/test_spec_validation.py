@@ -92,7 +92,7 @@ REFUSED: Mapping[str, str] = {
     "default []int32 '[]'": "fields[0].default: the default of an array is empty (leave the attribute out) or",
     "ignorable as string maybe": "fields[0].ignorable: must be true or false, found 'maybe'",
     "hash comments": "$: comments start with // or are between /* and */; # is not allowed",
-    "trailing comma": "$: a comma may not be before the closing }",
+    "trailing comma": "$: there must be no comma before the closing }",
     "trailing content": "$: nothing may follow the end of the spec; one file holds one message",
     "single quotes": "type: texts must be in double quotes, not in single ones",
 }

@@ -74,7 +74,7 @@ specs/Foo.json:9:64: fields[1].tag: a field with a tag needs taggedVersions, an 
 specs/Foo.json:9:87: fields[1].nullableVersions: bool cannot be null; only {NULLABLE} can
         {{ "name": "Bad", "type": "bool", "versions": "0 +", "tag": 0, "nullableVersions": "0+" }}
                                                                                           ^
-specs/sub/Bar.json:1:81: $: a comma may not be before the closing }}
+specs/sub/Bar.json:1:81: $: there must be no comma before the closing }}
     {{"type": "data", "name": "Bar", "validVersions": "0", "flexibleVersions": "none",}}
                                                                                     ^
 specs/sub/Broken.json:1:26: name: there is already a message Bar in sub/Bar.json

@@ -179,7 +179,7 @@ def test_names_that_lead_out_of_an_archive(tmp_path: Path, name: str) -> None:
 
 # -- what cannot be read -----------------------------------------------------------------------------------------------
 
-GET_IT_AGAIN = "and nothing in it is read: get it again, or unpack what is left of it and give the folder"
+GET_IT_AGAIN = "so nothing in it is read: copy it again, or unpack what is left of it and give the folder"
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -189,7 +189,7 @@ def test_archives_that_are_cut_short(tmp_path: Path, form: str, part: float) -> 
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * part)])
     said = refusal(path)
-    assert said.startswith(f"{path}: this archive is cut short or damaged (")
+    assert said.startswith(f"{path}: this archive is truncated or damaged (")
     assert said.endswith(GET_IT_AGAIN)
 
 
@@ -198,7 +198,7 @@ def test_a_tar_that_ends_between_two_members(tmp_path: Path) -> None:
     for name, codec in (("a.tar", ""), ("a.tar.gz", "gzip")):
         path = saved(tmp_path, name, compressed(data[:1024], codec))
         assert refusal(path) == (
-            f"{path}: this archive is cut short or damaged (no member begins at byte 1024), " + GET_IT_AGAIN
+            f"{path}: this archive is truncated or damaged (no member begins at byte 1024), " + GET_IT_AGAIN
         )
         path.write_bytes(compressed(data[:1024] + b"?" * 512 + data[1536:], codec))
         assert "no member begins at byte 1024" in refusal(path)

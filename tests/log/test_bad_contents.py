@@ -55,7 +55,7 @@ def inner(magic: int, offset: int, attributes: int = 0) -> bytes:
 def test_a_wrapper_of_magic_0(tmp_path: Path, second: bytes, why: str) -> None:
     offsets, said, _ = read(tmp_path, {0: wrapper(0, inner(0, 11) + second)})
     assert offsets == [11]
-    assert said == [f"{FILE}: byte 0, batch at offset 12: {why} (1 record delivered, the rest of its records lost)"]
+    assert said == [f"{FILE}: byte 0, batch at offset 12: {why} (1 record delivered, the rest of its records are lost)"]
 
 
 def test_a_wrapper_of_magic_1_needs_its_last_message(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_wrapper_of_magic_1_needs_its_last_message(tmp_path: Path) -> None:
     assert offsets == []
     assert said == [
         f"{FILE}: byte 0, batch at offset 12: inner message 2 needs 12 bytes for its header, but 5 are left"
-        " (0 records delivered, the rest of its records lost)"
+        " (0 records delivered, the rest of its records are lost)"
     ]
 
 
@@ -72,7 +72,7 @@ def test_a_wrapper_of_magic_1_with_an_impossible_offset(tmp_path: Path) -> None:
     assert offsets == []
     assert said == [
         f"{FILE}: byte 0, batch at offset 12: the wrapper's offset is less than the 20 of its last message"
-        " (0 records delivered, the rest of its records lost)"
+        " (0 records delivered, the rest of its records are lost)"
     ]
 
 
@@ -96,7 +96,7 @@ def test_an_empty_wrapper(tmp_path: Path, content: bytes | None, why: str) -> No
     assert offsets == []
     assert said == [
         f"{FILE}: byte 0, batch at offset 12: the wrapper message {why}"
-        " (0 records delivered, the rest of its records lost)"
+        " (0 records delivered, the rest of its records are lost)"
     ]
 
 

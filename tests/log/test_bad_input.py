@@ -146,7 +146,7 @@ def test_an_append_cut_short_in_its_head(tmp_path: Path, left: int) -> None:
 @pytest.mark.parametrize(
     ("rest", "what"),
     [
-        (b"hello", "5 bytes that cannot begin an offset in a file named for offset 0"),
+        (b"hello", "5 bytes that cannot be the start of an offset in a file named for offset 0"),
         (b"hello world\n", "offset 7522537965568948079 cannot be in a file named for offset 0"),
     ],
 )
@@ -264,7 +264,7 @@ def test_zstd_in_an_older_message(tmp_path: Path, magic: int) -> None:
     assert offsets == []
     assert said == [
         f"{FILE}: byte 0, batch at offset 12: zstd cannot be in a message of magic {magic} (0 records delivered, the "
-        "rest of its records lost)"
+        f"rest of its records are lost)"
     ]
 
 
@@ -413,4 +413,4 @@ def test_files_that_overlap(tmp_path: Path) -> None:
     last = batch(record(0, b"k", b"v"), 1, offset=89, last_delta=2)
     offsets, said, _ = read(tmp_path, {0: commit(0) + last, 90: commit(90) + commit(91)}, "note")
     assert offsets == [0, 89, 90, 91]
-    assert said == [f"{LATER}: its offsets start at 90, but {FILE} goes up to 91 (records of both files are delivered)"]
+    assert said == [f"{LATER}: its offsets start at 90, but {FILE} goes up to 91 (records of both files are returned)"]

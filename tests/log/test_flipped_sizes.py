@@ -194,8 +194,8 @@ def test_a_size_that_is_too_small(tmp_path: Path) -> None:
     assert said(tmp_path, {0: commit(0) + resized(commit(1), 65) + commit(2)}) == (
         [0, 2],
         [
-            f"{FILE}: byte 71, batch at offset 1: its CRC is wrong, and at byte 136 of the file, where its size leads,"
-            f" no batch starts (71 bytes {UP_TO_NEXT})"
+            f"{FILE}: byte 71, batch at offset 1: its CRC is wrong, and according to its size, a batch starts at byte "
+            f"136 of the file, but none does (71 bytes {UP_TO_NEXT})"
         ],
     )
 
@@ -266,7 +266,7 @@ def test_a_batch_inside_a_damaged_record_is_none_of_the_log(tmp_path: Path) -> N
     broken = changed(saved, 66, b"?", crc=False)
     size = len(saved)
     head = f"{FILE}: byte 71, batch at offset 1: wrong CRC: 0xeeb39324 in the file, 0x2dfc8d03 computed"
-    doubt = "and what looks like another batch is inside it"
+    doubt = "and something that looks like another batch is inside it"
     assert said(tmp_path, {0: commit(0) + broken + commit(2)}) == (
         [0, 2],
         [f"{head}, {doubt} ({UNKNOWN}, {size} bytes skipped)"],
@@ -302,7 +302,7 @@ def test_the_work_is_bounded_where_everything_is_wrong(tmp_path: Path) -> None:
     rows, findings = read(write_log(tmp_path, {10_000: data}))
     assert process_time() - started < 20
     assert 100 < len(rows) < len(offsets) // 2
-    assert any("no other batch was looked for inside it" in finding.what for finding in findings)
+    assert any("the search inside it was stopped" in finding.what for finding in findings)
 
 
 def test_what_is_overlooked_for_want_of_work_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,13 +313,13 @@ def test_what_is_overlooked_for_want_of_work_is_said(tmp_path: Path, monkeypatch
         [0, 2],
         [
             f"{FILE}: byte 71, batch at offset 1: wrong CRC: 0xfb9bba31 in the file, 0xd7e9f85d computed, and"
-            f" {too_much} that no other batch was looked for inside it ({UNKNOWN}, 71 bytes skipped)"
+            f" {too_much} that the search inside it was stopped ({UNKNOWN}, 71 bytes skipped)"
         ],
     )
     assert said(tmp_path, {0: commit(0) + b"?" * 30 + commit(2)}) == (
         [0],
         [
             f"{FILE}: byte 71: offset 4557430888798830399 cannot be in a file named for offset 0, and {too_much} "
-            f"that the search for the next one was given up (101 bytes to the end of the file not read, {UNKNOWN})"
+            f"that the search for the next one was stopped (101 bytes to the end of the file not read, {UNKNOWN})"
         ],
     )

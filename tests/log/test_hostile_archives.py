@@ -17,7 +17,7 @@ from kafka_records_engine.log.reading.segment_files import find_logs, open_log, 
 from tests.log.logs import commit
 
 NAME = f"t-0/{0:020}.log"
-DAMAGED = "this archive is cut short or damaged ("
+DAMAGED = "this archive is truncated or damaged ("
 ENDINGS = (".tar", ".tar.gz")
 
 

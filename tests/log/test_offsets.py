@@ -68,7 +68,7 @@ def test_an_offset_that_would_wrap(tmp_path: Path) -> None:
         [base, base + 2, base + 5],
         [
             f"{file}: byte {start}, batch at offset {base + 1}: its last offset would be {MOST + 1},"
-            " more than an offset can be (1 record, 70 bytes skipped)",
+            " which is too large for an offset (1 record, 70 bytes skipped)",
             f"{file}: byte {start + 70}, batch at offset {base + 2}: record 2 of 2 has offset {MOST + 6}"
             " (1 record delivered, 1 lost)",
         ],
@@ -134,7 +134,7 @@ def test_a_log_twice_in_one_file(tmp_path: Path) -> None:
         [0, 1, 2, 0, 1, 2],
         [
             f"{FILE}: byte 213, batch at offset 0: its offset is not above the previous offset 2 (its records are "
-            "delivered as they are)"
+            f"returned as they are)"
         ],
     )
 

@@ -54,7 +54,7 @@ def test_a_swap_file_beside_unfinished_output(tmp_path: Path) -> None:
     assert [row["offset"] for row in rows] == [0, 1]
     assert lines(findings, tmp_path) == [
         "t-0/00000000000000000000.log.swap: the cleaner had not finished writing"
-        " (left out, the original files are read)"
+        " (left out: the original files are read)"
     ]
 
 

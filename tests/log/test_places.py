@@ -162,16 +162,11 @@ def test_places_for_others(tmp_path: Path) -> None:
 
 def test_urls_that_cannot_be_used() -> None:
     assert refusal("ftp://host/x") == (
-        "ftp://host/x: pyarrow has no file system ftp:// (but file, s3, gs, abfs and hdfs); fsspec may have one: in "
+        "ftp://host/x: pyarrow has no file system ftp:// (only file, s3, gs, abfs and hdfs); fsspec may have one: in "
         'Python Segments(path, filesystem=fsspec.filesystem("ftp"))'
     )
-    assert (
-        refusal("s3://bucket/x?region=eu-west-1&nonsense=1")
-        == "s3://bucket/x: s3:// has no setting nonsense after the ?"
-    )
-    assert (
-        refusal("s3://bucket/x?anonymous=true&nonsense=1") == "s3://bucket/x: s3:// has no setting nonsense after the ?"
-    )
+    assert refusal("s3://bucket/x?region=eu-west-1&nonsense=1") == "s3://bucket/x: s3:// has no setting nonsense"
+    assert refusal("s3://bucket/x?anonymous=true&nonsense=1") == "s3://bucket/x: s3:// has no setting nonsense"
     assert refusal("file://host/x") == "file://host/x: a file URL must not name a host: write file:///path"
     with pytest.raises(TypeError, match=r"^a file system must be one of pyarrow\.fs or fsspec, not str$"):
         find_logs(["x"], filesystem="s3")

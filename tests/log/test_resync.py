@@ -61,8 +61,8 @@ def test_a_size_that_swallows_other_batches(tmp_path: Path) -> None:
     assert read(tmp_path, {0: commit(0) + wrong + commit(2) + commit(3) + commit(4)}) == (
         [0, 2, 3, 4],
         [
-            f"{FILE}: byte 71, batch at offset 1: its CRC is wrong, and at byte 242 of the file, where its size"
-            f" leads, no batch starts (71 bytes {UP_TO_NEXT})"
+            f"{FILE}: byte 71, batch at offset 1: its CRC is wrong, and according to its size, a batch starts at "
+            f"byte 242 of the file, but none does (71 bytes {UP_TO_NEXT})"
         ],
     )
 

@@ -27,7 +27,8 @@ def test_a_few_bytes_that_start_no_batch(tmp_path: Path, data: bytes) -> None:
     offsets, said, finding = read(tmp_path, {0: data})
     assert offsets == []
     assert said == [
-        f"{FILE}: byte 0: not a log segment: {counted(data)} that cannot begin an offset in a file named for offset 0"
+        f"{FILE}: byte 0: not a log segment: {counted(data)} that cannot be the start of an offset in a file "
+        f"named for offset 0"
         f" ({counted(data)} not read)"
     ]
     assert finding.bytes == len(data)
@@ -38,7 +39,7 @@ def test_a_few_bytes_that_start_no_batch(tmp_path: Path, data: bytes) -> None:
     [
         (GZIP, f"offset {GZIP_OFFSET} cannot be in any log"),
         (b"Dear reader, this is no log at all.\n", "offset 4928452510025409889 cannot be in any log"),
-        (b"x", "1 byte that cannot begin an offset in any log"),
+        (b"x", "1 byte that cannot be the start of an offset in any log"),
     ],
 )
 def test_a_file_without_an_offset_in_its_name(tmp_path: Path, data: bytes, what: str) -> None:
@@ -92,7 +93,7 @@ def test_an_empty_file_in_the_middle(tmp_path: Path) -> None:
     offsets, said, _ = read(tmp_path, {0: commit(0), 1: b"", 90: commit(90)}, "note")
     assert offsets == [0, 90]
     assert said == [
-        f"{FOLDER}/{1:020}.log: it holds no batch, and no file has offsets 1 to 89"
+        f"{FOLDER}/{1:020}.log: it contains no batch, and no file has offsets 1 to 89"
         " (the log cleaner has removed them, or a file is missing: if that is certain, a report has a finding about it)"
     ]
 

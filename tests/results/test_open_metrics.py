@@ -136,7 +136,7 @@ def test_series_are_bounded_and_what_is_cut_is_said() -> None:
     assert len(groups) < rows
     assert sum("group" in dict(labels) for _, labels in found) <= 9
     assert one(found, "kafka_records_rows_left_out", table="group_lag") == rows - len(groups)
-    assert f"note: {rows - len(groups)} rows left out: the metrics have 9 time series at most" in ran.err
+    assert f"note: {rows - len(groups)} rows left out: the metrics have at most 9 time series" in ran.err
 
 
 def test_rows_that_come_late_or_are_not_asked_for_are_counted_right() -> None:

@@ -59,5 +59,6 @@ def test_files_that_no_run_has_written_are_named(tmp_path: Path) -> None:
     (note,) = context.findings
     assert (note.severity, note.reason, note.file) == ("note", UNREAD_LOG, str(folder))
     assert note.what == (
-        "1-2.parquet, copy of it.parquet, notes.txt and 1 more: in the folder of a snapshot, and not by its names"
+        "1-2.parquet, copy of it.parquet, notes.txt and 1 more: in the folder of a snapshot, but without a name "
+        "of its files"
     )

@@ -340,7 +340,7 @@ def test_sizes_are_bounded_by_what_was_asked_for() -> None:
 def test_offsets_of_another_group_are_not_taken() -> None:
     with fake_brokers(FakeBroker()) as (broker,):
         broker.answers[OFFSET_FETCH] = lambda asked: {"groups": [{"group_id": "another", "topics": []}]}
-        with pytest.raises(LogSourceError, match="no coordinator says anything about group billing, for"):
+        with pytest.raises(LogSourceError, match="no coordinator reports group billing, for"):
             GroupRequests(broker.address, QUICK).fetch({"billing": None})
         broker.answers[FIND_COORDINATOR] = lambda asked: {"coordinators": []}
         with pytest.raises(LogSourceError, match="no coordinator for group billing is available"):

@@ -173,7 +173,7 @@ def test_a_lost_connection_shortens_the_wait_for_all_partitions_of_the_leader() 
     ("patience_ms", "timeout", "limit"),
     [
         (60_000, None, "60 s are left of default.api.timeout.ms"),
-        (60_000, 30.0, "the time limit of 30 s is over before"),
+        (60_000, 30.0, "the time limit of 30 s ends before that"),
     ],
 )
 def test_a_pause_that_is_too_long_names_the_limit(patience_ms: int, timeout: float | None, limit: str) -> None:

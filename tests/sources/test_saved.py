@@ -282,7 +282,7 @@ def test_compressed_lines_that_were_cut_short(tmp_path: Path) -> None:
     with pytest.raises(LogSourceError) as raised:
         SavedRows(path).topics()
     assert str(raised.value) == (
-        f"{path}: the compressed data ends in the middle: the file was cut short. Unpack what is left and read that"
+        f"{path}: the compressed data ends too early: the file was truncated. Unpack what is left and read that"
     )
 
 

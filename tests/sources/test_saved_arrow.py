@@ -168,5 +168,5 @@ def test_a_compressed_buffer_that_claims_too_much_is_refused(tmp_path: Path) -> 
 def test_a_stream_that_claims_metadata_of_gigabytes_takes_no_memory(tmp_path: Path) -> None:
     path = tmp_path / "rows.arrows"
     path.write_bytes(pack("<II", 0xFFFFFFFF, 0xFFFFFFF0) + bytes(100))
-    with pytest.raises(pa.ArrowInvalid, match=r"^the file ends in the middle of a message: it was cut short$"):
+    with pytest.raises(pa.ArrowInvalid, match=r"^the file ends in the middle of a message: it was truncated$"):
         arrow_reader(located(str(path)))

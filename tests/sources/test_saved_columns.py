@@ -308,7 +308,7 @@ def test_json_that_breaks_behind_the_first_lines(tmp_path: Path) -> None:
     lines = [json.dumps({**row, "offset": at}) for at in range(5000)]
     for bad, detail in (
         ('{"topic":"t","partition":', "line 4322 is not JSON: "),
-        (json.dumps({**row, "offset": "x"}), "the column offset of line 4322 is string, and int64 in the lines before"),
+        (json.dumps({**row, "offset": "x"}), "the column offset of line 4322 is string, and int64 in earlier lines"),
     ):
         (tmp_path / "rows.json").write_text("\n".join([*lines[:4321], bad, *lines[4321:]]))
         assert said(SavedRows(tmp_path / "rows.json", encoding="base64")).startswith(detail)

@@ -218,7 +218,7 @@ def test_a_broker_that_only_asks_for_pauses_is_given_up() -> None:
         (log,) = LiveBrokers(broker.address, QUICK).partitions(TOPIC)
         with within(10):
             _, context = read(log)
-        assert "it sends nothing and asks for a pause" in context.findings[0].what
+        assert "the broker sends nothing and asks for a pause" in context.findings[0].what
 
 
 # -- side by side ------------------------------------------------------------------------------------------------------

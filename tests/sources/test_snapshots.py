@@ -376,7 +376,7 @@ def test_a_snapshot_is_never_read_as_plain_parquet(tmp_path: Path) -> None:
     file = next(root.glob("topic=*/partition=0/*.parquet"))
     shutil.copy(file, tmp_path / "copied.parquet")
 
-    said = "this belongs to a snapshot, which also holds deleted rows: give the directory with _snapshot.json"
+    said = "this belongs to a snapshot, which also contains deleted rows: give only the directory with _snapshot.json"
     for given in (
         *(root / f"topic={TOPIC}", root / f"topic={TOPIC}" / "partition=0", file, tmp_path / "copied.parquet"),
         *(root.parent, root.parent / "*", root / "topic=*"),
@@ -513,7 +513,7 @@ def test_a_log_with_other_records_at_these_offsets_is_refused(tmp_path: Path) ->
 
     (found,) = take_snapshot(log_of(commits(20, "others")), tmp_path).findings
 
-    assert "the record at offset 0 of __consumer_offsets-0 is not the one that is stored" in found.what
+    assert "the record at offset 0 of __consumer_offsets-0 differs from the stored one" in found.what
     assert len(all_rows(Snapshot(tmp_path))) == 10
 
 
@@ -545,7 +545,7 @@ def test_damage_of_the_source_stays_known(tmp_path: Path) -> None:
     assert kept.table.equals(files.table)
     (found,) = [found for found in kept.findings if found.severity == "damage"]
     assert str(found).startswith(str(told)[:-1])
-    assert re.search(r"; met when the snapshot was taken, 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ\)$", str(found))
+    assert re.search(r"; found when the snapshot was taken, 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ\)$", str(found))
     again = take_snapshot(Segments(tmp_path / "data"), tmp_path / "kept")
     assert again.topics[CONSUMERS].records == 0
 
@@ -629,7 +629,7 @@ def _is_locked(root: Path) -> bool:
 
 def test_snapshots_are_written_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(LogSourceError, match=r"^s3://bucket/kept: snapshots are written on this machine only"):
+    with pytest.raises(LogSourceError, match=r"^s3://bucket/kept: snapshots are written only on this machine"):
         take_snapshot(log_of(commits(3)), "s3://bucket/kept")
     assert list(tmp_path.iterdir()) == []
     take_snapshot(log_of(commits(3)), (tmp_path / "kept").as_uri())

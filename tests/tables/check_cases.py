@@ -19,7 +19,7 @@ OTHER = "AAAAAAAAAAAAAAAAAAAAAQ"
 TRANSACTIONS = "__transaction_state"
 ONE_EACH = {OFFSETS_TOPIC: 1, SHARE_TOPIC: 1, TRANSACTIONS: 1}
 HOSTILE = "a\n'\"\u202e\x00; DROP"
-NOT_LOADED = "no coordinator loads this log, it stops at this record"
+NOT_LOADED = "no coordinator can load this log: it stops at this record"
 
 
 def problems(cluster: Topic | pa.Table, **options: Any) -> list[Row]:

@@ -264,7 +264,8 @@ def test_a_row_below_what_was_read_is_an_error_or_left_out() -> None:
         strict.take(topic.table())
     assert str(caught.value) == (
         "__consumer_offsets-0: a row of offset 0 came after the log was read up to 2: it was read twice, or comes too "
-        'late. A stream has each log partition in order, as brokers give it; mode "PERMISSIVE" leaves such rows out'
+        'late. A stream must have each log partition in order, as brokers send it; mode "PERMISSIVE" leaves '
+        "such rows out"
     )
 
 

@@ -81,7 +81,7 @@ def test_what_classic_members_brought_along_is_transient() -> None:
     cluster.member("n", "orders", classic_member_metadata=classic)
     row = problem(cluster)
     assert values_of([row], "check", "level", "partition") == [("unassigned", "transient", 1)]
-    assert row["detail"].endswith("what they had given out among themselves: 1, 3")
+    assert row["detail"].endswith("what they had assigned among themselves: 1, 3")
     # Somebody came to the epoch of the target from one before it, so a broker has made the target.
     cluster.epochs(7, 7)
     cluster.current("m", 0, epoch=7)
@@ -273,7 +273,7 @@ def test_a_target_without_any_task_was_made_while_topics_were_missing() -> None:
     _tasks(cluster, "m")
     row = problem(cluster)
     assert values_of([row], "check", "level", "partition") == [("unassigned", "transient", 0)]
-    assert row["detail"].endswith("topics may have been missing when the target was made: 0")
+    assert row["detail"].endswith("topics may have been missing when the target was computed: 0")
 
 
 @pytest.mark.parametrize(("validated", "level"), [(0, "broken"), (-1, "transient")])
@@ -382,7 +382,7 @@ def test_partitions_that_are_about_to_be_given_out_are_transient() -> None:
     cluster = _share_group((1, 2, 3), epoch=2)
     (row,) = _unassigned(cluster)
     assert (row["level"], row["partition"]) == ("transient", 3)
-    assert "while the target assignment is being made" in row["detail"]
+    assert "while the target assignment is being computed" in row["detail"]
     cluster = _share_group((1, 2))
     cluster.share_topics(initialized=(1, 2, 3))
     (row,) = _unassigned(cluster)
@@ -406,7 +406,7 @@ def test_partitions_that_have_no_share_state_yet() -> None:
     rows = [row for row in _with_brokers(cluster, orders=6, others=3) if row["check"] == "unassigned"]
     assert values_of(rows, "level", "topic", "partition") == [("transient", "orders", 3)]
     assert rows[0]["detail"].endswith(
-        "for they have no share state yet: the next heartbeat of a member asks for it: 3, 5"
+        "because they have no share state yet: the next heartbeat of a member requests it: 3, 5"
     )
     cluster.share_topics(initialized=(1, 2), deleting=())
     assert "unassigned" not in {row["check"] for row in _with_brokers(cluster, orders=6, others=3)}

@@ -113,8 +113,8 @@ def test_what_is_no_release_or_a_newer_one(wrong: str) -> None:
 def test_records_of_one_kind_are_one_row() -> None:
     first = next(row for row in problems(_of_now(), loads_in="2.8") if row["group_id"] == "c")
     assert first["detail"] == (
-        "2 records OffsetCommit (type 1) with values of version 4: 2.8 does not know this version, and does not load "
-        "the log"
+        "2 records OffsetCommit (type 1) with values of version 4: 2.8 does not know this version, so it does not "
+        "load the log"
     )
 
 
@@ -144,7 +144,7 @@ def test_a_streams_group_after_offsets_of_its_name(release: str, stops: bool) ->
     assert (
         _bugs(cluster, release)
         == [
-            "value of StreamsGroupMetadata: the record is of a streams group, and offsets before it have made a simple "
+            "value of StreamsGroupMetadata: the record is of a streams group, but earlier offsets have made a simple "
             f"group of that name: {release} does not load the log (KAFKA-20254), load it with 4.2.1 or later"
         ]
         * stops
@@ -169,7 +169,8 @@ def test_a_partition_that_passes_to_another_member_without_a_record_between(rele
         _bugs(cluster, release)
         == [
             "value of ConsumerGroupCurrentMemberAssignment: the member gets or gives up a partition that another one "
-            f"has by the records before: {release} does not load the log (KAFKA-19862), load it with 4.1.2 or later"
+            f"has according to earlier records: {release} does not load the log (KAFKA-19862), load it with 4.1.2 or "
+            "later"
         ]
         * stops
     )
@@ -212,9 +213,9 @@ def test_a_task_that_passes_to_another_process_without_a_record_between(release:
     assert (
         _bugs(cluster, release)
         == [
-            "value of StreamsGroupCurrentMemberAssignment: by the records before, another process has a task that the "
-            f"member gets, or its own has none that it gives up: {release} does not load the log (KAFKA-19862), load "
-            "it with 4.1.2 or later"
+            "value of StreamsGroupCurrentMemberAssignment: according to earlier records, another process has a task "
+            f"that the member gets, or its own has none that it gives up: {release} does not load the log "
+            "(KAFKA-19862), load it with 4.1.2 or later"
         ]
         * stops
     )
@@ -274,7 +275,7 @@ def test_tasks_that_are_named_before_the_process(write: Callable[[Cluster], None
     cluster = Cluster()
     write(cluster)
     (found,) = _bugs(cluster, "4.1.0")
-    assert found.startswith("value of StreamsGroupMemberMetadata: by the records before")
+    assert found.startswith("value of StreamsGroupMemberMetadata: according to earlier records")
 
 
 # -- conflicts ---------------------------------------------------------------------------------------------------------

@@ -135,8 +135,8 @@ def test_numbers_of_partitions_that_cannot_be_are_told(topics_dir: Path) -> None
     result = read_table("checks", segments, partitions=5)
     (too_few,) = (finding for finding in result.findings if finding.partition is not None)
     assert str(too_few) == (
-        "__consumer_offsets-5: this is partition 5, but the number of partitions given is 5 (rows of wrong_partition "
-        "come from that number: it is wrong, or the log is that of another topic)"
+        "__consumer_offsets-5: this is partition 5, but the given number of partitions is 5 (that number causes the "
+        "rows of wrong_partition: it is wrong, or the log belongs to another topic)"
     )
     assert all(finding.partition is None for finding in read_table("checks", segments, partitions=6).findings)
 

@@ -293,7 +293,7 @@ def test_without_a_checkpoint_it_says_so(cut: Callable[[int], Path]) -> None:
     for file in (folder / FOLDER).glob("*.checkpoint"):
         file.unlink()
     (damage,) = (each for each in read_table("topics", folder).findings if each.severity == "damage")
-    assert damage.what == "this log begins at offset 643, and no sound checkpoint holds what was before"
+    assert damage.what == "this log begins at offset 643, and no intact checkpoint has the earlier state"
 
 
 # -- what other tables have of it --------------------------------------------------------------------------------------
@@ -366,10 +366,10 @@ def test_saved_rows_of_a_log_that_begins_in_the_middle_are_not_taken_for_all(
 
     assert read_table("topics", saved(disk)).findings == ()
     (finding,) = [each for each in read_table("topics", saved(cut(643))).findings if each.severity == "damage"]
-    assert "begins at offset 643, and no sound checkpoint" in str(finding)
+    assert "begins at offset 643, and no intact checkpoint" in str(finding)
     one_file = disk / FOLDER / f"{643:020}.log"
     (alone,) = [each for each in read_table("topics", one_file).findings if each.severity == "damage"]
-    assert "no sound checkpoint" in str(alone)
+    assert "no intact checkpoint" in str(alone)
 
 
 def planted(folder: Path) -> Path:

@@ -249,8 +249,8 @@ def test_records_that_could_not_be_used_are_found() -> None:
             None,
             "OtherPartitions",
             "the group 'two log partitions' has rows of more than one log partition",
-            "its coordinator reads one of them, and other rows are copies from before partitions were added: the table "
-            "checks names them as wrong_partition",
+            "its coordinator reads one of them, and other rows are copies from before partitions were added: the "
+            "table checks lists them as wrong_partition",
         ),
         (
             1,

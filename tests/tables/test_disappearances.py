@@ -374,7 +374,7 @@ def test_a_tombstone_that_cannot_be_read_is_found() -> None:
 
     (finding,) = answer.findings
     assert (answer.table.num_rows, finding.offset, finding.reason) == (0, 1, "BufferUnderflow")
-    assert finding.consequence == "left out: it is unknown what it is about"
+    assert finding.consequence == "left out: its key is unknown"
 
 
 @pytest.mark.parametrize(("outcome", "cause"), [(None, "group_deleted"), ("commit", "group_expired")])

@@ -232,8 +232,8 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
         read_table("current_offsets", _bad("dies", tmp_path), processes=2)
 
     assert str(failure.value) == (
-        f"the process that was reading {failure.value.log} was ended by signal 9. Signal 9 mostly means that the "
-        "machine ran out of memory: processes=1 reads with one process, group=… reads less"
+        f"the process that was reading {failure.value.log} was ended by signal 9. Signal 9 usually means that the "
+        f"machine ran out of memory: processes=1 reads with one process, group=… reads less"
     )
     assert failure.value.log in ("__consumer_offsets-1", "__consumer_offsets-2")
     assert not any(map(_alive, _processes(tmp_path)))

@@ -316,7 +316,7 @@ def test_the_place_is_that_of_the_record_that_makes_the_group() -> None:
 def test_records_that_could_not_be_used_are_found() -> None:
     findings = read_table("groups", _case_topic().table()).findings
 
-    null = "its group keeps a row, with null in place of the values of this record"
+    null = "its group keeps a row, with null instead of the values of this record"
     assert [(each.record_type, each.path, each.byte_offset, each.consequence) for each in findings] == [
         (2, "generation", 1, null),
         (3, "epoch", 0, null),

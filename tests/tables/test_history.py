@@ -191,7 +191,7 @@ def test_what_cannot_be_used_ends_an_offset_and_is_found() -> None:
     (finding,) = read_table("history", topic.table()).findings
 
     assert _told(topic) == [(1, 1, 0, 1, "unusable", False), (3, 1, 2, None, None, True)]
-    assert finding.consequence == "which offset held from here is not told"
+    assert finding.consequence == "which offset was valid from here on is unknown"
 
 
 def test_a_source_without_times_has_none() -> None:

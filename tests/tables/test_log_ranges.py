@@ -132,7 +132,7 @@ def test_damage_between_a_record_and_its_marker_is_seen_across_a_cut(tmp_path: P
 def test_damage_ends_a_task_or_stands_in_its_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_log(tmp_path, {0: commit(0) + changed(commit(1), 66, b"\xff", crc=False) + commit(2)}, "t-0")
     (log,) = Segments(tmp_path).partitions("t")
-    with pytest.raises(DamageFound, match=r'batch at offset 1: .*; mode "PERMISSIVE" reads on, and standard error of'):
+    with pytest.raises(DamageFound, match=r'batch at offset 1: .*; mode "PERMISSIVE" continues, and standard error of'):
         list(raw_rows(log, is_failfast=True))
     offsets = [row["offset"] for batch in raw_rows(log, is_failfast=False) for row in batch.to_pylist()]
     assert offsets == [0, 2]

@@ -85,14 +85,16 @@ def test_a_query_ends_where_records_may_be_lost(name: str) -> None:
         take(followed, log.left)
     said = str(caught.value)
     assert said.startswith(
-        "__consumer_offsets-0: the log was read up to 2, and offset 2 is missing in what comes later than "
-        "delete_retention: a cleaner may have taken tombstones and transaction markers that nobody has read. Give the "
-        "query a new checkpointLocation, and it reads the log from its start"
+        "__consumer_offsets-0: the log was read up to 2, and offset 2 is missing in records that come later than "
+        "delete_retention: a cleaner may have removed tombstones and transaction markers before they were read. "
+        "Give the "
+        "query a new checkpointLocation, so that it reads the log from its start"
     )
     assert said.endswith(
         "start"
         if name == "disappearances"
-        else '; mode "PERMISSIVE" goes on, with commits that waited for their markers as unknown, and with rows that '
+        else '; mode "PERMISSIVE" continues, with an unknown outcome for commits that waited for their markers, '
+        "and with rows that "
         "may have been deleted"
     )
 

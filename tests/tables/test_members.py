@@ -379,7 +379,7 @@ def test_what_cannot_be_decoded_is_null_and_found() -> None:
         "Consumer": (None, 5, "Stable"),
         "Share": ("c", None, None),
     }
-    null = "its values are null in the rows of members; the members of a classic group have no rows"
+    null = "its values are null in the rows of members, and the members of a classic group have no rows"
     assert [(each.record_type, each.severity, each.consequence) for each in result.findings] == [
         (5, "damage", null),
         (14, "damage", null),

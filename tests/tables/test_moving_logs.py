@@ -137,8 +137,8 @@ def test_the_moments_are_in_the_result() -> None:
     (found,) = result.findings
     assert (found.severity, found.reason) == ("note", READ_MOMENTS)
     assert str(found) == (
-        "moving: log starts asked for at 1970-01-01T00:00:00.001Z; log ends asked for at 1970-01-01T00:00:00.004Z (an "
-        "answer about logs that move is of several moments)"
+        "moving: log starts asked for at 1970-01-01T00:00:00.001Z; log ends asked for at 1970-01-01T00:00:00.004Z "
+        "(logs change while they are read, so the answer is about several moments)"
     )
     assert read_table("current_offsets", MovingCluster()).counts.moments == {}
 

@@ -94,7 +94,7 @@ def test_notes_say_what_offsets_lack() -> None:
     assert {each.reason for each in result.findings} == {SPARK_CHECKPOINT}
     assert [str(each).replace(str(RECORDED), "") for each in result.findings] == [
         "/billing: 1 source of the query is not Kafka (left out)",
-        "/billing: the batch 2 of the query is planned and not committed (the offsets are those of the batch 1)",
+        "/billing: the batch 2 of the query is planned, but not committed (the offsets come from the batch 1)",
         "/first_batch: 1 source of the query is not Kafka (left out)",
         "/first_batch: the query has committed no batch yet (its offsets are null)",
     ]
@@ -195,7 +195,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         written("offsets/2", b'v1\n{}\n{"orders":{"0'),
         "damaged in line 3, which is not JSON: {}/offsets/2. Copy",
     ),
-    "no version": (written("offsets/1", b"{}\n{}"), "damaged, since it does not begin with a version: {}/offsets/1. "),
+    "no version": (written("offsets/1", b"{}\n{}"), "damaged: the file does not begin with a version: {}/offsets/1. "),
     "newer": (
         written("offsets/1", b"v3\n{}\n{}"),
         "unknown format v3; the known ones are v1 and v2: {}/offsets/1. Use a newer release",
@@ -282,7 +282,7 @@ def test_the_command(tmp_path: Path) -> None:
         (TRUTH["v2_id"], "orders", 0): 0,
         (TRUTH["v2_id"], "orders", 1): 0,
     }
-    assert "the batch 2 of the query is planned and not committed" in ran.err
+    assert "the batch 2 of the query is planned, but not committed" in ran.err
     ran = run("table", "lag", str(LOGS), "--spark-checkpoint", str(tmp_path))
     assert (ran.status, ran.out) == (2, "")
     assert ran.err.startswith("kafka-records: not a checkpoint of a Spark query, since its directory 'offsets' is ")

@@ -356,7 +356,7 @@ def test_a_commit_that_cannot_be_read_is_passed_over() -> None:
     result = read_table(NAME, written.table())
     assert [(row["from_offset"], row["to_offset"]) for row in result.table.to_pylist()] == [(50, 20)]
     (finding,) = result.findings
-    assert finding.consequence == "left out: offsets before and after it are compared with each other"
+    assert finding.consequence == "left out: the offsets before and after it are compared with each other"
 
 
 def test_members_that_cannot_be_read_make_the_kind_uncertain() -> None:

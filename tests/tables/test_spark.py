@@ -260,8 +260,8 @@ def test_damage_ends_a_query_and_permissive_reads_on(spark: SparkSession) -> Non
         "used: it is unknown whose offset it is)"
     )
     sentence = (
-        f'DamageFound: {line}; mode "PERMISSIVE" gives the other rows, and kafka_records_tables.spark.findings or '
-        "read_findings everything that was found"
+        f'DamageFound: {line}; mode "PERMISSIVE" returns the other rows, and kafka_records_tables.spark.findings or '
+        "read_findings returns all findings"
     )
     assert sentence in str(caught.value)
     assert offsets(current_offsets(raw, mode="PERMISSIVE")) == [("billing", 5)]
@@ -348,9 +348,10 @@ def test_a_stream_is_refused_with_the_way_for_streams(spark: SparkSession, saved
 
     stream = spark.readStream.schema(RAW_SCHEMA).parquet(saved("kafka-2.8"))
     sentence = (
-        "groups needs a log from its start, but a streaming DataFrame has one piece of it after another: "
-        'kafka_records_tables.spark.changes(raw, "groups") says what each piece changes in the table; or save the raw '
-        "rows of the stream, and build the table from all that was saved"
+        "groups needs a log from its start, but a streaming DataFrame returns it in pieces: "
+        'kafka_records_tables.spark.changes(raw, "groups") returns what each piece changes in the table; or '
+        "save the raw "
+        "rows of the stream, and build the table from all saved rows"
     )
     with pytest.raises(StreamGiven) as caught:
         groups(stream)

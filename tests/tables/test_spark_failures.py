@@ -18,7 +18,8 @@ def test_a_worker_that_ended_names_memory() -> None:
     error = RuntimeError(CRASHED)
     assert memory_ran_out(error)
     assert str(SparkFailed(error)) == (
-        "Spark did not finish: a Python worker ended in the middle of its work, mostly because the machine ran out of "
+        "Spark did not finish: a Python worker ended in the middle of its work, probably because the machine "
+        "ran out of "
         'memory: run fewer tasks at a time (--master "local[1]", or more memory for the executors: '
         "spark.executor.memoryOverhead)"
     )
@@ -28,7 +29,7 @@ def test_a_jvm_that_ended_names_memory() -> None:
     for error in (ConnectionRefusedError(111, "Connection refused"), RuntimeError("Answer from Java side is empty")):
         assert memory_ran_out(error)
         assert detail_of(error) == (
-            "the JVM of Spark ended in the middle of its work, mostly because it ran out of memory: give it more "
+            "Spark's JVM ended in the middle of its work, probably because it ran out of memory: give it more "
             '(spark.driver.memory, 1g by default), or run fewer tasks at a time (--master "local[1]")'
         )
 
@@ -38,7 +39,7 @@ def test_memory_that_ran_out_says_of_what() -> None:
     assert memory_ran_out(error)
     assert detail_of(error) == (
         "memory ran out (Java heap space): give the driver more (spark.driver.memory, 1g by default), run fewer tasks "
-        'at a time (--master "local[1]"), or hand fewer rows to Python at once '
+        'at a time (--master "local[1]"), or pass fewer rows to Python at once '
         "(spark.sql.execution.arrow.maxRecordsPerBatch)"
     )
 

@@ -26,7 +26,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
             {**LIVE, "path": "/data"},
             "files and brokers cannot be read together: leave out the path, or the option 'bootstrap'",
         ),
-        ({"bootstrap": "broker-1:9092"}, "raw rows from brokers are those of one topic: set the option 'topic'"),
+        ({"bootstrap": "broker-1:9092"}, "raw rows are read from one topic at a time: set the option 'topic'"),
         ({**LIVE, "bootstrap": "broker-1"}, "invalid broker 'broker-1': write HOST:PORT"),
         (
             {**LIVE, "kafka.bootstrap.servers": "broker-1:9092"},
@@ -84,8 +84,8 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ({"path": "x", "savedTimeUnit": "min"}, "time_unit must be one of s, ms, us, ns, not 'min'"),
         (
             {"path": "x", "savedEncoding": "{hex}"},
-            "the option 'savedEncoding' is '{hex}': write a JSON object, how their texts hold bytes: base64, hex, "
-            'text, or {"key": "hex"}',
+            "the option 'savedEncoding' is '{hex}': write a JSON object (how strings encode bytes: base64, hex, "
+            'text, or {"key": "hex"})',
         ),
         ({**LIVE, "bytesPerTask": "64m"}, "the option 'bytesPerTask' is '64m': write a number above 0"),
         ({**LIVE, "failOnDataLoss": "no"}, "the option 'failOnDataLoss' is 'no': write true or false"),
@@ -100,7 +100,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "startingOffsets": '{"s": {"0": 3}}'},
-            "the option 'startingOffsets' is about s, but the query reads one topic, which the option 'topic' names",
+            "the option 'startingOffsets' is about s, but the query reads one topic, which the option 'topic' sets",
         ),
         (
             {**LIVE, "startingOffsets": "newest"},

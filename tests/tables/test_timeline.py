@@ -505,7 +505,7 @@ def test_a_record_that_cannot_be_decoded_tells_nothing_and_is_found() -> None:
     result = read_table("timeline", topic.table())
 
     (finding,) = result.findings
-    assert finding.consequence == "the events that it shows have no rows"
+    assert finding.consequence == "its events have no rows"
     assert [(row["event"], row["epoch"]) for row in result.table.to_pylist()] == [("created", None)]
 
 

@@ -203,7 +203,7 @@ class TestFailures:
     def test_a_message_that_cannot_be_written(self) -> None:
         message = OffsetCommitValue(2**63, 1, "m", 7)
         assert list(failures_of(message, 3, plain=True)) == [
-            "ValueOutOfRange: OffsetCommitValue v3: offset is 9223372036854775808, int64 holds "
+            "ValueOutOfRange: OffsetCommitValue v3: offset is 9223372036854775808, but int64 holds "
             "-9223372036854775808 to 9223372036854775807"
         ]
 

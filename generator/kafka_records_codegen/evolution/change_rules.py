@@ -130,13 +130,13 @@ NULL_ALLOWED: Final = Rule(
     "null-allowed",
     Rank.READERS,
     _UNIFIER,
-    "A version in both states allows null from now on, which readers of the older state refuse.",
+    "A version in both states now allows null, which readers of the older state reject.",
 )
 VERSION_UNSTABLE: Final = Rule(
     "version-unstable",
     Rank.READERS,
     _NEGOTIATED,
-    "The newest version of a request was stable and is not any more: brokers stop offering it.",
+    "The newest version of a request is no longer stable: brokers stop offering it.",
 )
 VERSIONS_DROPPED: Final = Rule(
     "versions-dropped",
@@ -180,7 +180,7 @@ IGNORABLE_CHANGED: Final = Rule(
     "ignorable-changed",
     Rank.NAMES,
     _CLASSES,
-    "Encoding a version that lacks the field now drops its value, or now refuses it.",
+    "Encoding a version that lacks the field now drops its value, or now rejects it.",
 )
 TYPE_ELSEWHERE: Final = Rule(
     "type-in-other-versions",

@@ -32,7 +32,7 @@ _INT32: Final = ("tinyint", "smallint", "int")
 
 _PARQUET: Final[Mapping[str, str]] = {
     "widened": "files with {older} are read as {newer}",
-    "widened-by-spark-4": "Spark 4 and pyarrow read files with {older} as {newer}, Spark 3.5 refuses them",
+    "widened-by-spark-4": "Spark 4 and pyarrow read files with {older} as {newer}, but Spark 3.5 rejects them",
     "truncated": "Spark reads files with {older} as {newer} and cuts off what does not fit (70000 is 4464); pyarrow "
     "refuses such values",
     "as-text": "Spark and pyarrow read files with {older} as {newer}; Spark replaces bytes that are not UTF-8",
@@ -179,7 +179,7 @@ def _renamed(older: Attribute, newer: Attribute, stays: bool) -> Downstream:
         )
     return Downstream(
         DownstreamEffect("renamed", f"{older.name} is called {newer.name}"),
-        DownstreamEffect("renamed", f"{older.name} is gone, {newer.name} {newer.sql} is new"),
+        DownstreamEffect("renamed", f"{older.name} is gone, and {newer.name} {newer.sql} is new"),
         DownstreamEffect("default", f"yes, but {newer.name} has its default: fields are matched by name"),
         DownstreamEffect("default", f"yes, but {older.name} has its default: fields are matched by name"),
         DownstreamEffect("null", f"{older.name} stays unread, {newer.name} is null"),

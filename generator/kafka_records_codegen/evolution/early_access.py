@@ -37,22 +37,24 @@ FEATURES: Final = (
     Feature(
         r"ConsumerGroup(?!Protocol)\w+(?:Key|Value)|ConsumerGroup(?:Heartbeat|Describe)(?:Request|Response)",
         "4.0.0",
-        "KIP-848, the consumer group protocol, was stable from 4.0 on",
+        "KIP-848, the consumer group protocol, has been stable since 4.0",
     ),
     Feature(
         r"Share\w+(?:Key|Value)|\w*Share(?:Group|Fetch|Acknowledge)\w*(?:Request|Response)",
         "4.2.0",
-        "KIP-932, share groups, was stable from 4.2 on",
+        "KIP-932, share groups, has been stable since 4.2",
     ),
     Feature(
         r"StreamsGroup\w+(?:Key|Value|Request|Response)",
         "4.2.0",
-        "KIP-1071, the streams rebalance protocol, was stable from 4.2 on",
+        "KIP-1071, the streams rebalance protocol, has been stable since 4.2",
     ),
-    Feature(r"RemoteLog\w+Record|RemotePartition\w+Record", "3.9.0", "KIP-405, tiered storage, was stable from 3.9 on"),
+    Feature(
+        r"RemoteLog\w+Record|RemotePartition\w+Record", "3.9.0", "KIP-405, tiered storage, has been stable since 3.9"
+    ),
     Feature(r"\w+Record", "3.3.0", _KRAFT, type="metadata"),
     Feature(r"LeaderChangeMessage|Snapshot(?:Header|Footer)Record", "3.3.0", _KRAFT),
-    Feature("DelegationTokenRecord", "3.6.0", "KRaft has delegation tokens from 3.6 on (KAFKA-15219)"),
+    Feature("DelegationTokenRecord", "3.6.0", "KRaft has had delegation tokens since 3.6 (KAFKA-15219)"),
 )
 
 

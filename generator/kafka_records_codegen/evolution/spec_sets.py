@@ -166,7 +166,10 @@ def _unfetched(word: str, error: FetchError) -> str:
     cached = sorted(each.name for each in (cache_folder() / "specs").glob("*.*.*") if (each / "kafka_clients").is_dir())
     here = f"; already fetched: {', '.join(cached)}" if cached else ""
     if error.is_absent:
-        return f"{word}: Maven knows no such release of Kafka; give another, a folder, a jar or a revision of git{here}"
+        return (
+            f"{word}: Maven knows no such release of Kafka; give another release, a folder, a jar or a "
+            f"revision of git{here}"
+        )
     lines = str(error).splitlines()
     said = next((line for line in lines[1:] if line.strip()), "")
     return f"{word}: {lines[0]} {said}".rstrip() + f"\nWithout a network, give a folder or jars instead{here}"

@@ -191,7 +191,7 @@ class _Reader:
             self._at += 1
             self._skip_blanks(path)
             if self._peek() == closing:
-                self._report(path, f"a comma may not be before the closing {closing}", comma)
+                self._report(path, f"there must be no comma before the closing {closing}", comma)
         elif char in ('"', "'", "{", "["):
             self._report(path, f"a comma is missing before {self._found()}")
         elif char != closing:

@@ -25,7 +25,7 @@ class Api(NamedTuple):
     flexible_from: int | None
 
     def request_header_version(self, version: int) -> int:
-        """The version of the RequestHeader before a request of `version`: 2 if that is flexible, else 1.
+        """The version of the RequestHeader before a request of `version`: 2 if the version is flexible, otherwise 1.
 
         Raises UnsupportedVersion. (`ApiKeys.requestHeaderVersion`; Kafka 4.0 removed header version 0.)
         """

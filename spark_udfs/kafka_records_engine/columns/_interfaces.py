@@ -56,7 +56,7 @@ class Step(Protocol):
 class Content(Protocol):
     """The content after a length: text, bytes or the elements of an array. A length below zero means null.
 
-    The methods are those of a step. `size` and `lengths` come from the step before: the number of bytes from the
+    The methods are those of a step. `size` and `lengths` come from the previous step: the number of bytes from the
     position of the cursor to the content, and the length of each element's content. `longest` is the highest length in
     the compact form; a length of fixed width cannot be higher.
     """

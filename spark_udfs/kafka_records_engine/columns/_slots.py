@@ -100,7 +100,7 @@ class Scanned(ElementSet):
 
     @property
     def outer(self) -> Cursor:
-        """The elements that contain these."""
+        """The outer elements, which contain these elements."""
         return self._outer
 
     @property

@@ -183,7 +183,7 @@ class _Fetching:
                 offset, epoch = named
                 continue
             if answer["diverging_epoch"]["end_offset"] >= 0:
-                what = f"it has another log than the controller before: they differ below offset {offset}; try again"
+                what = f"its log differs from that of the previous controller below offset {offset}; try again"
                 raise Refused(self._shown, what)
             if end < 0:
                 end = answer["high_watermark"]
@@ -330,7 +330,7 @@ class _Fetching:
             self.close()
             self._try_next()
         if not is_new:
-            self._pause("there is no active controller, or it is another one")
+            self._pause("there is no active controller, or another one has become active")
 
     def _try_next(self) -> None:
         """Switch to another one of the given controllers."""

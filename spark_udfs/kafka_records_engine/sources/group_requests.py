@@ -275,7 +275,7 @@ class GroupRequests:
         done: dict[str, Any] = {}
         left, patience = list(groups), self._patience()
         while left:
-            why = f"no coordinator says anything about group {left[0]}"
+            why = f"no coordinator reports group {left[0]}"
             try:
                 self._begin(patience)
                 by_address, errors = self._located(left)

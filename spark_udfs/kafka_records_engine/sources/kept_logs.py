@@ -76,7 +76,7 @@ class StateBusy(LogSourceError):
 
 
 class OtherCluster(LogSourceError):
-    """The stored rows are those of another cluster, or of topics that were deleted since."""
+    """The stored rows belong to another cluster, or to topics that have been deleted since."""
 
 
 class StateDirectory:

@@ -100,11 +100,11 @@ def take_snapshot(
         raise ValueError("topics is empty; leave it out to store all topics")
     source = source_of(source)
     if is_url(named):
-        what = "snapshots are written on this machine only: give a directory here, and copy it when it is written"
+        what = "snapshots are written only on this machine: give a local directory, and copy it afterwards"
         raise LogSourceError(without_secrets(named), what)
     root = os.path.abspath(named)
     if not _is_utf_8(root):
-        what = "this path is not UTF-8, and Arrow, which writes the files, takes no other: name another directory"
+        what = "this path is not UTF-8, but Arrow needs UTF-8 to write the files: choose another directory"
         raise LogSourceError(named, what)
     if not is_snapshot(root):
         _logs(source, topics, _forget)  # checked first, so that an unreadable source does not leave an empty directory

@@ -276,15 +276,15 @@ class _Reading:
         at = _read_at_ms(self._log.root, stored)
         if at is not None and at < self._context.question.as_of_ms:
             what = f"the last run of this snapshot was at {moment(at)}"
-            self._find("note", what, "what happened between then and the requested moment is not in it")
+            self._find("note", what, "it does not contain what happened between then and the requested moment")
 
     def _tell_foreign(self) -> None:
         """Report files in the folders of the snapshot that do not belong to it."""
         folder = folder_of(self._log.root, self._log.topic, self._log.partition)
         names = foreign_files(folder)
         if names:
-            what = f"{some_names(names)}: in the folder of a snapshot, and not by its names"
-            consequence = "not read; a file of another snapshot is read where it was"
+            what = f"{some_names(names)}: in the folder of a snapshot, but without a name of its files"
+            consequence = "not read; read a file of another snapshot in that snapshot"
             topic, partition = self._log.topic, self._log.partition
             self._context.report(
                 Finding("note", UNREAD_LOG, what, consequence, topic, partition, file=printable(folder))

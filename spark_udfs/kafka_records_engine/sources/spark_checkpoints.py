@@ -173,7 +173,7 @@ def _lines(file: Path) -> list[str]:
             raise CheckpointError(
                 f"unknown format {version}; the known ones are {known}", file, "Use a newer release of kafka-records"
             )
-        problem = "damaged, since it does not begin with a version" if content.strip(b"\0 \n") else "empty"
+        problem = "damaged: the file does not begin with a version" if content.strip(b"\0 \n") else "empty"
         raise CheckpointError(problem, file, _COPY)
     return lines
 

@@ -69,7 +69,7 @@ class TransactionRequests:
         """The producers that have a transaction open in a partition, by their first offsets."""
         topic, _ = place
         self._leader(place)  # raises the error of the topic, if it has one
-        told = self._asked(partial(active_producers, self._cluster, [topic])).get(place, "no leader shows it")
+        told = self._asked(partial(active_producers, self._cluster, [topic])).get(place, "no leader reports it")
         if told == NOT_AUTHORIZED:
             raise MissingRight(self.name, self.who, "READ", topic)
         if isinstance(told, str):

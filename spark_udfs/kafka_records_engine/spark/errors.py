@@ -163,4 +163,4 @@ class RedactedValue(EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"is {REDACTED} in place of a secret: decode it with show_secrets"
+        return f"is {REDACTED} instead of a secret: decode it with show_secrets"

@@ -209,7 +209,7 @@ def _asked(spark: SparkSession, package: str, catalog: str) -> _Answer:
     if found != stamp(package):
         return _Answer(
             f"the catalog {catalog} belongs to another version of {package}: "
-            "use the jar and the Python package of one wheel, or build the jar again with make jar"
+            "use the jar and the Python package of the same wheel, or build the jar again with make jar"
         )
     return _Answer()
 

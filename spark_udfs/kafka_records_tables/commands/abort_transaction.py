@@ -22,16 +22,17 @@ do.
 """
 
 _DETAILS = """\
-It asks the leader of the partition for its open transactions, and the coordinators for their owners. A transaction that
-a transactional id owns (Ongoing, PrepareCommit, PrepareAbort) is refused, and the output says what ends it. The records
-of any other one are lost: read_committed consumers never get them, and offsets that it committed are dropped. The table
-open_transactions finds it (hanging_rule=no_entry), with the partition and first_offset to pass here. Make sure that its
-producer does not come back: what it writes after the marker begins another hanging transaction.
+The command asks the leader of the partition for its open transactions, and the coordinators for their owners. It
+refuses to abort a transaction that a transactional id owns (Ongoing, PrepareCommit, PrepareAbort), and says what ends
+it. The records of any other transaction are lost: read_committed consumers never get them, and offsets that it
+committed are dropped. The table open_transactions finds it (hanging_rule=no_entry), with the partition and first_offset
+to pass here. Make sure that its producer does not come back: what it writes after the marker begins another hanging
+transaction.
 
 With --execute it asks for confirmation on a terminal; --yes confirms in advance, and is required without a terminal.
 The leader writes one marker (WriteTxnMarkers), which needs the right ALTER on the cluster. The requests before it need
 READ on the topic, DESCRIBE on transactional ids, and READ on __transaction_state if no id owns the producer. Afterwards
-the leader is asked again, and its answer is printed. Nothing brings the records back.
+the leader is asked again, and its answer is printed. Nothing can restore the records.
 """
 
 _EXAMPLES = """\
@@ -48,8 +49,8 @@ examples:
 
 _EXIT_STATUS_HELP = """\
 exit status:
-  0    complete: it is aborted, or would be
-  1    it is refused, or still open: the output says why
+  0    complete: the transaction is aborted, or would be
+  1    the abort is refused, or the transaction is still open: the output says why
   2    no answer: wrong usage, no broker, no such transaction, or no terminal to ask on
   130  Ctrl-C
 """

@@ -13,11 +13,11 @@ from kafka_records_tables.console.endings import FAILED, NO_ROOM, OK, CommandErr
 from kafka_records_tables.console.standard_error import complain, discard
 
 NO_MEMORY = (
-    "there is not enough memory for this: read fewer logs at a time (name single partition folders), write json or csv "
-    "instead of a table, or allow the process more memory"
+    "there is not enough memory for this: read fewer logs at a time (give single partition folders), write json or "
+    "csv instead of a table, or allow the process more memory"
 )
 
-TOO_DEEP = "the input is nested more deeply than this build can follow: leave out the file that contains it"
+TOO_DEEP = "the input is nested too deeply for this build: leave out the file that contains it"
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:

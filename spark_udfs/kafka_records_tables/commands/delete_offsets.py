@@ -20,23 +20,23 @@ changed: the command prints what would be deleted.
 """
 
 _DETAILS = """\
-LIST is a file written from the table deletable_offsets (JSON lines, CSV or Parquet), or - for standard input. Rows with
-is_deletable not true are skipped. Of the others the command takes offsets of topics that a group with members does
+LIST is a file written from the table deletable_offsets (JSON lines, CSV or Parquet), or - for standard input. Rows are
+skipped unless is_deletable is true. Of the others, the command takes offsets of topics that a group with members does
 not subscribe to (reason not_subscribed); --also takes those of groups without members. An offset is left out if it was
 committed again after the list was written, if an open transaction commits it, or if the group subscribes to its topic
 now. A group, topic or partition of --group and --topic that does not exist is an error.
 
 With --execute it asks for confirmation on a terminal; --yes confirms in advance, and is required without a terminal.
-What is deleted is first written to a file, offset by offset, which is on the disk before the deletion begins. --restore
-FILE commits it again: offset, leader epoch and metadata come back, the time of the commit does not. A group accepts
-such commits only while it has no members. --restore also takes rows of a table, as `table current_offsets --format
-json` writes them. See docs/deleting.md for what can happen.
+The offsets are first written to a file, which is on the disk before the deletion begins. --restore FILE commits them
+again, with leader epoch and metadata, but at a new commit time. A group accepts such commits only while it has no
+members. --restore also takes rows of a table, as `table current_offsets --format json` writes them. See
+docs/deleting.md for what can happen.
 """
 
 _EXAMPLES = """\
 examples:
   kafka-records table deletable_offsets /var/lib/kafka/data --where reason=not_subscribed --format csv --output list
-      make a list, here of a broker's files: offsets of topics that groups with members do not subscribe to
+      make a list from a broker's files: offsets of topics that groups with members do not subscribe to
   kafka-records delete-offsets list --bootstrap broker-1:9092
       show what would be deleted
   kafka-records delete-offsets list --bootstrap broker-1:9092 --execute --output deleted.jsonl

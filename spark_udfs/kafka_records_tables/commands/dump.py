@@ -44,10 +44,10 @@ fields of a line:
                      value
 
 Nothing is lost: what is not decoded has its bytes in "hex" instead of "data", {"type":99,"hex":"0063..."} or
-{"version":9,"hex":"0009..."}. That happens to records with an error, and to record types that this build does not know,
-which are no errors, because brokers skip them. A value version that this build does not know is an error, as in tables
-and in Spark, because brokers stop loading the partition there. Strings and lengths are read as leniently as in Kafka,
-and bytes after a key or value are ignored; both are counted on standard error.
+{"version":9,"hex":"0009..."}. This applies to records with an error, and to record types that this build does not know.
+These types are no errors, because brokers skip them. A value version that this build does not know is an error, as in
+tables and in Spark, because brokers stop loading the partition there. Strings and lengths are read as leniently as in
+Kafka, and bytes after a key or value are ignored; both are counted on standard error.
 
 Keys of SCRAM credentials, ids of delegation tokens and values of configs that are secret, or that this build does not
 know, are "(redacted)" unless --show-secrets is given. Such a record has no raw_value either, and if it cannot be
@@ -58,7 +58,8 @@ escape sequences and marks that change the direction of text are shown as \\uXXX
 JSON contains what the records contain.
 
 --follow continues with new records, also when files are rolled and while the log cleaner works. Brokers are asked for
-their high watermarks every second. Ctrl-C ends it; then the counts are printed, and the exit status is that of a dump.
+their high watermarks every second. Ctrl-C ends it; then the counts are printed, and the exit status is the same as
+without --follow.
 """
 
 _EXAMPLES = """\

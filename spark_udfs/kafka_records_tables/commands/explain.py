@@ -102,11 +102,11 @@ def _check(options: argparse.Namespace) -> None:
         if options.key == options.value == "-":
             wrong("only one of --key and --value can be read from standard input")
         if options.key == "null":
-            wrong("--key cannot be null, only --value can; leave --key out to explain only the value")
+            wrong("--key cannot be null, but --value can; leave --key out to explain only the value")
     else:
         if options.hex is None:
             wrong("one of the arguments --topic --message is required, or - for lines of dump --bytes")
         if options.hex != "-":
             wrong("bytes need --message and --version, or --topic with --key and --value")
         if not (options.key is options.value is options.version is None):
-            wrong("lines of dump have their own keys, values and versions")
+            wrong("lines of dump contain keys, values and versions")

@@ -42,7 +42,7 @@ def explain_one_record(
         return _print(explain_key(schemas, key, retired))
     value = None if value_text is None or value_text == "null" else _bytes(value_text, "--value")
     if key is None and framing_of(schemas) == COORDINATOR:
-        say("note: without --key the record type is not known, so the value is only bytes")
+        say("note: without --key, the record type is unknown, so the value is shown as bytes")
     return _print(explain_record(schemas, key, value, retired, show_secrets=show_secrets))
 
 

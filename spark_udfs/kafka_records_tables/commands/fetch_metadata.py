@@ -11,8 +11,8 @@ from kafka_records_tables.commands.source_options import path_argument, timeout_
 from kafka_records_tables.console.endings import CommandError, UsageError, require
 
 _DESCRIPTION = """\
-Fetch the log of __cluster_metadata from the active controller into a new directory: every topic that is or was there,
-partitions, settings, brokers and features, with the time of each change. Nothing is written to the cluster.
+Fetch the log of __cluster_metadata from the active controller into a new directory: every topic that exists or has
+existed, partitions, settings, brokers and features, with the time of each change. Nothing is written to the cluster.
 """
 
 _DETAILS = """\
@@ -20,7 +20,7 @@ Brokers do not let clients read this log, but they report most of what is in it:
 asks them. Fetch the log for the rest: deleted topics, and when something was created or changed. If the controller has
 deleted the beginning of its log, its snapshot is fetched as well, with the state up to there.
 
-It needs the right CLUSTER_ACTION on the cluster, which usually only brokers and controllers have, and network
+The command needs the right CLUSTER_ACTION on the cluster, which usually only brokers and controllers have, and network
 access to the listener of the controllers.
 
 The directory is a SOURCE like the data directory of a broker. It appears when it is complete, and only its owner may

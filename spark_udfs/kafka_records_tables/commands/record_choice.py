@@ -34,7 +34,7 @@ class RecordChoice:
     groups: Sequence[str] = ()
     transactional_ids: Sequence[str] = ()
     offsets: tuple[int, int] | None = None
-    """The first and the last, both included."""
+    """The first and the last offset, both included."""
 
     def __post_init__(self) -> None:
         """Raises a UsageError for a record type that does not exist."""

@@ -29,13 +29,13 @@ from kafka_records_tables.tables.declaration import RETENTION, Option
 from kafka_records_tables.tables.words.check_words import PARTITIONS
 
 _DESCRIPTION = """\
-Report problems in __consumer_offsets, __share_group_state and __transaction_state: when they began, how sure that is,
-which records show it, and what to do next, with commands. Nothing is changed, and nothing is sent anywhere.
+Report problems in __consumer_offsets, __share_group_state and __transaction_state: when they began, how certain they
+are, which records show them, and what to do next, with commands. Nothing is changed, and nothing is sent anywhere.
 """
 
 _DETAILS = """\
 levels:
-  critical   somebody loses data, or a coordinator does not work, now or soon
+  critical somebody loses data, or a coordinator does not work, now or soon
   high       look at it today
   moderate   look at it this week
   low        look at it when there is time
@@ -55,8 +55,8 @@ defaults; a file for --thresholds has only those that differ:
   [offsets_expiring]
   high_within = "48h"
 
---topic-filter keeps the findings that name a matching topic, or a group with a row about one. They are still judged and
-counted by all rows: "2 of 3 partitions" of a group covers all of its topics. Findings about the logs of the
+--topic-filter keeps the findings that name a matching topic, or a group with a row about one. All rows still decide how
+bad they are, and count: "2 of 3 partitions" of a group covers all of its topics. Findings about the logs of the
 coordinators stay, because all findings depend on these. Tables keep the rows about matching topics.
 
 If no row is about any group of --group, or about a topic of --topic-filter, there is no report: the exit status is 2.
@@ -109,7 +109,9 @@ def add_parser(commands: Any) -> None:
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
     )
     add_sources(parser)
-    parser.without["--source"] = "a report needs history, which is in the logs; table and sql take --source requests"
+    parser.without["--source"] = (
+        "a report needs history, which only the logs have; table and sql take --source requests"
+    )
     add_groups(parser, "only findings and rows about this group", "only findings and rows about topics")
     add_as_of(parser, "the report as of this moment: 2026-01-31T12:00 (UTC), milliseconds since 1970, or 2h, 7d ago")
     parser.add_argument(

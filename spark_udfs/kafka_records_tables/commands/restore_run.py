@@ -61,7 +61,7 @@ class RestoreRun:
         not, or the last line of the file is incomplete. Raises CommandError."""
         deleted, cut_line, passed_over = deleted_of(self._path)
         if passed_over:
-            say(f"passed over: {plural(passed_over, 'row')} without an offset")
+            say(f"skipped: {plural(passed_over, 'row')} without an offset")
         if cut_line is not None:
             say(f"{self._path}: line {cut_line} is incomplete: its offset is not restored")
         try:
@@ -126,11 +126,11 @@ class RestoreRun:
             if not confirmed(f"{_planned(plans)} will be committed again{over}."):
                 raise CommandError("nothing was restored")
         path = (self._output or timed_path("overwritten")) if overwritten else None
-        broken_off = "interrupted; run it again: what is already restored is left alone"
+        broken_off = "interrupted; run it again: it skips what is already restored"
         with nullcontext() if path is None else DeletedFile(path) as kept:
             carry_out("restoring", _WHAT, self._restored(plans, kept), len(plans), broken_off)
         if kept is not None and kept.has_offsets:
-            say(f"{path} has what was overwritten: --restore {path} --overwrite brings it back")
+            say(f"{path} has the overwritten offsets: --restore {path} --overwrite restores them")
         elif kept is not None:
             kept.remove()
 
@@ -191,8 +191,8 @@ class RestoreRun:
             restored = sum(item.is_done and not item.note for plan in plans for item in plan.items)
             say(f"{plural(restored, 'offset')} restored{rest(plans)}")
         say(
-            "note: offset, leader epoch and metadata are restored. The commit time is that of restoring, and "
-            "expiry counts from it; a deleted group comes back with its offsets only"
+            "note: offset, leader epoch and metadata are restored. The commit time is the time of restoring, and "
+            "expiry counts from it; a deleted group comes back only with its offsets"
         )
 
 

@@ -10,12 +10,12 @@ from kafka_records_tables.console.endings import EXIT_STATUS_HELP, require
 
 _DESCRIPTION = """\
 Keep raw records in a directory of Parquet files, before compaction and retention delete them. Each run adds what is
-new, so that records that a log has lost can still be read. The source is only read. Needs neither Spark nor Java.
+new, so that records that a log has lost can still be read. The source is not changed. Needs neither Spark nor Java.
 """
 
 _DETAILS = """\
 The directory is a SOURCE: table, dump and counts read it, and table --as-of works for moments that the log itself no
-longer has. Tables over it have the rows that they have over the logs it was taken from.
+longer has. Tables over it have the same rows as over the logs that it was taken from.
 
 Run it more often than delete.retention.ms of the topics (24 hours unless changed), which is how long a log keeps
 tombstones and transaction markers. If records were gone before they were read, the whole log is read once more, to find

@@ -88,7 +88,7 @@ def _said(added: Added) -> str:
         records, markers = plural(added.records, "record"), plural(added.markers, "transaction marker")
         said = f"{records} and {markers} added in {added.grown} of {partitions}"
     if added.lost:
-        said += f"; {plural(added.lost, 'offset')} had no record any more"
+        said += f"; {plural(added.lost, 'offset')} no longer had a record"
     if added.looked:
-        said += f"; the whole log of {plural(added.looked, 'partition')} was read to find out what else it had lost"
+        said += f"; the whole log of {plural(added.looked, 'partition')} was read to find out what else was lost"
     return said

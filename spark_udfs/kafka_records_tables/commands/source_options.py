@@ -1,4 +1,4 @@
-"""The arguments that say what is read: SOURCE…, --topic, --package."""
+"""The arguments that choose what is read: SOURCE…, --topic, --package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUESTS: Final = "requests"
 NO_REQUESTS: Final = "requests return no records: table and sql take --source requests"
 """The source of commands without the option."""
 
-SHOW_SECRETS_HELP: Final = "show passwords, keys and what else may be a secret"
+SHOW_SECRETS_HELP: Final = "show passwords, keys and everything else that may be a secret"
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +84,7 @@ def add_source_kind(parser: argparse.ArgumentParser) -> None:
 def add_brokers(
     parser: argparse.ArgumentParser,
     about: str,
-    after_the_limit: str = "what was not read by then is named, and the exit status is 1",
+    after_the_limit: str = "what was not read by then is listed, and the exit status is 1",
 ) -> None:
     """The options --bootstrap, --command-config and --timeout. `about` says in the help what the brokers are for."""
     parser.add_argument("--bootstrap", metavar="HOST:PORT[,…]", help=about)

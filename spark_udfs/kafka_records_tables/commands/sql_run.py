@@ -192,7 +192,7 @@ def _in_words(error: duckdb.Error) -> str:
     column = _NO_COLUMN.match(text)
     if column is not None:
         there = ", ".join(re.findall(r'"([^"]+)"', column[2])) or "no similar ones"
-        return f"the query: no table in it has a column {column[1]}; there are {there}"
+        return f"no table of the query has a column {column[1]}; there are {there}"
     return f"the query: {text}"
 
 

@@ -27,7 +27,7 @@ _DESCRIPTION = """\
 Read what Kafka's coordinators keep in __consumer_offsets, __share_group_state and __transaction_state, and its
 controllers in __cluster_metadata.
 
-Standard output carries the result and nothing else; progress, warnings and counts go to standard error.
+Only the result goes to standard output; progress, warnings and counts go to standard error.
 """
 
 _EXAMPLES = """\
@@ -43,7 +43,7 @@ examples:
   kafka-records counts /var/lib/kafka/data
       how many records there are of each type
   kafka-records snapshot /var/lib/kafka/data --output kept
-      keep what is in the logs before it is compacted away
+      keep records before compaction removes them
   kafka-records delete-offsets --bootstrap broker-1:9092 --group billing --topic orders
       show what would be deleted; --execute deletes it
   kafka-records fetch-metadata --bootstrap-controller controller-1:9093 --output metadata

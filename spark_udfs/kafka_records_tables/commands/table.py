@@ -76,13 +76,13 @@ offsets for other programs, of current_offsets only (docs/rescue.md):
 
 metrics, of lag, group_lag, progress, open_transactions, expirations and log_files (docs/metrics.md):
   --format openmetrics       gauges for Prometheus; --output FILE.prom is for the textfile collector of node_exporter
-  At most --max-series series are written, those of the first rows; a line and a metric say what was left out. --sort
+  At most --max-series series are written, for the first rows; a line and a metric say how many were left out. --sort
   decides which rows come first; --group, --topic-filter and --where choose the rows.
 
 Standard error names each record that cannot be used, with its effect on the table, and each damaged place in the files,
 and counts what was left out. The exit status is 1 for damage, a timeout, a missing right, and for
   - a record that cannot be decoded, or whose value has a version this build does not know: without the value the table
-    is not right, and the record before it is outdated
+  would be wrong, and the previous record is outdated
   - a record of a transaction whose outcome is unknown, because its marker cannot be read or is in a file that was not
     given
 Records below a raised log start are left out. In a directory that a broker writes to, every partition is read as it was
@@ -107,13 +107,13 @@ examples:
   kafka-records table disappearances /var/lib/kafka/data --where record=OffsetCommit --where 'log_timestamp>=2026-01-31'
       which offsets were deleted since then, and why; --describe disappearances has the causes
   kafka-records table regressions /var/lib/kafka/data --topic-filter 'orders*' --where 'kind!=topic_recreated'
-      which groups were moved backwards, and by what
+      which groups were moved backwards, and how
   kafka-records table lag --bootstrap broker-1:9092 --group billing --sort=-lag
       how far a group is behind; group_lag sums it up by group
   kafka-records table lag --bootstrap broker-1:9092 --times --sort=unread_timestamp --limit 20
       which groups wait longest, by the times of their first unread records
   kafka-records table lag --bootstrap broker-1:9092 --spark-checkpoint billing=/checkpoints/billing --group billing
-      how far a query of Spark is behind, by its checkpoint
+      how far a Spark query is behind, according to its checkpoint
   kafka-records table lag --bootstrap broker-1:9092 --source requests --group billing
       the same on a cluster that hides __consumer_offsets
   kafka-records table progress /var/lib/kafka/data --where state!=ok --where state!=idle

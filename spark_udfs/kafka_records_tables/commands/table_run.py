@@ -161,8 +161,9 @@ class TableRun:
         write_text_to(self.task.output, lambda out: metrics.write(out, is_complete=is_complete, now=time.time()))
         if metrics.rows_left_out:
             say(
-                f"note: {plural(metrics.rows_left_out, 'row')} left out: the metrics have {self.task.most_series} "
-                "time series at most; --max-series allows more, --group, --topic-filter and --where choose rows"
+                f"note: {plural(metrics.rows_left_out, 'row')} left out: the metrics have at most "
+                f"{self.task.most_series} time series; --max-series allows more, --group, --topic-filter and --where "
+                f"choose rows"
             )
 
     def _with_all_partitions(self, rows: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -200,8 +201,8 @@ class TableRun:
             return str(error)
         if self._table.topic == METADATA:
             return (
-                f"{error}; every controller and broker has it in the directory that metadata.log.dir names, by default "
-                "the first of log.dirs: read that, or ask running brokers with --bootstrap"
+                f"{error}; every controller and broker has it in metadata.log.dir, by default the first of log.dirs: "
+                f"read that, or ask running brokers with --bootstrap"
             )
         if self._table.topic in there:
             return str(error)
@@ -255,7 +256,7 @@ class TableRun:
             words = next(column.words for column in self._table.columns if column.name == each.column)
             if words and each.operator in ("=", "!=") and not has_words(str(each.value), words):
                 known = did_you_mean(str(each.value), words) or f"; there are {', '.join(words)}"
-                say(f"note: {each.value!r} is not a word of {each.column} that this build knows{known}")
+                say(f"note: this build does not know the value {each.value!r} of {each.column}{known}")
         for name, count in selection.nulls.items() if not selection.matching else ():
             if count:
                 say(
@@ -360,7 +361,7 @@ def _check_package(table: Table, package: str) -> None:
     if own.folder is not None:
         folders = ", ".join(sorted({each.folder for each in tables_read(table) if each.records}))
         lacks = f"write --package {own.package}, without a folder"
-        raise CommandError(f"--package {package}: {table.name} is made of the records of a folder {folders}: {lacks}")
+        raise CommandError(f"--package {package}: {table.name} needs the records of a folder {folders}: {lacks}")
     unfit = misfits(table, package)
     if unfit:
         raise CommandError(f"--package {package}: {'; '.join(unfit)}")

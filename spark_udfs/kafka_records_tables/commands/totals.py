@@ -97,10 +97,10 @@ class FileTotals:
             say(f"{plural(self.forbidden, 'log partition')} not read: permission denied; nothing is wrong with the log")
         if self.missing_rights:
             topics = plural(len(self.missing_rights), "topic")
-            say(f"{topics} left out, or not read to the end: a right is missing; docs/live.md lists those needed")
+            say(f"{topics} left out, or not read to the end: a right is missing; docs/live.md lists the rights")
         if self.hidden_groups:
             groups = plural(len(self.hidden_groups), "group")
-            say(f"{groups} not described in whole: a right is missing; docs/live.md lists those needed")
+            say(f"{groups} not described completely: a right is missing; docs/live.md lists the rights")
         if self.damaged_places:
             found = plural(self.damaged_places, "damaged place")
             lost = plural(self.lost_records, "record")
@@ -114,7 +114,7 @@ class FileTotals:
 
 _NEWER: Final = (
     "a newer Kafka may have written these: to read them, generate a package from its specs with "
-    "kafka-records-codegen, and name it with --package"
+    "kafka-records-codegen, and pass it with --package"
 )
 _NEWER_THAN_GIVEN: Final = (
     "these may be newer than the specs of {package} too: to read them, generate a package from newer specs"

@@ -22,5 +22,5 @@ def check_can_ask() -> None:
 def confirmed(question: str) -> bool:
     """Whether the person types `yes`. Raises CommandError if nobody can answer."""
     check_can_ask()
-    say(f"{question} Type yes to go on:")
+    say(f"{question} Type yes to continue:")
     return sys.stdin.readline().strip() == "yes"

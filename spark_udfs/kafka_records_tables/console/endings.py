@@ -28,7 +28,7 @@ exit status:
        a log that lacks its beginning, its end or a file. Standard error says what and where
   2    no answer: wrong usage, nothing to read, something missing on this machine, or an error that ended the work
   3    complete, with findings: report has one for --fail-on, or table checks has a record at which a coordinator stops
-       loading. Where rows are missing too, the exit status is 1
+       loading. If rows are missing too, the exit status is 1
   130  Ctrl-C
 """
 

@@ -147,7 +147,7 @@ def carry_out(source: LiveBrokers, planned: OpenTransaction) -> OpenTransaction:
     """Abort a transaction, unless it has ended or has an owner by now, and look up the outcome."""
     place = planned.topic, planned.partition
     (now,) = [each for each in open_transactions_of(source, *place) if _is_same(each, planned)] or [
-        replace(planned, refusal="it has ended meanwhile, by another marker")
+        replace(planned, refusal="it has ended in the meantime, by another marker")
     ]
     if now.refusal is not None:
         return now
@@ -156,7 +156,7 @@ def carry_out(source: LiveBrokers, planned: OpenTransaction) -> OpenTransaction:
     try:
         error = requests.abort(place, _producer(now))
     except MarkerAnswerLost as lost:
-        error = f"no answer came: {lost}"
+        error = f"no response came: {lost}"
     if error == _NOT_AUTHORIZED:
         error = lacks_right(requests.who, "ALTER", _CLUSTER, "write markers")
     left = requests.open_producers(place)

@@ -35,7 +35,7 @@ def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -
             return send(), is_after_loss
         except AnswerLost as lost:
             is_after_loss = True
-            say(f"note: group {group}: {lost}; checking what became of it")
+            say(f"note: group {group}: {lost}; checking whether it was done")
             found = look()
             if found is not None:
                 return found, is_after_loss

@@ -110,7 +110,7 @@ class DeletedFile:
             os.fsync(self._file.fileno())
         except OSError as error:
             what = f"{self.path}: {error.strerror or error}"
-            raise CommandError(f"{what}; nothing else was changed, and the file lists what was") from None
+            raise CommandError(f"{what}; nothing else was changed, and the file lists all changes") from None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -28,8 +28,8 @@ OTHER_KIND: Final = "OTHER_KIND"
 """Reasons not to restore an offset. They are not errors of Kafka."""
 
 MEANINGS: Final = {
-    CHANGED: "another commit came, it is left out",
-    UNSTABLE: "an open transaction commits it, and deleting would drop that commit: it is left out",
+    CHANGED: "another commit came after the list was written: the offset is left out",
+    UNSTABLE: "an open transaction commits an offset here, and deleting would drop that commit: the offset is left out",
     NO_GROUP: "there is no such group, or the right to DESCRIBE it is missing",
     SUBSCRIBED: "the group subscribes to the topic",
     "NON_EMPTY_GROUP": "the group has members",
@@ -37,11 +37,11 @@ MEANINGS: Final = {
     "GROUP_AUTHORIZATION_FAILED": "a right on the group is missing: grant DESCRIBE to see its offsets, DELETE to "
     "delete them, READ to restore them",
     "TOPIC_AUTHORIZATION_FAILED": "a right on the topic is missing: grant READ",
-    "UNKNOWN_MEMBER_ID": "the group has members, and takes commits of nobody else: stop them, then run this again",
-    OTHER_OFFSET: "another offset is there, --overwrite replaces it",
-    OTHER_TOPIC: "the topic was recreated since, and its offsets mean something else",
-    OTHER_KIND: "a share group has this name now, and has no such offsets",
-    "SHARE_GROUP": "a share group has no committed offsets, and what it has cannot be brought back: "
+    "UNKNOWN_MEMBER_ID": "the group has members, and accepts commits only from them: stop them, then try again",
+    OTHER_OFFSET: "somebody has committed another offset: --overwrite replaces it",
+    OTHER_TOPIC: "the topic was recreated since then, so the offset would mean something else",
+    OTHER_KIND: "a share group has this name now, and share groups have no committed offsets",
+    "SHARE_GROUP": "a share group has no committed offsets, and its state could not be restored: "
     "kafka-share-groups.sh deletes it",
 }
 """A short explanation of each error name."""
@@ -147,15 +147,15 @@ def planned(
     if plan.error is None and plan.is_whole:
         plan.error = next((item.error for item in plan.items if item.error), None)
     if plan.error is None and plan.is_whole and wanted.is_pending:
-        plan.error, plan.more = UNSTABLE, "so says the list: write it again when the transaction has ended"
+        plan.error, plan.more = UNSTABLE, "according to the list: write it again when the transaction has ended"
     return plan
 
 
 def _look_at_topic(
     item: Item, topics: Mapping[str, DescribedTopic], subscribed: SubscribedTopics, *, is_listed: bool
 ) -> None:
-    """Set the reason against deleting an offset: the topic does not exist, or the group subscribes to it. What the user
-    has named is checked even if nothing is committed, because the name may be mistyped."""
+    """Set the reason against deleting an offset: the topic does not exist, or the group subscribes to it. Topics that
+    the user has named are checked even if nothing is committed, because the name may be mistyped."""
     described = topics.get(item.topic)
     is_there = described is not None and (item.partition is None or item.partition in described.partitions)
     if not is_there and (item.is_planned or (item.error is None and not is_listed)):
@@ -179,7 +179,7 @@ def _items(wanted: Wanted, fetched: FetchedOffsets) -> Iterator[Item]:
         item = Item(*place, fetched.offsets.get(place), error=fetched.errors.get(place))
         if wants is None and wanted.has_list:
             # Only a group that is deleted as a whole can have offsets that its list lacks.
-            item.error, item.more = item.error or CHANGED, "the list does not name it"
+            item.error, item.more = item.error or CHANGED, "it is not in the list"
         elif wants is not None and item.error is None and not wants.is_met_by(item.committed):
             item.error, item.more = CHANGED, _difference(wants, item.committed)
         elif wants is not None:

@@ -88,16 +88,16 @@ class DeletionRun:
 
     def _say_what_is_passed_over(self) -> None:
         if self._deletions.passed_over:
-            say(f"passed over: {plural(self._deletions.passed_over, 'row')} that the list calls not deletable")
+            say(f"skipped: {plural(self._deletions.passed_over, 'row')} that the list calls not deletable")
         left_out = self._deletions.left_out
         if left_out:
             counts = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
             also = ",".join(sorted(left_out))
             rows = plural(left_out.total(), "row")
-            say(f"left out: {rows} whose reason is not not_subscribed ({counts}); --also {also} takes them")
+            say(f"left out: {rows} with other reasons than not_subscribed ({counts}); --also {also} takes them")
         if self._deletions.groups:
             rows = plural(self._deletions.groups, "row")
-            say(f"passed over: {rows} of groups; --whole-groups deletes those that the list calls deletable")
+            say(f"skipped: {rows} of groups; --whole-groups deletes those that the list calls deletable")
 
     def _say_what_it_means(self, plans: Iterable[GroupPlan]) -> None:
         going = [plan for plan in plans if plan.goes]
@@ -105,13 +105,13 @@ class DeletionRun:
         without = sum(not plan.has_members and bool(plan.planned) for plan in going)
         if without:
             say(
-                f"note: {plural(without, 'group')} of these without members now; where one comes back, it starts where "
-                "its auto.offset.reset says"
+                f"note: {plural(without, 'group')} of these without members now; when one comes back, its "
+                f"auto.offset.reset decides where it starts"
             )
         if members:
             say(
-                f"note: {plural(members, 'group')} of these with members; brokers refuse offsets of topics they "
-                "subscribe to, and --restore can bring offsets back only while a group has no members"
+                f"note: {plural(members, 'group')} of these with members; brokers refuse to delete offsets of topics "
+                f"they subscribe to, and --restore works only while a group has no members"
             )
 
     # -- the deletion --------------------------------------------------------------------------------------------------
@@ -125,11 +125,11 @@ class DeletionRun:
                 raise CommandError("nothing was deleted")
         path = self._output or timed_path("deleted")
         with DeletedFile(path) as kept:
-            broken_off = f"broken off; {path} has what was deleted until now, or was about to be"
+            broken_off = f"interrupted; {path} has what was deleted until now, or was about to be"
             carry_out("deleting", _WHAT, self._deleted(plans, kept), len(plans), broken_off)
         say(f"{_summed_up(plans, is_done=True)} deleted{rest(plans)}")
         if kept.has_offsets:
-            say(f"{path} has what they were: --restore {path} brings them back")
+            say(f"{path} has their old values: --restore {path} restores them")
         elif not any(plan.is_done for plan in plans):
             kept.remove()
 
@@ -200,7 +200,7 @@ class DeletionRun:
             plan.error = found.error
             for item in plan.items:
                 if item.is_planned:
-                    item.error, item.more = found.error, "nobody can see whether it is deleted"
+                    item.error, item.more = found.error, "it is unknown whether it was deleted"
             return
         is_gone = not found.offsets and not found.errors
         for item in plan.items:

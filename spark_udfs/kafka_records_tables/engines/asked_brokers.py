@@ -27,7 +27,7 @@ def moments_asked(counts: Counts, source: str) -> Iterator[Finding]:
     if not {"log_starts", "log_ends"} <= counts.moments.keys():
         return
     told = [words.format(_span(*counts.moments[name])) for name, words in _WORDS.items() if name in counts.moments]
-    consequence = "an answer about logs that move is of several moments"
+    consequence = "logs change while they are read, so the answer is about several moments"
     yield Finding("note", READ_MOMENTS, "; ".join(told), consequence, file=source)
 
 

@@ -26,14 +26,14 @@ def moment_notes(request: TableRequest, counts: Counts) -> Iterator[Finding]:
     moment = time_text(asked)
     if not counts.records + counts.markers:
         what = f"the moment {moment} is before the first record, of {time_text(first)}"
-        consequence = "nothing was there then, or the log has lost it"
+        consequence = "nothing existed then, or the log has lost it"
     elif asked > time.time_ns() // 1_000_000:
         what = f"the moment {moment} is in the future, and the last record is of {time_text(last)}"
-        consequence = "this is the answer of all that there is"
+        consequence = "the answer covers all records"
     elif asked >= last + _QUIET_MS:
         what = f"the moment {moment} is later than the last record, of {time_text(last)}"
         consequence = (
-            "the answer covers all records of the source; a copy does not hold what was written after it was made"
+            "the answer covers all records of the source; a copy has no records that were written after it was made"
         )
     else:
         return

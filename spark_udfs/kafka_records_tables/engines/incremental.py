@@ -63,8 +63,8 @@ class OutOfOrder(KafkaRecordsError, ValueError):
     def __str__(self) -> str:
         return (
             f"{self.topic}-{self.partition}: a row of offset {self.offset} came after the log was read up to "
-            f"{self.read_to}: it was read twice, or comes too late. A stream has each log partition in order, as "
-            'brokers give it; mode "PERMISSIVE" leaves such rows out'
+            f"{self.read_to}: it was read twice, or comes too late. A stream must have each log partition in order, "
+            'as brokers send it; mode "PERMISSIVE" leaves such rows out'
         )
 
 
@@ -82,15 +82,15 @@ class RecordsLost(KafkaRecordsError, ValueError):
     def __str__(self) -> str:
         return (
             f"{self.topic}-{self.partition}: the log was read up to {self.read_to}, and offset {self.missing} is "
-            "missing in what comes later than delete_retention: a cleaner may have taken tombstones and transaction "
-            f"markers that nobody has read. Give the query a new checkpointLocation, and it reads the log from its "
-            f"start{self.remedy}"
+            f"missing in records that come later than delete_retention: a cleaner may have removed tombstones and "
+            f"transaction markers before they were read. Give the query a new checkpointLocation, so that it reads "
+            f"the log from its start{self.remedy}"
         )
 
 
 _BY_PERMISSION: Final = (
-    '; mode "PERMISSIVE" goes on, with commits that waited for their markers as unknown, and with rows that may have '
-    "been deleted"
+    '; mode "PERMISSIVE" continues, with an unknown outcome for commits that waited for their markers, and with rows '
+    "that may have been deleted"
 )
 
 

@@ -69,7 +69,7 @@ class WorkerEnded(KafkaRecordsError, RuntimeError):
         """The text without advice, because commands give advice in terms of their own options."""
         how = f"was ended by signal {-self.status}" if self.status < 0 else f"ended with status {self.status}"
         return (
-            f"the process that was reading {self.log} {how}. Signal 9 mostly means that the machine ran out of memory"
+            f"the process that was reading {self.log} {how}. Signal 9 usually means that the machine ran out of memory"
         )
 
 

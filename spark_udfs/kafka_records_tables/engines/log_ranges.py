@@ -115,7 +115,7 @@ class _Waiting:
     producers: set[int] = field(default_factory=set)
 
     def note(self, batch: pa.RecordBatch) -> None:
-        """Go on with the next rows."""
+        """Continue with the next rows."""
         is_end = pc.is_valid(batch.column("control")).to_numpy(zero_copy_only=False)
         waits = pc.fill_null(pc.is_in(batch.column("transaction"), value_set=_WAITS), False)
         is_part = waits.to_numpy(zero_copy_only=False) & ~is_end

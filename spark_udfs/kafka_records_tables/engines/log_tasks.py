@@ -33,7 +33,7 @@ class TaskReport:
     reading: Sequence[Finding]
     """The findings of reading, without those of tables."""
     counts: Counts
-    """What was read, counted once. The numbers of records and markers are those of the table that read furthest."""
+    """What was read, counted once. The numbers of records and markers come from the table that read the most."""
     of_tables: Sequence[tuple[int, Sequence[Finding], Counts]]
     """The report that each table would have if it were read alone, by the number of the request."""
 

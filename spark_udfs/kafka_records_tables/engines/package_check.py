@@ -33,7 +33,7 @@ def _misfits(table: Table, package: str) -> Iterator[str]:
     there = _records(package, table.folder)
     missing = [name for name in table.records if name not in there]
     if missing:
-        yield f"{table.name} is made of the records of a folder {table.folder}: it has no {', '.join(missing)}"
+        yield f"{table.name} needs the records of a folder {table.folder}: there is no {', '.join(missing)}"
     if not table.module.startswith(_OURS):
         return  # a declaration of the caller's own, whose field names are unknown here
     ours = _records(KAFKA, table.folder)
@@ -65,7 +65,9 @@ def _of_struct(
         other = fields.get(mine.name)
         if other is None:
             new = [name for name in fields if name not in {field.name for field in ours[1].fields}]
-            instead = f", but {', '.join(new)}; bytes hold no names, so the specs may give it this one" if new else ""
+            instead = (
+                f", but {', '.join(new)}; bytes contain no names, so you can rename it in the specs" if new else ""
+            )
             yield f"it has no field {place}{instead}"
         elif _kind(mine) != _kind(other):
             yield f"the field {place} is {_spelled(other)}, not {_spelled(mine)}"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-_REMEDY: Final = 'mode "PERMISSIVE" reads on, and standard error of the task names what is left out'
+_REMEDY: Final = 'mode "PERMISSIVE" continues, and standard error of the task lists what is left out'
 
 _WAITS: Final = pa.array([PENDING, OPEN])
 _AT: Final = RAW_SCHEMA.get_field_index("transaction")

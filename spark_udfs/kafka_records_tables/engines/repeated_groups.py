@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _TABLES: Final = ("current_offsets", "groups")
 _CONSEQUENCE: Final = (
     "its coordinator reads one of them, and other rows are copies from before partitions were added: the table checks "
-    "names them as wrong_partition"
+    "lists them as wrong_partition"
 )
 
 

@@ -53,7 +53,7 @@ _CHANGES: Final = StructType([StructField("rows", BinaryType())])
 
 _COMMENTS: Final = {
     CHANGE: "upsert: the row is new or has changed; delete: it no longer exists",
-    AS_OF_OFFSET: "offset after the last record of the log partition that the table has seen",
+    AS_OF_OFFSET: "offset after the last record of the log partition that was read",
 }
 CHANGE_COLUMNS: Final = pa.schema(
     [
@@ -61,7 +61,7 @@ CHANGE_COLUMNS: Final = pa.schema(
         pa.field(AS_OF_OFFSET, pa.int64(), metadata={"comment": _COMMENTS[AS_OF_OFFSET]}),
     ]
 )
-"""The columns before those of the table."""
+"""The columns that precede the columns of the table."""
 
 _ROWS_PER_PACKET: Final = 65_536
 
@@ -77,13 +77,13 @@ class NoStream(KafkaRecordsError, TypeError):
 
     def __str__(self) -> str:
         return (
-            f"changes of {self.table} come from a streaming DataFrame of raw rows (spark.readStream), and this one is "
-            f'not: kafka_records_tables.spark.table(raw, "{self.table}") gives the rows'
+            f"changes of {self.table} need a streaming DataFrame of raw rows (spark.readStream), but this one is "
+            f'not: kafka_records_tables.spark.table(raw, "{self.table}") returns the rows'
         )
 
 
 class OtherQuestion(KafkaRecordsError, ValueError):
-    """The state in a checkpoint belongs to a request other than the present one, `asked`."""
+    """The state in a checkpoint does not belong to the request `asked`."""
 
     def __init__(self, kept: str, asked: str) -> None:
         super().__init__(kept, asked)
@@ -92,8 +92,8 @@ class OtherQuestion(KafkaRecordsError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"the checkpoint has state of {self.kept}, and the query asks for {self.asked}: give the query a new "
-            "checkpointLocation, and it reads the log from its start"
+            f"the checkpoint has the state of {self.kept}, but the query asks for {self.asked}: give the query a new "
+            f"checkpointLocation, so that it reads the log from its start"
         )
 
 

@@ -42,18 +42,19 @@ def detail_of(error: BaseException) -> str:
     text = str(error)
     if any(each in text for each in _WORKER_IS_GONE):
         return (
-            "a Python worker ended in the middle of its work, mostly because the machine ran out of memory: run fewer "
+            "a Python worker ended in the middle of its work, probably because the machine ran out of memory: run "
+            "fewer "
             'tasks at a time (--master "local[1]", or more memory for the executors: spark.executor.memoryOverhead)'
         )
     if any(each in text for each in _MEMORY):
         return (
             f"memory ran out ({first_line(error)}): give the driver more (spark.driver.memory, 1g by default), run "
-            'fewer tasks at a time (--master "local[1]"), or hand fewer rows to Python at once '
+            'fewer tasks at a time (--master "local[1]"), or pass fewer rows to Python at once '
             "(spark.sql.execution.arrow.maxRecordsPerBatch)"
         )
     if memory_ran_out(error):
         return (
-            "the JVM of Spark ended in the middle of its work, mostly because it ran out of memory: give it more "
+            "Spark's JVM ended in the middle of its work, probably because it ran out of memory: give it more "
             "(spark.driver.memory, 1g by default), or run fewer tasks at a time "
             '(--master "local[1]")'
         )

@@ -53,7 +53,7 @@ class DataLost(KafkaRecordsError, RuntimeError):
         self.what = what
 
     def __str__(self) -> str:
-        return f"{self.what}. To go on without them, set the option 'failOnDataLoss' to 'false'"
+        return f"{self.what}. To continue without them, set the option 'failOnDataLoss' to 'false'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def bound_of(text: str, topic: str | None) -> Bound:
     except (ValueError, AttributeError):
         raise ValueError(f"is {text!r}: write {form}") from None
     if topic is None or set(topics) != {topic}:
-        there = f"topic {topic}" if topic is not None else "one topic, which the option 'topic' names"
+        there = f"topic {topic}" if topic is not None else "one topic, which the option 'topic' sets"
         raise ValueError(f"is about {', '.join(topics) or 'nothing'}, but the query reads {there}")
     offsets: dict[int, Any] = topics[topic]
     for partition, offset in offsets.items():

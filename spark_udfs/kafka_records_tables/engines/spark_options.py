@@ -57,9 +57,10 @@ OPTIONS: Final[dict[str, str]] = {
     "package": "the generated package that defines the records",
     "startingOffsets": 'where raw rows begin: earliest, the default; latest; or {"topic": {"0": 23, "1": -2}}',
     "endingOffsets": "where raw rows of a batch query end: latest (the default), or offsets as for startingOffsets",
-    "maxOffsetsPerTrigger": "about how many offsets, of all partitions, a micro-batch of a stream reads",
+    "maxOffsetsPerTrigger": "approximate number of offsets, over all partitions, that a micro-batch of a stream reads",
     "failOnDataLoss": "false: a stream continues if records were lost before it read them; true by default",
-    "bytesPerTask": "size of the parts to cut partitions into, for raw rows and tables of facts; not cut by default",
+    "bytesPerTask": "size of the parts into which partitions are cut, for raw rows and tables of facts; not cut by "
+    "default",
     **SAVED_OPTIONS,
 }
 for _own in own_options(TABLES.values()):
@@ -227,7 +228,7 @@ def asked(options: Mapping[str, str]) -> Asked:
                     raise BadOption(f"the option {name!r} is for tables: say which one with the option 'table'")
             topic = given.get("topic")
             if isinstance(place, Brokers) and topic is None:
-                raise BadOption("raw rows from brokers are those of one topic: set the option 'topic'")
+                raise BadOption("raw rows are read from one topic at a time: set the option 'topic'")
             return Asked(
                 place,
                 topic,

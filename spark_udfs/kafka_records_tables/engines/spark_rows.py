@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class StreamGiven(KafkaRecordsError, TypeError):
-    """A streaming DataFrame was passed to the `table` of that name."""
+    """A streaming DataFrame was passed to a function that returns a whole table."""
 
     def __init__(self, table: str) -> None:
         super().__init__(table)
@@ -43,9 +43,9 @@ class StreamGiven(KafkaRecordsError, TypeError):
 
     def __str__(self) -> str:
         return (
-            f"{self.table} needs a log from its start, but a streaming DataFrame has one piece of it after another: "
-            f'kafka_records_tables.spark.changes(raw, "{self.table}") says what each piece changes in the table; or '
-            "save the raw rows of the stream, and build the table from all that was saved"
+            f"{self.table} needs a log from its start, but a streaming DataFrame returns it in pieces: "
+            f'kafka_records_tables.spark.changes(raw, "{self.table}") returns what each piece changes in the table; or '
+            "save the raw rows of the stream, and build the table from all saved rows"
         )
 
 
@@ -152,7 +152,7 @@ def _reads_stream(df: Any) -> bool:
 
 
 def _required(name: str, table: Table) -> Column:
-    """The column. A row without it fails the query; a plain filter would drop the row without a word."""
+    """The column. A row without it fails the query; a plain filter would silently drop the row."""
     message = f"a row of {table.topic} has no {name}: without it the last record of a key is unknown"
     kind = RAW_SCHEMA[name].dataType.simpleString()
     return F.coalesce(F.col(name), F.raise_error(F.lit(message)).cast(kind))

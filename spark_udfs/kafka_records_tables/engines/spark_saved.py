@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Source
 
 SAVED_OPTIONS: Final[Mapping[str, str]] = {
-    "savedColumns": 'what columns of saved rows are called: {"value": "payload", "control": null}',
-    "savedEncoding": 'how their texts hold bytes: base64, hex, text, or {"key": "hex"}',
-    "savedFormat": "what files of saved rows are: parquet, arrow, avro, json, csv or delta",
-    "savedTimeUnit": "the unit of numbers that say when saved rows were written: s, ms, us or ns",
+    "savedColumns": 'names of the columns of saved rows: {"value": "payload", "control": null}',
+    "savedEncoding": 'how strings encode bytes: base64, hex, text, or {"key": "hex"}',
+    "savedFormat": "format of files of saved rows: parquet, arrow, avro, json, csv or delta",
+    "savedTimeUnit": "unit of the times in saved rows that are numbers: s, ms, us or ns",
 }
 """The options by name; see `kafka_records_engine.sources.saved_rows.SavedRows`."""
 
@@ -43,5 +43,5 @@ def _object(option: str, text: str) -> dict[str, Any]:
     except ValueError:
         told = None
     if not isinstance(told, dict) or not all(name is None or isinstance(name, str) for name in told.values()):
-        raise BadOption(f"the option {option!r} is {text!r}: write a JSON object, {SAVED_OPTIONS[option]}")
+        raise BadOption(f"the option {option!r} is {text!r}: write a JSON object ({SAVED_OPTIONS[option]})")
     return told

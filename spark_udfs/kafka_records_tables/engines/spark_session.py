@@ -116,7 +116,7 @@ def _started(scratch: Path, log: IO[bytes], settings: Mapping[str, str]) -> Spar
 
 @contextmanager
 def _environment() -> Iterator[None]:
-    """Whatever the environment says, workers run this interpreter, and Spark is the one it has, on this machine."""
+    """Workers run this interpreter and use its Spark on this machine, regardless of the environment."""
     import pyspark
 
     before = dict(os.environ)
@@ -137,7 +137,7 @@ def _environment() -> Iterator[None]:
 def _output_into(log: IO[bytes]) -> Iterator[None]:
     """Give `log` to processes that are started meanwhile as their standard output and error.
 
-    The JVM greets and warns there; on ours, nothing may be but the result.
+    The JVM prints greetings and warnings there, but our standard output must contain only the result.
     """
     sys.stdout.flush()
     sys.stderr.flush()

@@ -38,7 +38,7 @@ def register_source(spark: SparkSession) -> None:
     """Register the data source. Raises UnsupportedSpark before PySpark 4.0."""
     if is_before_4():
         instead = (
-            "kafka_records_tables.spark.read_table gives the same rows, "
+            "kafka_records_tables.spark.read_table returns the same rows, "
             'and register(spark, engine="jvm") makes the functions known to SQL'
         )
         raise UnsupportedSpark("register", pyspark.__version__, instead, "4.0")

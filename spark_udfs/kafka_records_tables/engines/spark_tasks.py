@@ -67,8 +67,8 @@ FRAMES: Final = pa.schema([("kind", pa.string()), ("request", pa.int32()), ("con
 _ROWS_PER_FRAME: Final = 65_536
 
 _OF_TABLES: Final = (
-    'mode "PERMISSIVE" gives the other rows, and kafka_records_tables.spark.findings or read_findings everything '
-    "that was found"
+    'mode "PERMISSIVE" returns the other rows, and kafka_records_tables.spark.findings or read_findings returns '
+    "all findings"
 )
 
 

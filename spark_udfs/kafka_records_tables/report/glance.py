@@ -44,7 +44,7 @@ _SUMMED: Final = (
 
 
 def numbers_of(tables: Mapping[str, pa.Table]) -> tuple[Number, ...]:
-    """The numbers of the available tables."""
+    """The numbers at the top of the report, from the tables that are available."""
     return (*_counts(tables), *_sums(tables))
 
 

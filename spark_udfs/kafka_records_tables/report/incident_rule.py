@@ -25,7 +25,7 @@ class Incident:
 
     finding: ReportFinding
     rank: float = 0
-    """Its rank: the largest is the worst of its level."""
+    """The rank of the finding: the largest is the worst of its level."""
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     """The verdicts by the names of hypotheses; a hypothesis without a verdict does not apply."""
     command: str | None = None

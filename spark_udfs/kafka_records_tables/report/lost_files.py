@@ -106,7 +106,7 @@ def _first_gap(log: LogPartition, first_file: int | None) -> LostFile | None:
             behind = int(offsets[at])
             behind_ms = batch.column("timestamp_ms")[at].as_py()
             found = LostFile(log.topic, log.partition, last + 1, behind, whole, last_ms, behind_ms)
-            # The file before ends with damage: these records are in the bytes that could not be read.
+            # The previous file ends with damage: these records are in the bytes that could not be read.
             is_damaged = any(each.file == last_file and each.position is not None for each in context.findings)
             return found if is_other_file and not is_damaged else None
         last, last_ms = int(offsets[-1]), pc.max(batch.column("timestamp_ms")).as_py()

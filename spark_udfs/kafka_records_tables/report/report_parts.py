@@ -247,7 +247,7 @@ class LevelChange:
     """A finding whose level has changed."""
 
     finding: int
-    """Its place in `Report.findings`."""
+    """The index in `Report.findings`."""
     before: Level
 
 

@@ -33,5 +33,5 @@ def table_words(request: ReportRequest, name: str) -> list[str]:
 
 
 def package_words(request: ReportRequest) -> list[str]:
-    """The option of all reading commands that names the package of the records; empty for the default package."""
+    """The option --package of a command, with the package of the records; empty for the default package."""
     return ["--package", request.package] if request.package != USUAL_PACKAGE else []

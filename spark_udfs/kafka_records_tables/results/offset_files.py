@@ -59,7 +59,7 @@ def _refuse_copies(batches: Sequence[pa.RecordBatch]) -> None:
 
 def _in_two(where: str, first: int, second: int) -> str:
     return (
-        f"the offset of {where} is in partitions {first} and {second} of the log: choose one with --where "
+        f"the offset of {where} is in log partitions {first} and {second}: choose one with --where "
         "log_partition=N, or pass the moment before partitions were added to __consumer_offsets with --as-of"
     )
 

@@ -81,9 +81,19 @@ def _expiry_of(kind: str) -> Callable[[Row], float | None]:
 METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
     "lag": (
         Metric("kafka_consumergroup_current_offset", "Committed offset of the group", _KAFKA_EXPORTER, "offset"),
-        Metric("kafka_consumergroup_lag", "Offsets from the committed one to the end", _KAFKA_EXPORTER, "lag"),
+        Metric(
+            "kafka_consumergroup_lag",
+            "Number of offsets from the committed offset to the end of the log",
+            _KAFKA_EXPORTER,
+            "lag",
+        ),
         Metric("kafka_consumergroup_group_lag_seconds", "Age of the first unread record", _OFFSET, _lag_ms, _MS),
-        Metric("kafka_records_unread_records", "Records to read, without markers and aborted ones", _OFFSET, "unread"),
+        Metric(
+            "kafka_records_unread_records",
+            "Records left to read, without transaction markers and aborted records",
+            _OFFSET,
+            "unread",
+        ),
         Metric("kafka_records_lost_records", "Offsets deleted before they were consumed", _OFFSET, "lost"),
         Metric(
             "kafka_records_margin_seconds",
@@ -109,7 +119,7 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
     "progress": (
         Metric(
             "kafka_records_progress",
-            "1: the group is in this state in the partition; no state: unknown",
+            "1: the group is in this state in the partition; without a sample the state is unknown",
             {**_OFFSET, "state": "state"},
             _one,
         ),
@@ -123,7 +133,7 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
         ),
         Metric(
             "kafka_records_wait_seconds",
-            "How long there are records to read and the offset has not changed",
+            "How long there have been records to read without a change of the offset",
             _OFFSET,
             "wait_ms",
             _MS,
@@ -155,7 +165,7 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
     "expirations": (
         Metric(
             "kafka_records_offset_expiry_timestamp_seconds",
-            "When a clean-up may take the committed offset",
+            "When a clean-up may delete the committed offset",
             _OFFSET,
             _expiry_of("offset"),
             _MS,
@@ -163,7 +173,7 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
         ),
         Metric(
             "kafka_records_group_expiry_timestamp_seconds",
-            "When a clean-up may take the group",
+            "When a clean-up may delete the group",
             _GROUP,
             _expiry_of("group"),
             _MS,
@@ -172,10 +182,12 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
     ),
     "log_files": (
         Metric("kafka_records_log_bytes", "Bytes of the files of the log", _PLACE, "bytes"),
-        Metric("kafka_records_log_segments", "Files with records of the log", _PLACE, "segments"),
+        Metric("kafka_records_log_segments", "Files of the log that contain records", _PLACE, "segments"),
         Metric("kafka_records_log_dirty_bytes", "Bytes that wait for a cleaner", _PLACE, "dirty_bytes"),
-        Metric("kafka_records_log_records_to_load", "Records a coordinator has to load", _PLACE, "records_to_load"),
-        Metric("kafka_records_log_superseded_records", "Those a cleaner would drop", _PLACE, "superseded"),
+        Metric(
+            "kafka_records_log_records_to_load", "Records that a coordinator has to load", _PLACE, "records_to_load"
+        ),
+        Metric("kafka_records_log_superseded_records", "Records that a cleaner would drop", _PLACE, "superseded"),
     ),
 }
 """The metrics of each table that can be written as metrics."""
@@ -230,9 +242,13 @@ class TableMetrics:
         """Write all series, and three about this run: its time, whether anything is missing, and how many rows have no
         series."""
         about_run = (
-            (LAST_RUN, "When this was written", now),
+            (LAST_RUN, "When this file was written", now),
             ("kafka_records_complete", "1: nothing is missing; 0: rows are missing, or may be", int(is_complete)),
-            ("kafka_records_rows_left_out", "Rows without series: --max-series was reached", self.rows_left_out),
+            (
+                "kafka_records_rows_left_out",
+                "Rows without a time series, because --max-series was reached",
+                self.rows_left_out,
+            ),
         )
         families = [each.family() for each in self._samples]
         for name, about, value in about_run:

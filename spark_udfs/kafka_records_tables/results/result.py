@@ -86,7 +86,7 @@ class Results(Mapping[str, Result]):
 
     @property
     def is_complete(self) -> bool:
-        """Whether no table is missing, and nothing is missing in any because of damage or records that could not be
+        """Whether all tables are present, and none lacks anything because of damage or records that could not be
         decoded."""
         return not self.missing and all(result.is_complete for result in self._results.values())
 

@@ -43,7 +43,7 @@ def _drawn(name: str, times: pa.ChunkedArray, without: int) -> str:
         for at, count in enumerate(counts.tolist())
         if count
     )
-    said = f"{plural(len(times), 'row')} by {name}, from {first} to {last}, at most {most} in a bar"
+    said = f"{plural(len(times), 'row')} by {name}, from {first} to {last}, at most {most} per bar"
     said += f"; {plural(without, 'row')} without it" if without else ""
     return (
         f'<figure style="margin:0.5em 0"><svg xmlns="http://www.w3.org/2000/svg" role="img" '

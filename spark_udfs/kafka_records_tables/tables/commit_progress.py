@@ -46,7 +46,7 @@ TABLE: Final = Table(
         Column(
             "fell_timestamp_ms",
             "int64",
-            "the last commit of a lower offset than the one before, since then; null if there is none",
+            "the last commit since then whose offset is lower than the previous one; null if there is none",
         ),
         Column("fell_from", "int64", "the highest offset before that commit"),
         Column(

@@ -38,10 +38,10 @@ class Option:
     """
 
     name: str
-    """Its name as an argument in Python: `some_name`. The command has `--some-name`, Spark the option `someName`."""
+    """The name as an argument in Python: `some_name`. The command has `--some-name`, Spark the option `someName`."""
     kind: Literal["moment", "duration", "ahead", "word", "partitions", "release", "flag", "checkpoints"]
     about: str
-    """Its effect on the rows, in one line."""
+    """The effect of the option on the rows, in one line."""
     default: str | None = None
     """The default, as people would write it."""
     words: tuple[str, ...] = ()

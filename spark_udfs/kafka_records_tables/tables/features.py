@@ -14,7 +14,7 @@ TABLE = Table(
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
         Column("feature", "string", "name of the feature"),
-        Column("level", "int16", "its level; a feature of level 0 has no row"),
+        Column("level", "int16", "level of the feature; a feature of level 0 has no row"),
         *timestamps("changed", "when it got this level; null if the log does not go back so far"),
     ),
     sort=("feature",),

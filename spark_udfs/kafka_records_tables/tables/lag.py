@@ -334,7 +334,7 @@ def _split(assigned: Any) -> tuple[Any, Any]:
 
 
 def _hidden_topics(parts: Sequence[Any], ends: Any, context: Context) -> Any:
-    """Topics that groups consume and that may not be described, each with a finding."""
+    """Topics that groups consume but that the user may not describe, each with a finding."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -357,8 +357,8 @@ def end_offsets(ends: Any) -> Any:
 
 
 def _without_a_commit(commits: Any, assigned: Any, ends: Any, hidden: Any) -> Any:
-    """The partitions that members have and their group has no commit for: the ones with offsets to consume, and the
-    ones whose end is unknown."""
+    """The partitions that members have without a commit of their group: those with offsets to consume, and those whose
+    end is unknown."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -52,7 +52,9 @@ TABLE: Final = Table(
             "milliseconds for which the group has had a record to read without changing its offset; null "
             "if none is left",
         ),
-        Column("longest_wait_ms", "int64", "longest earlier wait in the log, in milliseconds; null if it shows none"),
+        Column(
+            "longest_wait_ms", "int64", "longest earlier wait in the log, in milliseconds; null if the log shows none"
+        ),
         Column(
             "commit_rate", "float64", "offsets per second by which the group advanced, over the window; null if unknown"
         ),
@@ -124,13 +126,13 @@ records of aborted transactions are nothing to read. The state is the first that
   cannot process a record and a paused one look the same.
 - `stopped`: the wait is too long, and there is no commit within the window.
 - `falling_behind`: the offset moves, but more records are left at the end of each part of the window than at the end of
-  the part before: at least four times in a row up to now, and at least a tenth of what was written meanwhile. A part is
+the previous part: at least four times in a row up to now, and at least a tenth of what was written meanwhile. A part is
   about a quarter of the window: 131 seconds of ten minutes.
 - `idle`: nothing is left to read, and the offset has not changed within the window.
 - `ok`: everything else.
 
 `since` is, for `stalled`, the beginning of the wait; for `stopped`, the last commit, or the first record left if that
-came later; for `rewound`, the last commit that was lower than the one before; for `falling_behind`, the end of the
+came later; for `rewound`, the last commit that was lower than the previous one; for `falling_behind`, the end of the
 first of these parts, of which at most twelve are remembered; for `ok` and `idle`, the first commit of the offset.
 
 A group is `idle` with a `reason` if it does not read the records left. `open_transaction`: an open transaction begins

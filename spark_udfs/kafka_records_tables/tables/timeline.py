@@ -1,4 +1,4 @@
-"""The lives of groups: the events of each, one after another."""
+"""The history of groups: the events of each group in order."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_sql(spark: SparkSession, segments: str) -> None:
         text = str(caught.value)
         assert text.startswith("register needs PySpark 4.0 or later, but this is 3.5")
         assert text.endswith(
-            ": kafka_records_tables.spark.read_table gives the same rows, "
+            ": kafka_records_tables.spark.read_table returns the same rows, "
             'and register(spark, engine="jvm") makes the functions known to SQL'
         )
         return

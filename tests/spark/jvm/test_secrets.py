@@ -168,7 +168,7 @@ def test_what_was_shown_is_written_again_and_nothing_else(in_jvm: SparkSession, 
     assert [row["offset"] for row in hidden if row["again"] is not None] == [1, 3, 6]
     for engine in ("jvm", "python"):
         with pytest.raises(
-            FAILURES, match=r"ConfigRecord v0: value is \(redacted\) in place of a secret: decode it with"
+            FAILURES, match=r"ConfigRecord v0: value is \(redacted\) instead of a secret: decode it with"
         ):
             again(engine, "FAILFAST", False).collect()
 
@@ -220,5 +220,5 @@ def test_a_config_that_is_no_secret_may_be_called_redacted() -> None:
     assert encoder(pa.array([value])).to_pylist() == [
         encode_record(None, ConfigRecord(2, "t", "cleanup.policy", "(redacted)"))[1]
     ]
-    with pytest.raises(RedactedValue, match=r"^ConfigRecord v0: value is \(redacted\) in place of a secret"):
+    with pytest.raises(RedactedValue, match=r"^ConfigRecord v0: value is \(redacted\) instead of a secret"):
         encoder(pa.array([{**value, "name": "unknown"}]))

@@ -134,7 +134,7 @@ def _snapshots(inputs: Inputs) -> list[tuple[Any, ...]]:
 def test_a_stream_is_refused_without_asking_the_server(outcome: Outcome) -> None:
     found = outcome["over files"]
     assert found["calls"] == []
-    assert found["refused"].startswith("groups needs a log from its start, but a streaming DataFrame has one piece ")
+    assert found["refused"].startswith("groups needs a log from its start, but a streaming DataFrame returns it in ")
 
 
 def test_defining_queries_asks_the_server_nothing_about_them(outcome: Outcome) -> None:

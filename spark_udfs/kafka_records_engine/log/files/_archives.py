@@ -202,6 +202,6 @@ def _named(archive: Place) -> Iterator[None]:
 
 def _damaged(said: str) -> str:
     return (
-        f"this archive is cut short or damaged ({said}), and nothing in it is read: get it again, or unpack what is "
-        "left of it and give the folder"
+        f"this archive is truncated or damaged ({said}), so nothing in it is read: copy it again, or unpack what is "
+        f"left of it and give the folder"
     )

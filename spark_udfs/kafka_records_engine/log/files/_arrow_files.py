@@ -381,7 +381,8 @@ def _why_not(scheme: str, error: BaseException, secrets: Sequence[str]) -> str:
     text = str(error)
     if "Unrecognized filesystem type" in text:
         return (
-            f"pyarrow has no file system {scheme}:// (but file, s3, gs, abfs and hdfs); fsspec may have one: in Python "
+            f"pyarrow has no file system {scheme}:// (only file, s3, gs, abfs and hdfs); fsspec may have one: in "
+            f"Python "
             f'Segments(path, filesystem=fsspec.filesystem("{scheme}"))'
         )
     if "libjvm" in text or "libhdfs" in text:
@@ -395,7 +396,7 @@ def _why_not(scheme: str, error: BaseException, secrets: Sequence[str]) -> str:
         return f"this pyarrow was built without {scheme}://: install one from PyPI or conda-forge"
     unknown = re.search(r"Unexpected query parameter in \w+ URI: '?([A-Za-z_]+)'?", text)
     if unknown:
-        return f"{scheme}:// has no setting {unknown[1]} after the ?"
+        return f"{scheme}:// has no setting {unknown[1]}"
     if "Cannot parse URI" in text:
         return "this URL cannot be read: encode special characters of keys and passwords (/ is %2F, + is %2B)"
     return said_of(error, secrets)

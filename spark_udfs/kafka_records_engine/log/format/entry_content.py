@@ -74,7 +74,7 @@ class EntryContent:
     def covers(self, start: int, end: int) -> bool | None:
         """Whether the bytes from `start` to `end` are part of a single value or key, or of the compressed records. None
         if the content cannot be parsed that far. The number of records in the header does not matter. Each call must
-        ask about later bytes than the call before."""
+        ask about later bytes than the previous call."""
         while self._range[1] < end:
             found = next(self._ranges, None)
             if found is None:

@@ -68,7 +68,7 @@ def broken(
     unread = head.size if nothing else payload if is_cut else min(left, payload)
     known = 0
     if head.count is None:
-        lost = "the rest of its records lost"
+        lost = "the rest of its records are lost"
     elif (missing := head.count - delivered - left_out) <= 0:
         unread = min(left, payload)
         lost = f"{plural(left, 'byte')} that may be records not read" if left else "no record is known to be lost"
@@ -93,7 +93,7 @@ def disorder(path: str, head: BatchHead, before: int) -> Finding:
     """The finding about an offset that is not greater than `before`, if it is unknown which batch is wrong."""
     how = "not above" if head.offset <= before else "2^31 or more above"
     what = f"its offset is {how} the previous offset {before}"
-    return in_file(path, head.position, head.offset, what, "its records are delivered as they are")
+    return in_file(path, head.position, head.offset, what, "its records are returned as they are")
 
 
 ControlTrouble = tuple[str, Severity]

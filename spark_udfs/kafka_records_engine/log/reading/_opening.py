@@ -210,7 +210,7 @@ def _without_outdated(taken: _Taken) -> tuple[list[SegmentFile], list[Finding]]:
         if swap.base_offset is None or (taken.cleaned and swap.base_offset >= min(taken.cleaned)):
             # The cleaner has not finished its output yet, so it has replaced nothing and the originals are complete.
             findings.append(
-                _swap_note(swap, "the cleaner had not finished writing", "left out, the original files are read")
+                _swap_note(swap, "the cleaner had not finished writing", "left out: the original files are read")
             )
             continue
         end = max(next_offset(swap), swap.base_offset + 1)

@@ -49,7 +49,7 @@ def wrong_offset(head: bytes, base_offset: int | None) -> str | None:
     place = "in any log" if base_offset is None else f"in a file named for offset {base_offset}"
     if not missing:
         return f"offset {first} cannot be {place}"
-    return f"{plural(len(head), 'byte')} that cannot begin an offset {place}"
+    return f"{plural(len(head), 'byte')} that cannot be the start of an offset {place}"
 
 
 def length_of(file: Readable) -> int:
@@ -99,7 +99,7 @@ class FoundBatch(NamedTuple):
 class BatchSearch:
     """Searches for complete entries with a right CRC and an offset that fits the name of the file.
 
-    If every call asks about a later position than the call before, the work is linear in the size of the file: bytes
+    If every call asks about a later position than the previous call, the work is linear in the size of the file: bytes
     are checked about once, and CRCs of bytes that only look like an entry are computed over at most 64 MiB plus twice
     the size of the file. `is_used_up` means that this budget was used up, so that a batch may have been missed.
     """

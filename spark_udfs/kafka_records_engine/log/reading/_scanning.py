@@ -78,7 +78,7 @@ def read_chunks(segment: SegmentFile, is_last: bool, on_finding: OnFinding) -> I
         yield from cutter.chunks()
     except OSError as error:
         left = max(segment.size - cutter.done, 0)
-        consequence = f"{plural(left, 'byte')} not read" if left else "what is left of the file is skipped"
+        consequence = f"{plural(left, 'byte')} not read" if left else "the rest of the file is skipped"
         what = f"cannot be read: {error.strerror or error}"
         on_finding(in_file(segment.path, None, None, what, consequence, bytes=left))
 
@@ -244,7 +244,7 @@ class _Cutter:
             self._on_finding(self._cut_short(position, cut))
             return None
         if self._search.is_used_up:
-            what += ", and so many places look like a batch that the search for the next one was given up"
+            what += ", and so many places look like a batch that the search for the next one was stopped"
         elif not (wrong or trouble) and self._is_last:
             what += ", and these are not the beginning of a batch"
         if is_start:

@@ -31,7 +31,7 @@ _BITS: Final = 31
 """The bits of a size that may be flipped: all but the sign."""
 _MOST_HOPS: Final = 100
 """The content of a record does not look like this many entries in a row."""
-_INSIDE: Final = "what looks like another batch is inside it"
+_INSIDE: Final = "something that looks like another batch is inside it"
 _MOST_ZEROS: Final = 4
 """Compressed records end with at most this many zeros."""
 _ZEROS_OF_BATCHES: Final = 16
@@ -99,7 +99,7 @@ class Suspects:
         self._search.spend(end - start)
         found = self._search.next_batch(start + 1)
         if self._search.is_used_up:
-            return Stands("so many places look like a batch that no other batch was looked for inside it")
+            return Stands("so many places look like a batch that the search inside it was stopped")
         stops = self._stops(end, found) or end
         if found is None:
             size = self.true_size(start) if follows_right and stops < length_of(self._file) else None
@@ -141,7 +141,7 @@ class Suspects:
         if found.position < end and (end == length_of(self._file) or self._size_at(end)):
             what = f"its size leads past the batch that starts at byte {found.position} of the file"
         else:
-            what = f"at byte {end} of the file, where its size leads, no batch starts"
+            what = f"according to its size, a batch starts at byte {end} of the file, but none does"
         return Swallows(found.position, f"its CRC is wrong, and {what}")
 
     def next_behind(self, start: int) -> FoundBatch | None:

@@ -90,7 +90,7 @@ def read_vetted(log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFi
                 first = int(vetted.heads.offset[vetted.usable[0]])
                 if before is not None and first <= before[1]:
                     what = f"its offsets start at {first}, but {before[0]} goes up to {before[1]}"
-                    consequence = "records of both files are delivered"
+                    consequence = "records of both files are returned"
                     on_finding(in_file(segment.path, None, None, what, consequence, "note"))
             if only is not None:
                 vetted = _within(only, vetted)
@@ -207,7 +207,7 @@ class _Vetting:
         if first >= limit or not (only is None or only.has_gap(first, limit)):
             return
         which = f"offset {first}" if first == limit - 1 else f"offsets {first} to {limit - 1}"
-        what = f"no file has {which}" if self.last is not None else f"it holds no batch, and no file has {which}"
+        what = f"no file has {which}" if self.last is not None else f"it contains no batch, and no file has {which}"
         consequence = (
             "the log cleaner has removed them, or a file is missing: if that is certain, a report has a finding about "
             "it"
@@ -266,7 +266,7 @@ class _Vetting:
         base = self._segment.base_offset
         low, high = offset_bounds(base)
         if low <= head.offset <= high and head.last_offset > LARGEST_OFFSET:
-            return refused(path, head, f"its last offset would be {head.last_offset}, more than an offset can be")
+            return refused(path, head, f"its last offset would be {head.last_offset}, which is too large for an offset")
         place = "in any log" if base is None else f"in a file named for offset {base}"
         if low <= head.offset <= high:
             place = f"before the file named for offset {self._limit}"

@@ -32,7 +32,7 @@ _HEAD: Final = 12
 _SMALLEST_BATCH: Final = 61
 _MAGIC: Final = 2
 _MAGIC_AT: Final = 16
-_LATER: Final = "a later checkpoint is read: the state is the same, times of changes before its end are missing"
+_LATER: Final = "a later checkpoint is read: the state is the same, but times of changes before its end are missing"
 _HEADER, _FOOTER = 3, 4
 """Types of control records (`ControlRecordType`)."""
 
@@ -43,7 +43,7 @@ class Checkpoint:
 
     path: str
     end_offset: int
-    """The state is that of the log below this offset."""
+    """The checkpoint has the state of the log below this offset."""
     rows: tuple[Any, ...]
     """`pyarrow.RecordBatch`es with the requested columns. `offset` is counted within the file."""
 

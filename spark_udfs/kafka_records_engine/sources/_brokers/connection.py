@@ -164,7 +164,7 @@ class Connection:
         left = min(self.until - time.monotonic(), self._config.patience_ms / 1000)
         if seconds > left:
             if self.session.end <= self.until:
-                limit = f"{self.session.limit} is over before"
+                limit = f"{self.session.limit} ends before that"
             else:
                 limit = f"{max(round(left, 1), 0):g} s are left of default.api.timeout.ms"
             what = f"it asks for a pause of {seconds:.0f} s because of a quota, and {limit}"

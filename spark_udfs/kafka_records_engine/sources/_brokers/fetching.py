@@ -44,7 +44,7 @@ have 100 MiB by default."""
 _SMALLEST_FETCH: Final = 1 << 16
 _TRIES_TO_READ: Final = 3
 """How often a request is repeated for data that the broker itself cannot read."""
-_NO_ANSWER: Final = UnknownOffset("no broker reports which records there are")
+_NO_ANSWER: Final = UnknownOffset("no broker reports which records exist")
 _NO_TIMES: Final = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT.name
 _UNREADABLE: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR})
 
@@ -296,7 +296,7 @@ class Fetcher:
         self._is_asked = False
         code = answer["error_code"]
         if not code and not answer["responses"] and answer["throttle_time_ms"] > 0:
-            why = f"{connection.address}: it sends nothing and asks for a pause"
+            why = f"{connection.address}: the broker sends nothing and asks for a pause"
             self._patience.wait(why, broker_failed=self._follower is None)
             return None
         data: dict[str, Any] = {} if code else self._own(answer, connection.address)

@@ -72,7 +72,7 @@ class OAuthBearer:
         except TokenError:
             raise
         except Exception as error:  # this is the user's own function, and its errors may contain a secret
-            what = f"the function that gives the token failed with {type(error).__name__}: call it directly to see why"
+            what = f"the token function failed with {type(error).__name__}: call it directly to see why"
             raise ValueError(what) from error
         if not _TOKEN.fullmatch(token if type(token) is str else ""):
             raise ValueError("invalid token: it may contain only letters, digits and - . _ ~ + / =")

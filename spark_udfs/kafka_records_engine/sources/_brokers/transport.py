@@ -163,7 +163,7 @@ def tls_failure(address: str, error: ssl.SSLError, config: ClientConfig) -> Kafk
             return Refused(
                 address,
                 "its certificate is for another host: connect to the name in the certificate, or set "
-                "ssl.endpoint.identification.algorithm to nothing",
+                "ssl.endpoint.identification.algorithm to an empty value",
             )
         store = config.truststore_location or "the certificates of this machine"
         return Refused(address, f"its certificate is not trusted by {store}: {error.verify_message}")

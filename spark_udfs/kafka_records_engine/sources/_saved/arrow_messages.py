@@ -86,7 +86,7 @@ class ArrowFooter:
         ending = bytes(file.read_at(behind, size - behind)) if size >= 2 * behind else b""
         footer_size = _length(ending[: _LENGTH.size].ljust(_LENGTH.size))
         if not ending.endswith(_MARK) or footer_size > size - behind - len(_MARK):
-            raise pa.ArrowInvalid("the footer is missing: the file was cut short, or is not an Arrow file")
+            raise pa.ArrowInvalid("the footer is missing: the file was truncated, or is not an Arrow file")
         end = size - behind - footer_size
         footer = root(bytes(file.read_at(footer_size, end)))
         schema = footer.table(1)
@@ -149,4 +149,4 @@ def _exactly(stream: Any, size: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-_CUT: Final = "the file ends in the middle of a message: it was cut short"
+_CUT: Final = "the file ends in the middle of a message: it was truncated"

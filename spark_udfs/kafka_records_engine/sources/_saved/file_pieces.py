@@ -36,7 +36,7 @@ class FilePiece:
     is_pure: bool
     """Whether the part has no rows of other log partitions."""
     is_sorted: bool | None
-    """Whether each offset is above the one before; None if not checked."""
+    """Whether each offset is above the previous one; None if not checked."""
 
     def overlaps(self, last: int) -> bool:
         """Whether it begins at or before the offset `last`; used for pieces that are sorted by first offset."""
@@ -51,7 +51,7 @@ class Wrong(NamedTuple):
     offset: int
     file: str
     row: int
-    """Its number in the file, from 0."""
+    """The number of the piece in the file, from 0."""
     what: str
 
     @property
@@ -127,7 +127,7 @@ def by_log_partition(rows: Any) -> Iterator[tuple[tuple[str, int], Any]]:
 
 
 def is_increasing(rows: Any) -> bool:
-    """Whether each offset is above the one before."""
+    """Whether each offset is above the previous one."""
     offsets = rows.column("offset").to_numpy()
     return bool((offsets[1:] > offsets[:-1]).all())
 

@@ -147,7 +147,7 @@ def unreadable(place: Place, error: Exception) -> LogSourceError:
     if "runcated compressed" in text or "Compressed file ended" in text:
         return LogSourceError(
             str(place),
-            "the compressed data ends in the middle: the file was cut short. Unpack what is left and read that",
+            "the compressed data ends too early: the file was truncated. Unpack what is left and read that",
         )
     if isinstance(error, OSError) and error.strerror:
         text = error.strerror

@@ -124,7 +124,7 @@ class JsonReader(Sequential):
             for name in names:
                 kind, was = _json_type(row.get(name), None), self.fields[name]
                 if kind is not None and kind != was and not (pa.types.is_floating(was) and pa.types.is_integer(kind)):
-                    what = f"the column {name} of line {number + 1} is {kind}, and {was} in the lines before"
+                    what = f"the column {name} of line {number + 1} is {kind}, and {was} in earlier lines"
                     raise LogSourceError(str(self._place), what)
         raise LogSourceError(str(self._place), f"after line {first} the text is not JSON: {told}")
 

@@ -20,7 +20,7 @@ MOST_ROWS: Final = 65_536
 """The maximum number of rows of a batch."""
 
 OF_A_SNAPSHOT: Final = (
-    f"this belongs to a snapshot, which also holds deleted rows: give the directory with {MARK}, alone, without "
+    f"this belongs to a snapshot, which also contains deleted rows: give only the directory with {MARK}, without a "
     "pattern, on this machine"
 )
 

@@ -47,7 +47,7 @@ class TakenColumn:
 
     raw: str
     column: str
-    """Its name in the file; dots separate nested members."""
+    """The name of the column in the file; dots separate nested members."""
     type: Any
     encoding: Encoding | None = None
     """How the strings in the column encode bytes, if the column's name says so."""

@@ -188,8 +188,8 @@ class Pass:
             if row is not None and any(row[name] != here[name] for name in _COMPARED):
                 raise OtherLog(
                     self._run.root,
-                    f"the record at offset {row['offset']} of {self._log.topic}-{self._log.partition} is not the one "
-                    f"that is stored: the topic was recreated, or its end was written again. {_ELSEWHERE}",
+                    f"the record at offset {row['offset']} of {self._log.topic}-{self._log.partition} differs from "
+                    f"the stored one: the topic was recreated, or its end was written again. {_ELSEWHERE}",
                 )
 
     def _check_end(self) -> None:

@@ -298,7 +298,7 @@ def told_of(finding: Finding) -> dict[str, Any]:
 def finding_of(told: dict[str, Any], read_at: str) -> Finding:
     """The finding from its JSON value. Its text says when the run took place."""
     found = Finding(**told)
-    return replace(found, consequence=f"{found.consequence}; met when the snapshot was taken, {read_at}")
+    return replace(found, consequence=f"{found.consequence}; found when the snapshot was taken, {read_at}")
 
 
 # -- what was lost -----------------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class GroupRecords:
     def replayed(
         self,
         context: Context,
-        consequence: str = "its group keeps a row, with null in place of the values of this record",
+        consequence: str = "its group keeps a row, with null instead of the values of this record",
         *,
         picked: Picked = PICKED,
         reports_commits: bool = True,

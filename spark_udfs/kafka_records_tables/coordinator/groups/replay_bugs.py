@@ -37,7 +37,7 @@ STREAMS_AFTER_COMMITS: Final = ReplayBug(
     method="GroupMetadataManager.getOrMaybeCreatePersistedStreamsGroup",
     fixed_in={(4, 1): None, (4, 2): 1},
     advice="4.2.1",
-    why="the record is of a streams group, and offsets before it have made a simple group of that name",
+    why="the record is of a streams group, but earlier offsets have made a simple group of that name",
 )
 """The bug with streams groups that were classic groups before: it occurs if a cleaner has removed the tombstone of the
 classic group but not its offsets."""
@@ -47,7 +47,7 @@ PARTITION_EPOCHS: Final = ReplayBug(
     method="ConsumerGroup.addPartitionEpochs and removePartitionEpochs",
     fixed_in={(4, 0): 2, (4, 1): 2},
     advice="4.1.2",
-    why="the member gets or gives up a partition that another one has by the records before",
+    why="the member gets or gives up a partition that another one has according to earlier records",
 )
 """The bug with partition epochs: it occurs if a cleaner has removed the record in which a member gave up a partition
 that another member got later."""
@@ -57,6 +57,7 @@ TASK_PROCESSES: Final = ReplayBug(
     method="StreamsGroup.addTaskProcessId and removeTaskProcessIds",
     fixed_in={(4, 1): 2},
     advice="4.1.2",
-    why="by the records before, another process has a task that the member gets, or its own has none that it gives up",
+    why="according to earlier records, another process has a task that the member gets, or its own has none "
+    "that it gives up",
 )
 """The same for tasks of a streams group. It also stops at a member whose tasks are named before its process."""

@@ -50,7 +50,7 @@ _STATE: Final = (
 )
 """The columns of the remembered state of a key. `is_value` is 0 after a tombstone; `changed_ms` is the time of the
 first commit of the present offset; `peak` is the highest offset since the first commit or the last deletion; `fell_ms`
-and `fell_from` belong to the last commit since then that was below the one before it; `topic_id` is a number in
+and `fell_from` belong to the last commit since then that was below the previous one; `topic_id` is a number in
 `Advances.ids`, that of the topic in the last commit, -1 for none; `known_id` is that of the last commit with a topic id
 since the last deletion."""
 
@@ -58,7 +58,7 @@ _NOTHING: Final = {"log_offset": -1, "commits": 0}
 """The initial values for a new key; all other columns are NONE until its first commit sets them."""
 
 _ADVANCE: Final = ("key", "ms", "offset", "before_ms", "before_offset")
-"""The columns of a commit that changed the offset; the last two are NONE if there was no commit before."""
+"""The columns of a commit that changed the offset; the last two are NONE if there was no earlier commit."""
 
 
 def part_ms(window_ms: int, history_ms: int) -> int:

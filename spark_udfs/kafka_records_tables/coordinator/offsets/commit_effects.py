@@ -35,7 +35,7 @@ class Effect(NamedTuple):
     """Offset of the record at which the row takes effect: the row itself, or the marker of its transaction. It is also
     the row itself if the source has no markers but reports that the transaction was committed."""
     clock: INT64
-    """The value of CLOCK at that record."""
+    """The value of CLOCK when the record was read."""
 
     @property
     def is_transactional(self) -> bool:

@@ -72,7 +72,7 @@ class Steps:
 
 
 class StepLot(NamedTuple):
-    """The effects of the given rows of the log; the rows follow those of the batch before."""
+    """The effects of the given rows of the log, which follow the rows of the previous batch."""
 
     steps: Steps | None
     """The steps; None if nothing took effect."""
@@ -82,7 +82,7 @@ class StepLot(NamedTuple):
     """The offset of the first commit that still waits for its marker; `end` if none does."""
 
 
-_NOT_COMPARED: Final = "left out: offsets before and after it are compared with each other"
+_NOT_COMPARED: Final = "left out: the offsets before and after it are compared with each other"
 
 
 class CommitSteps:

@@ -69,7 +69,7 @@ FALLS: Final = pa.schema(
         ("low_log_offset", pa.int64()),
     ]
 )
-"""A commit (`to_offset`, and the columns without a prefix) that is lower than the one before it (`from_…`).
+"""A commit (`to_offset`, and the columns without a prefix) that is lower than the previous one (`from_…`).
 `tombstone_log_offset` is where the offset was deleted between them. For a sawtooth, `high_log_offset` is the last
 commit of the other sequence before the fall, and `low_log_offset` is the last commit of this sequence before it was
 left."""

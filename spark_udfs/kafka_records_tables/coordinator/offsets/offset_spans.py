@@ -34,7 +34,7 @@ ENDS: Final = (COMMIT, TRANSACTION, TOMBSTONE, UNUSABLE)
 _SAID: Final = ("offset", "leader_epoch", "metadata", "topic_id")
 """The content of a commit. Consecutive commits of one key with the same content are one span."""
 
-_LOST: Final = "which offset held from here is not told"
+_LOST: Final = "which offset was valid from here on is unknown"
 
 
 class OffsetSpans:
@@ -216,7 +216,7 @@ def _first_of_runs(changes: _Changes, order: INT64, keys: INT64) -> tuple[_Chang
 
 
 def _differs(changes: _Changes, order: INT64) -> FLAGS:
-    """Which of the ordered changes, after the first, differ from the one before."""
+    """Which of the ordered changes, after the first, differ from the previous one."""
     holds = changes.holds[order]
     does = np.where(holds, 0, changes.does[order])
     differs: FLAGS = does[1:] != does[:-1]

@@ -31,18 +31,18 @@ class UsualStep:
     step: int
     """The distance that counts as read in a commit that jumps too."""
     limit: float
-    """A commit jumps if it is further than this from the one before."""
+    """A commit jumps if it is further than this from the previous one."""
     after: int
     """So many commits show what is usual for a partition. A longer distance before them may be a backlog that the group
     found when it began."""
 
 
 Steps = Sequence[tuple[Span, Span]]
-"""Commits of a partition with the one before, ascending offsets only."""
+"""Commits of a partition, each with the previous one; only ascending offsets."""
 
 
 def steps_of(spans: Sequence[Span]) -> Steps:
-    """The commits of a partition that moved its offset forward, each after the one before."""
+    """The commits of a partition that moved its offset forward, each with the previous one."""
     return [
         (before, after)
         for before, after in pairwise(spans)

@@ -44,7 +44,7 @@ class MovedGroup:
     """The partition that its coordinator reads now."""
     old: tuple[int, ...]
     kind: str | None = None
-    """Its kind according to its group record, `classic` for instance."""
+    """The kind of the group according to its record, such as `classic`."""
     is_there: bool = False
     """Whether it has members in its new partition."""
     had_members_until_ms: int | None = None

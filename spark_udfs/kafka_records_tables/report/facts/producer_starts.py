@@ -39,8 +39,8 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
         Column("transactional_id", "string", "the transactional id"),
-        Column("producer_id", "int64", "its producer id from then on"),
-        Column("producer_epoch", "int32", "its epoch from then on"),
+        Column("producer_id", "int64", "producer id from then on"),
+        Column("producer_epoch", "int32", "producer epoch from then on"),
         Column("idle_ms", "int64", "time since the previous producer with the id was last active; null if unknown"),
         Column("usual_ms", "int64", "usual time between two records of the id; null if unknown"),
         Column("has_aborted", "bool", "whether it aborted a transaction that was open then"),

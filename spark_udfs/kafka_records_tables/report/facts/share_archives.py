@@ -32,7 +32,7 @@ TABLE: Final = Table(
     columns=(
         Column("group_id", "string", "the group"),
         Column("topic_id", "string", "id of the topic that it consumes"),
-        Column("topic", "string", "its name; null if the source does not report it"),
+        Column("topic", "string", "name of the topic; null if the source does not report it"),
         Column("partition", "int32", "partition of that topic"),
         Column("first_offset", "int64", "first offset of the range"),
         Column("last_offset", "int64", "last offset of the range"),

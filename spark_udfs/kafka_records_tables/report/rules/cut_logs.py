@@ -174,7 +174,7 @@ _WORDS: Final = {
     "log": (_GONE, _GONE_UNSURE),
     "copied": (_COPIED, _COPIED_UNSURE),
 }
-"""The problem and why it is not sure, by what is missing."""
+"""The problem, and why it is not certain, by the missing part of the log."""
 
 RULE = ReportRule(
     kind=_KIND,

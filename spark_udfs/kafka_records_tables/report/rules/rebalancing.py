@@ -83,8 +83,8 @@ def _rebalances(context: RuleContext) -> pa.Table:
 
 
 def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
-    """Which rebalances of a run do not belong to a start before it: a group that starts rebalances too, then it is
-    quiet, and trouble begins later.
+    """Which rebalances of a run do not belong to a start before it: a group that starts also rebalances, is then quiet,
+    and gets into trouble later.
 
     A start is at most a quarter of the run, and the time after it is twice as long as any between later rebalances. It
     counts as a start only if the other rebalances are enough for a finding.
@@ -170,7 +170,7 @@ def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]
                 behind = f"whether a partition falls behind is unknown: the source lacks {ends_of_logs(places)}"
             found[group] = (
                 f" That is usual for this group: half of the first {half} of its rebalances in the log"
-                f" came within {length(gap.median_ms)} of the one before, and later ones at most twice as often. It"
+                f" came within {length(gap.median_ms)} of the previous one, and later ones at most twice as often. It"
                 f" scales between {min(sizes)} and {max(sizes)} members, and {behind}."
             )
     return found

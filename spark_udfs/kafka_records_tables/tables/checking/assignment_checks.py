@@ -99,8 +99,8 @@ def _unknown_member(group_id: str, group: Group, member_id: str, role: str, even
     count = sum(len(topic["partitions"]) for topics in _lists(event) for topic in topics)
     what = "tasks" if group.kind == STREAMS else "partitions"
     detail = (
-        f"the {_SAYS[role]} assignment of {member_id!r} has {count} {what}, and no record makes it a member: they "
-        "have no reader, and the group cannot be deleted"
+        f"the {_SAYS[role]} assignment of {member_id!r} has {count} {what}, but according to the records it is not a "
+        f"member: nobody reads them, and the group cannot be deleted"
     )
     return CheckRow(UNKNOWN_MEMBER, BROKEN, detail, event.offset, event.timestamp_ms, group_id, member_id=member_id)
 

@@ -49,11 +49,11 @@ UNDER_WAY: Final = ("Assigning", "NotReady")
 
 _WITH_MEMBERS: Final = "while the group has members"
 _TOPIC_HAS_IT: Final = "and the topic has it now: the next heartbeat of a member starts an assignment with it"
-_BROUGHT_ALONG: Final = "of a group with classic members: its target may be what they had given out among themselves"
-_NOT_READY: Final = "of a group in which nobody has a task: topics may have been missing when the target was made"
-_BEING_MADE: Final = "while the target assignment is being made"
+_BROUGHT_ALONG: Final = "of a group with classic members: its target may be what they had assigned among themselves"
+_NOT_READY: Final = "of a group in which nobody has a task: topics may have been missing when the target was computed"
+_BEING_MADE: Final = "while the target assignment is being computed"
 _STATE_SINCE: Final = "and their share state came later: the next heartbeat of a member starts an assignment with them"
-_NO_STATE: Final = "for they have no share state yet: the next heartbeat of a member asks for it"
+_NO_STATE: Final = "because they have no share state yet: the next heartbeat of a member requests it"
 
 Ranges = list[tuple[int, int]]
 """Numbers of partitions, first and last."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
 
-STOPS: Final = "no coordinator loads this log, it stops at this record"
+STOPS: Final = "no coordinator can load this log: it stops at this record"
 """The reaction of a group or share coordinator (`CoordinatorLoaderImpl`)."""
 
 NameOf = Callable[[pa.StructArray], pa.Array]
@@ -51,8 +51,8 @@ class _Seen:
 
 
 def _too_few(context: Context, asked: int) -> Finding:
-    what = f"this is partition {context.partition}, but the number of partitions given is {asked}"
-    consequence = "rows of wrong_partition come from that number: it is wrong, or the log is that of another topic"
+    what = f"this is partition {context.partition}, but the given number of partitions is {asked}"
+    consequence = "that number causes the rows of wrong_partition: it is wrong, or the log belongs to another topic"
     return Finding("note", OTHER_PARTITIONS, what, consequence, context.topic, context.partition)
 
 

@@ -85,9 +85,9 @@ def unread(release: str, topic: str, record_type: int, version: int) -> Unread |
     if version > highest_version(release, topic, record_type):
         if topic == TRANSACTIONS:
             return Unread(True, _STOPS_READING)
-        return Unread(True, "does not know this version, and does not load the log")
+        return Unread(True, "does not know this version, so it does not load the log")
     if (release, topic, record_type) in _OTHER_LAYOUT:
-        return Unread(True, "has other fields in this version, and reads others than were written, or fails")
+        return Unread(True, "has other fields in this version, so it reads wrong values, or fails")
     return None
 
 
@@ -112,7 +112,7 @@ def highest_version(release: str, topic: str, record_type: int) -> int:
 
 def _unknown_type(release: str, topic: str) -> Unread:
     if topic == SHARE_STATE and not reads_by_default(release, topic):
-        return Unread(False, "has no share coordinator, and nothing of it reads this topic")
+        return Unread(False, "has no share coordinator, and does not read this topic")
     if _order(release) < _order(_PASSES_OVER_SINCE):
         stops = _STOPS_READING if topic == TRANSACTIONS else "does not load the log"
         return Unread(True, f"does not know this record type, and {stops}")

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _TOPIC: Final = "topic"
 _NOT_TAKEN: Final = (
-    "names, numbers of partitions, settings and deletions of topics are not taken from this log; "
-    "table topics has all that is wrong with it"
+    "names, numbers of partitions, settings and deletions of topics are not taken from this log; the table topics "
+    "lists everything that is wrong with it"
 )
 
 

@@ -25,7 +25,7 @@ READS: Final = ("offset", "timestamp_ms", "key", "value", "control")
 
 _BEGIN, _END, _ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
 _KRAFT_VERSION: Final = "kraft_version"
-_STOPS: Final = "what it changed is unknown: a controller does not load this log"
+_STOPS: Final = "its changes are unknown: a controller does not load this log"
 
 
 _CONTROL_RECORDS: Final = 16
@@ -116,7 +116,7 @@ class MetadataRecords:
         context = self._context
         if context.question.as_of_ms is not None and self._first and self._end_offset < self._first:
             what = f"the state at that moment is in no file: the oldest checkpoint is at offset {self._first}"
-            consequence = "the answer is that of the checkpoint, later than the moment that was asked about"
+            consequence = "the answer comes from the checkpoint, which is later than the requested moment"
             context.report(
                 Finding(
                     "note",
@@ -142,8 +142,8 @@ class MetadataRecords:
                     yield found, True
             self._in_checkpoint = False
         elif context.log.start:
-            what = f"this log begins at offset {context.log.start}, and no sound checkpoint holds what was before"
-            consequence = "what was written before is unknown: pass the whole folder of the metadata log"
+            what = f"this log begins at offset {context.log.start}, and no intact checkpoint has the earlier state"
+            consequence = "earlier changes are unknown: pass the whole folder of the metadata log"
             context.report(Finding("damage", UNREAD_LOG, what, consequence, context.topic, context.partition))
 
     def _in_force(self, batch: pa.RecordBatch) -> Iterator[DecodedRecords]:

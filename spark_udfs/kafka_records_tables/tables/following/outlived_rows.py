@@ -74,7 +74,7 @@ class CarriedKeys:
         self.of_kind = codes_of_same([group, kind])
         """A number for the group and its kind."""
         self.unit = codes_of_same([group, kind, part, number])
-        """A number for a member or a regular expression of a group, or an offset of it."""
+        """A number for each member, regular expression or offset of a group."""
 
     def of_same_groups(self, rows: FLAGS) -> FLAGS:
         """The rows about the same groups as some `rows`, and the rows about no group."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NOT_THERE: Final = -2
 """The time of a key's last commit if there is no commit. (NO_TIME is the time of a commit that has none.)"""
 
-_LOST: Final = "the record is counted, but not the content of its value"
+_LOST: Final = "the record is counted, but without the content of its value"
 
 
 _DECODED: Final = (

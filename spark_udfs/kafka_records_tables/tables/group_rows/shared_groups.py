@@ -27,7 +27,7 @@ RECORDS = (*COMMITS, *GROUP_RECORDS, *PARTS)
 
 
 class LogLot(NamedTuple):
-    """Rows of the log that follow those of the batch before."""
+    """Rows of the log that follow the previous batch."""
 
     end: int
     """The offset after the last of them, or of earlier rows."""

@@ -227,7 +227,7 @@ class _States:
 
     def _look_for_falling_behind(self) -> None:
         """Whether more and more records are left: after the last advance of each part of the window more than after
-        that of the part before, four times in a row up to now."""
+        that of the previous part, four times in a row up to now."""
         width = self._part
         part = self._ms // width
         closes = np.ones(len(part), np.bool_)

@@ -48,13 +48,13 @@ class Reader(TableReader):
 def _later_records(context: Context) -> Finding:
     what = "it has records that are later than the moment of the option at"
     consequence = (
-        "the offsets that are there at the end of the log are taken for those that the clean-up met; ask as of the "
-        "same moment to get those that were there then"
+        "the clean-up is assumed to have met the offsets at the end of the log; pass the same moment as --as-of to "
+        "get the offsets of that time"
     )
     return Finding("note", LATER_RECORDS, what, consequence, context.topic, context.partition)
 
 
 def _unjudged(context: Context) -> Finding:
-    what = "these are the rules that KIP-211 writes down, and no broker's"
-    consequence = "no broker was asked whether it expires the same: the rules kafka-4.3 were compared with one"
+    what = "these are the rules of KIP-211, which no broker follows exactly"
+    consequence = "they were not compared with a broker, unlike the rules kafka-4.3"
     return Finding("note", UNJUDGED_RULES, what, consequence, context.topic, context.partition)

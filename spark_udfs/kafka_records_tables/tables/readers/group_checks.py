@@ -159,7 +159,7 @@ def _may_lack_records(context: Context) -> bool:
     if context.question.as_of_ms is None or context.log.whole_from is None:
         return False
     what = "the log cleaner may have removed records that existed at that moment"
-    consequence = "groups and their assignments are not checked; they are as of the end of the log"
+    consequence = "groups and their assignments are not checked, because they are as of the end of the log"
     context.report(Finding("note", INCOMPLETE_HISTORY, what, consequence, context.topic, context.partition))
     return True
 

@@ -29,6 +29,6 @@ class Reader(RecordReader):
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        null = "its values are null in the rows of members; the members of a classic group have no rows"
+        null = "its values are null in the rows of members, and the members of a classic group have no rows"
         groups = self._records.replayed(self.context, null, picked=PICKED).groups
         return member_rows(groups.by_id, self.context.partition, TABLE.schema)

@@ -39,8 +39,8 @@ class Reader(TableReader):
                 _NEVER if log["last_stable_offset"] is None else log["last_stable_offset"]
             ):
                 what = (
-                    f"a transaction is open from offset {log['last_stable_offset']} on, and no leader reports its "
-                    "producer"
+                    f"a transaction is open from offset {log['last_stable_offset']} on, but no leader reports its "
+                    f"producer"
                 )
                 impact = f"it has no row: grant READ on topic {log['topic']} if that right is missing"
                 self._context.report(Finding("note", UNREAD_LOG, what, impact, log["topic"], log["partition"]))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.group_rows.shared_groups import LogLot
 
 
-_NO_ROW: Final = "the events that it shows have no rows"
+_NO_ROW: Final = "its events have no rows"
 
 
 class Reader(TableReader):

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 _STOPS: Final = (
-    "a coordinator passes over a value of an unknown version, and otherwise stops reading here and serves what it has"
+    "a coordinator skips a value of an unknown version; for any other error it stops reading here, and serves what it "
+    "has read"
 )
 """`TransactionStateManager.loadTransactionMetadata`."""
 

@@ -26,7 +26,7 @@ _NO_COMMIT: Final = ("topic_id", "offset", "leader_epoch", "metadata", "commit_t
 
 
 def deletable_rows(schema: pa.Schema, found: Held, partition: int) -> Iterator[pa.RecordBatch]:
-    """The rows from the offsets and groups of a coordinator (with `told`); `partition` is that of the log."""
+    """The rows from the offsets and groups of a coordinator (with `told`); `partition` is the log partition."""
     if found.offsets is not None:
         count = len(found.offsets.group)
         yield record_batch(schema, _of_offsets(found.offsets, found.groups), count)

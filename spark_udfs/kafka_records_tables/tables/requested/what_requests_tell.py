@@ -72,24 +72,24 @@ INPUTS: Final = ("assigned_partitions", "commit_progress", "transactions")
 
 _LAST_ONLY: Final = "coordinators return the last committed offset of a partition, not earlier ones"
 _NO_HISTORY: Final = "coordinators return the current state, not its history"
-_NO_COMMIT_TIME: Final = "coordinators do not return the time of a commit, and expiry depends on it"
-_NO_RECORDS: Final = "it is built from records, and requests return none"
+_NO_COMMIT_TIME: Final = "coordinators do not return the time of a commit, on which expiry depends"
+_NO_RECORDS: Final = "it is built from records, but requests return none"
 
 _WHY_NOT: Final[Mapping[str, str]] = {
     "offset_commits": _LAST_ONLY,
-    "pending_offsets": "coordinators say that a partition has a pending offset, but not which one or whose",
+    "pending_offsets": "coordinators report that a partition has a pending offset, but not its value or its producer",
     "regressions": _LAST_ONLY,
     "expirations": _NO_COMMIT_TIME,
     "deletable_offsets": _NO_COMMIT_TIME,
     "timeline": _NO_HISTORY,
     "history": _LAST_ONLY,
     "disappearances": _NO_HISTORY,
-    "activity": "coordinators return the current state, not what was written",
+    "activity": "coordinators return the current state, not its records",
     "share_group_topics": "coordinators do not say which share state is being created or deleted",
     "share_disappearances": _NO_HISTORY,
-    "transactions": "only open transactions are asked for: use open_transactions",
+    "transactions": "only open transactions are requested: use open_transactions",
     "log_files": "no request returns files, or records to load",
-    "checks": "it checks records, and requests return none",
+    "checks": "it checks records, but requests return none",
 }
 
 

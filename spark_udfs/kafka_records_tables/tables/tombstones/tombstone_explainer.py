@@ -50,7 +50,7 @@ READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_
 _ROWS: Final = 524_288
 """The number of rows that are processed together."""
 
-_NAMELESS: Final = "left out: it is unknown what it is about"
+_NAMELESS: Final = "left out: its key is unknown"
 _UNREAD: Final = "nothing is known about its group"
 
 _ALONE: Final = said(causes.OF_GROUP_ENDS, causes.LOW, possible=(causes.RECORD_UNUSED,))

@@ -51,7 +51,7 @@ COLUMNS: Final = (
     Column(
         "level",
         "string",
-        "broken: no coordinator fixes it by itself; transient: it goes away when the work under way ends; information",
+        "broken: no coordinator fixes it by itself; transient: it disappears when the current work ends; information",
         (BROKEN, TRANSIENT, INFORMATION),
     ),
     Column("group_id", "string", "the group; null if the key does not name it, and in __transaction_state"),
@@ -79,7 +79,7 @@ PARTITIONS: Final = Option(
 
 OPTIONS: Final = (
     PARTITIONS,
-    Option("loads_in", "release", "find what this release of Kafka could not load, from 2.8 on"),
+    Option("loads_in", "release", "find records that this release of Kafka could not load, from 2.8 on"),
 )
 
 # -- facts that inputs pass to the view, next to the problems ----------------------------------------------------------

@@ -9,9 +9,9 @@ from kafka_records_tables.tables.declaration import Column, Table
 COLUMNS: Final = (
     Column("topic", "string", "topic of the log"),
     Column("partition", "int32", "partition of the topic"),
-    Column("records", "int64", "records, without markers of transactions"),
+    Column("records", "int64", "records, without transaction markers"),
     Column("markers", "int64", "markers of transactions"),
-    Column("superseded", "int64", "records that a cleaner drops"),
+    Column("superseded", "int64", "records that a cleaner removes"),
     Column("tombstones", "int64", "tombstones that are not superseded"),
     Column("open_from", "int64", "first record of an open transaction; null if there is none"),
 )

@@ -37,8 +37,8 @@ MEANINGS: Final = {
     EPOCH: "the epoch of the group changed, or the generation of a classic group; detail has both numbers, and "
     "target: unchanged if a streams group has a new epoch and no member a new target, as in a step of warm-up tasks",
     REBALANCE_STARTED: (
-        "members have to follow a new epoch, or one of them has to give something up within the epoch; not for "
-        "classic groups, where no record shows it"
+        "members must follow a new epoch, or one of them must give something up within the epoch; not for classic "
+        "groups, where no record shows it"
     ),
     REBALANCE_COMPLETED: (
         "every member has its target: in a classic group when the leader's assignment is written, in others when the "
