@@ -1,4 +1,4 @@
-"""Partitions whose offset members do not get past, if a cleaner has removed most of what the members did.
+"""Partitions whose offset members cannot pass, if a cleaner has removed most of the members' records.
 
 A cleaner leaves the last commit, the last epoch, and the tombstones of members (`departed_members`), besides what it
 has not reached yet. When the record at the committed offset was written is known from the log of its topic.
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _TIMES: Final = 5
-"""How many times as often as before members must leave from the time of the record on."""
+"""Members must leave this many times as often after the record was written as before."""
 _SOON_MS: Final = 10_000
 """A member that fails on a record leaves within this time after the record was written, or within a few of the usual
 intervals if these are longer."""
 _LEAST_SEEN: Final = 2
-"""The number of members of which the log must still show that they joined, had the partition, and left."""
+"""The log must still show for this many members that they joined, had the partition, and left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +54,26 @@ class CleanedLoop:
     written_ms: int
     """When the record at the committed offset was written."""
     departures: tuple[int, ...]
-    """When members left, since then; ascending."""
+    """The times since then at which members left, ascending."""
     seen: tuple[MemberLife, ...]
-    """Those that had the partition, and of which the log still shows that they joined and left."""
+    """The members that had the partition, if the log still shows that they joined and left."""
     every_ms: float
     """The usual time between two departures."""
     seen_from_ms: int
-    """From when on the log has everything about the group."""
+    """The time from which the log has everything about the group."""
     slots: int
-    """How many members can have partitions at once, or are members now."""
+    """The number of partitions of the group, or of its members if that is larger."""
     epoch: int
     lives: Sequence[MemberLife]
     """All members that the log shows."""
     moved: tuple[Place, ...] = ()
     """Other partitions of the group that were read since then."""
     others: tuple[tuple[Place, int], ...] = field(default=())
-    """Other partitions whose offset does not move either, with it."""
+    """Other partitions whose offset does not move either, each with its offset."""
 
     @property
     def by_tombstones(self) -> bool:
-        """Whether the departures show the loop, and not only those of which the log has everything."""
+        """Whether more departures show the loop than those with complete records."""
         return len(self.departures) > len(self.seen)
 
 
@@ -85,7 +85,7 @@ def is_cut(context: RuleContext, group: str, since_ms: int) -> bool:
 
 
 def cleaned_loops(context: RuleContext, known: Container[str]) -> list[CleanedLoop]:
-    """The loops of all groups but the `known` ones: one per group, that of the record that has waited for longest."""
+    """One loop per group, except for `known` groups: the one with the record that has waited longest."""
     rows = _waiting(context)
     names = [each for each in dict.fromkeys(rows["group_id"].to_pylist()) if each not in known][:MOST_GROUPS]
     if not names:
@@ -114,7 +114,7 @@ def cleaned_loops(context: RuleContext, known: Container[str]) -> list[CleanedLo
 
 
 def _groups(context: RuleContext) -> Any:
-    """The groups in cleaned logs, with the time from which on everything about them is in the log, and that of their
+    """The groups in cleaned logs, with the time from which the log has everything about them, and the time of their
     last epoch. Older records that are left, such as the last commit, show nothing about the time in between."""
     whole_from = {
         each.partition: each.complete_from or 0

@@ -28,7 +28,7 @@ _BY_COORDINATOR: Final = frozenset({_EMPTY, 3, _COMPLETE_ABORT, 6, 7})
 _RETRIED_MS: Final = 1000
 """The longest time that a client waits before it requests its producer id again (retry.backoff.max.ms)."""
 _ENDS_RAISE_EPOCHS: Final = 2
-"""The transaction.version from which on every end of a transaction raises the epoch (KIP-890)."""
+"""The first transaction.version in which every end of a transaction raises the epoch (KIP-890)."""
 
 TABLE: Final = Table(
     name="producer_starts",
@@ -65,7 +65,7 @@ only the time decides.
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What a record says about a transactional id."""
+    """The content of a record about a transactional id."""
 
     status: int
     producer_id: int

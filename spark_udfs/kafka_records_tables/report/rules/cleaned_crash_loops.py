@@ -1,4 +1,4 @@
-"""Loops of consumers that fail on a record, of which a cleaner has left little."""
+"""Loops of consumers that fail on a record, if a cleaner has left few records of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kafka_records_tables.report.rules.stuck_partitions import KIND, look_at, po
 from kafka_records_tables.topics import OFFSETS
 
 _NO_POLL_LIMIT_MS = 1000
-"""Nobody sets max.poll.interval.ms to less."""
+"""The lowest value of max.poll.interval.ms that is used in practice."""
 
 
 def cleaned_incidents(context: RuleContext, known: set[str]) -> list[Incident]:
@@ -87,7 +87,7 @@ def _incident(context: RuleContext, loop: CleanedLoop) -> Incident:
 
 
 def _seen_words(loop: CleanedLoop) -> str:
-    """What the log still shows, as the rest of a sentence and another one."""
+    """The rest of a sentence and another sentence: the records that the log still has."""
     if loop.by_tombstones:
         return (
             f"the first member left {length(loop.departures[0] - loop.written_ms)} later, at least "

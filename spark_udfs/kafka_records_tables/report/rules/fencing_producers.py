@@ -18,7 +18,7 @@ KIND: Final = "producers_fence"
 _IDLE_MS: Final = 250
 """The shortest time in which a process can be restarted."""
 _LEAST_LEFT: Final = 2
-"""The number of starts that a cleaned log must still have."""
+"""A cleaned log must still have this many starts."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
