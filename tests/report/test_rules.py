@@ -40,6 +40,7 @@ INCIDENTS = {
     "transaction_of_dead_instance",
     "group_stands_still",
     "two_applications",
+    "unlike_members",
     "many_transactional_ids",
     "instance_id_twice",
     "producers_fence",

@@ -36,6 +36,7 @@ from kafka_records_tables.report.rules import (
     still_groups,
     uncleaned_logs,
     uneven_assignments,
+    unlike_members,
     unneeded_offsets,
     unread_topics,
 )
@@ -55,6 +56,7 @@ RULES: Final[tuple[ReportRule, ...]] = (
     *shared_instance_ids.RULES,
     *fencing_producers.RULES,
     *shared_group_ids.RULES,
+    *unlike_members.RULES,
     *many_transactional_ids.RULES,
     *many_groups.RULES,
     *expiring_offsets.RULES,
