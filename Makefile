@@ -50,10 +50,11 @@ java-found:
 .PHONY: venv
 venv: $(INSTALLED) ## Create .venv with everything in it; does nothing when it is up to date.
 
+# Python compiles what it imports, which is a part: all that is installed takes a minute.
 $(INSTALLED): pyproject.toml | python-found
 	@python=$$(tools/prerequisites.sh python) && echo "Setting up $(VENV) with $$python" && \
 	$$python -m venv $(VENV) && \
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' && \
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]' && \
 	touch $@
 
 # ----------------------------------------------------------------------------------------------------------- the jobs
