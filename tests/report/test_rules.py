@@ -34,6 +34,7 @@ INCIDENTS = {
     "offsets_moved_ahead",
     "expired_and_began_again",
     "deleted_before_read",
+    "compacted_before_read",
     "share_records_archived",
     "crash_loop",
     "partitions_not_given_up",

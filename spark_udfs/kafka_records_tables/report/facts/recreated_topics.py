@@ -149,7 +149,9 @@ def was_never_deleted(context: RuleContext, topic: str, since_ms: int | None) ->
     """Whether the metadata log shows that a topic that existed at a moment exists still: its last creation is
     earlier."""
 
-    last = next((each for each in reversed(changes_of(context, topic)) if each["event"] != "partitions_added"), None)
+    last = next(
+        (each for each in reversed(changes_of(context, topic)) if each["event"] in ("created", "deleted")), None
+    )
     if last is None or last["event"] != "created" or last["at_timestamp_ms"] is None or since_ms is None:
         return False
     return bool(last["at_timestamp_ms"] <= since_ms)

@@ -1,4 +1,4 @@
-"""When topics were created, deleted, and given more partitions: a table that only the report uses."""
+"""When topics were created, deleted, given more partitions or compacted: a table that only the report uses."""
 
 from __future__ import annotations
 
@@ -19,18 +19,24 @@ if TYPE_CHECKING:
 _CREATED, _DELETED, _CONFIG, _PARTITION = "TopicRecord", "RemoveTopicRecord", "ConfigRecord", "PartitionRecord"
 _TOPIC_CONFIG: Final = 2
 """The type of a topic's configs (`ConfigResource.Type.TOPIC`)."""
+_POLICY: Final = "cleanup.policy"
 
 TABLE: Final = Table(
     name="topic_changes",
     topic=METADATA,
-    about="when topics were created, deleted and given more partitions",
+    about="when topics were created, deleted, given more partitions, and compacted or no longer",
     helper="history",
     records=(_CREATED, _DELETED, _CONFIG, _PARTITION),
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
         Column("topic", "string", "name of the topic"),
         Column("topic_id", "string", "id of the topic"),
-        Column("event", "string", "what happened", words=("created", "deleted", "partitions_added")),
+        Column(
+            "event",
+            "string",
+            "what happened",
+            words=("created", "deleted", "partitions_added", "compaction_began", "compaction_ended"),
+        ),
         Column("partition_count", "int32", "number of partitions afterwards; for a deletion, the number before it"),
         Column("configs", "list<string>", "names of the configs that were set at its creation; null for other events"),
         Column(
@@ -43,6 +49,7 @@ TABLE: Final = Table(
     module=__name__,
     rules=REPLAYED + """\
 The records of a creation are one batch, with one time: configs with the time of their topic were set at its creation.
+Compaction begins and ends with `cleanup.policy`, if that changes later.
 """,
 )
 
@@ -57,6 +64,8 @@ class TopicChangeReplay(MetadataReplay):
         """The creation of each topic."""
         self._by_name: dict[str, dict[str, Any]] = {}
         self._counts: dict[str, int] = {}
+        self._compacted: set[str] = set()
+        """The ids of topics that are compacted."""
 
     def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
         numbers = self._records.numbers
@@ -70,10 +79,8 @@ class TopicChangeReplay(MetadataReplay):
                 made = self._by_id.get(value["topic_id"])
                 if made is not None:
                     self._row(value["topic_id"], made["topic"], "deleted", times[at], int(decoded.offsets[at]))
-            elif value["resource_type"] == _TOPIC_CONFIG and value["value"] is not None:
-                made = self._by_name.get(value["resource_name"])
-                if made is not None and made["at_timestamp_ms"] == times[at]:
-                    made["configs"].append(value["name"])
+            elif value["resource_type"] == _TOPIC_CONFIG:
+                self._set(value, times[at], int(decoded.offsets[at]))
         made_partitions = values_of(decoded, numbers[_PARTITION])
         if made_partitions is not None:
             rows, values = made_partitions
@@ -88,6 +95,21 @@ class TopicChangeReplay(MetadataReplay):
                 counts[key] = counts.get(key, 0) + 1
             for (topic_id, at_ms), count in counts.items():
                 self._grow(topic_id, at_ms, count, int(decoded.offsets[firsts[topic_id, at_ms]]))
+
+    def _set(self, value: Any, at_ms: int | None, offset: int) -> None:
+        """Add a config of a topic."""
+        made = self._by_name.get(value["resource_name"])
+        if made is None:
+            return
+        is_new = made["at_timestamp_ms"] == at_ms
+        if is_new and value["value"] is not None:
+            made["configs"].append(value["name"])
+        if value["name"] == _POLICY:
+            is_compacted = "compact" in (value["value"] or "")
+            if not is_new and is_compacted != (made["topic_id"] in self._compacted):
+                event = "compaction_began" if is_compacted else "compaction_ended"
+                self._row(made["topic_id"], made["topic"], event, at_ms, offset)
+            (self._compacted.add if is_compacted else self._compacted.discard)(made["topic_id"])
 
     def _grow(self, topic_id: str, at_ms: int | None, count: int, offset: int) -> None:
         made = self._by_id.get(topic_id)
@@ -126,10 +148,11 @@ class Reader(MetadataReader[TopicChangeReplay]):
 
 def changes_of(context: RuleContext, topic: str) -> list[dict[str, Any]]:
     """The changes of a topic in the order of the metadata log; empty without such a log."""
-    return context.once(_changes).get(topic, [])
+    return context.once(changes).get(topic, [])
 
 
-def _changes(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
+def changes(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
+    """The changes of all topics, by topic."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in context.look(TABLE).to_pylist():
         found.setdefault(row["topic"], []).append(row)

@@ -8,6 +8,7 @@ from kafka_records_tables.report.rule import ReportRule
 from kafka_records_tables.report.rules import (
     archived_records,
     broken_logs,
+    compacted_topics,
     crash_loops,
     cut_logs,
     damaged_logs,
@@ -47,6 +48,7 @@ RULES: Final[tuple[ReportRule, ...]] = (
     *skipped_offsets.RULES,
     *expired_restarts.RULES,
     *outrun_readers.RULES,
+    *compacted_topics.RULES,
     *archived_records.RULES,
     *crash_loops.RULES,
     *held_partitions.RULES,
