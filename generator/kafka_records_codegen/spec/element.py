@@ -164,7 +164,7 @@ class AttributeReader:
         if node is not None and node.value.kind != "null":
             self.refuse(attribute, f"must be one of {listed}; found {node.value.describe()}")
         elif required and self.is_sound(attribute):
-            self.refuse(attribute, f"is missing; it is one of {listed}")
+            self.refuse(attribute, f"is missing; it must be one of {listed}")
         return None
 
     def choices(self, attribute: str, allowed: Sequence[str]) -> tuple[str, ...]:

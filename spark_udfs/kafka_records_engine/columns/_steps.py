@@ -209,7 +209,7 @@ class Variable:
 
 
 class Nested:
-    """A struct that is never null."""
+    """Reads a struct that is never null."""
 
     def __init__(self, name: str, plan: Plan) -> None:
         self._name = name

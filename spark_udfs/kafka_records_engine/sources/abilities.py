@@ -228,4 +228,4 @@ class CanBeCut(Protocol):
     """A log partition in which a range can be read without reading the records before it."""
 
     def cuts(self, size: int) -> Sequence[int]:
-        """Offsets that cut it into ranges of about `size` bytes."""
+        """Offsets at which the log partition can be cut into ranges of about `size` bytes."""

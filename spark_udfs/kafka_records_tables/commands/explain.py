@@ -53,7 +53,9 @@ def add_parser(commands: Any) -> None:
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--topic", metavar="TOPIC", help=f"a record of this topic: {TOPICS_TEXT}")
-    what.add_argument("--message", metavar="NAME", help="explain a message, given by the name of its spec")
+    what.add_argument(
+        "--message", metavar="NAME", help="explain the bytes of a message; the argument is the name of its spec"
+    )
     parser.add_argument("--key", metavar="HEX", help="with --topic: the key")
     parser.add_argument("--value", metavar="HEX", help="with --topic: the value; null for a tombstone")
     parser.add_argument("--version", type=int, metavar="N", help="with --message: its version")

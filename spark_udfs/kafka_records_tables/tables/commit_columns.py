@@ -19,7 +19,7 @@ def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes"),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the record has none"),
-        Column("partition", "int32", "partition of that topic"),
+        Column("partition", "int32", "partition of the topic"),
         Column("offset", "int64", f"offset of the next record to consume{of_a_tombstone}"),
         Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the record has none"),
         Column("metadata", "string", f"metadata that the client stored with the offset{of_a_tombstone}"),

@@ -34,7 +34,7 @@ TABLE: Final = Table(
     columns=(
         Column("group_id", "string", "the group; null in the row about the whole log partition"),
         Column("topic", "string", "topic that the group consumes"),
-        Column("partition", "int32", "partition of that topic"),
+        Column("partition", "int32", "partition of the topic"),
         Column("topic_id", "string", "id of the topic in the last commit; null if it has none"),
         Column("offset", "int64", "the committed offset"),
         Column("commit_timestamp_ms", "int64", "when the offset was last committed"),
@@ -46,9 +46,10 @@ TABLE: Final = Table(
         Column(
             "fell_timestamp_ms",
             "int64",
-            "the last commit since then whose offset is lower than the previous one; null if there is none",
+            "time of the last commit that lowered the offset, since the first commit or the last deletion; null if "
+            "there is none",
         ),
-        Column("fell_from", "int64", "the highest offset before that commit"),
+        Column("fell_from", "int64", "the highest offset before the last fall"),
         Column(
             "advances",
             "list<struct<timestamp_ms: int64, offset: int64, before_timestamp_ms: int64, before_offset: int64>>",
@@ -59,9 +60,9 @@ TABLE: Final = Table(
         Column("log_timestamp_ms", "int64", "the latest time of a record in the log partition"),
         Column("log_partition", "int32", "log partition that holds the record"),
         Column("polled_timestamp_ms", "int64", "when a coordinator was asked for the offset; null if read from a log"),
-        Column("polled_before_ms", "int64", "when a coordinator was asked before that"),
-        Column("offset_before", "int64", "the offset at that time; null if there was none"),
-        Column("end_before", "int64", "the high watermark at that time; null if it is unknown"),
+        Column("polled_before_ms", "int64", "when a coordinator was asked the previous time"),
+        Column("offset_before", "int64", "the offset at the previous query; null if there was none"),
+        Column("end_before", "int64", "the high watermark at the previous query; null if it is unknown"),
     ),
     sort=("group_id", "topic", "partition", "log_partition"),
     group="group_id",

@@ -219,7 +219,7 @@ def can_go_on(table: Table) -> bool:
 
 
 def timestamps(name: str, about: str) -> tuple[Column, Column]:
-    """An instant for people and for programs: `<name>_timestamp` and `<name>_timestamp_ms`."""
+    """Two columns for one time: `<name>_timestamp` for people and `<name>_timestamp_ms` for programs."""
     when, _, null = about.partition("; ")
     return (
         Column(f"{name}_timestamp", "timestamp", f"{about}; null outside the years 1 to 9999"),

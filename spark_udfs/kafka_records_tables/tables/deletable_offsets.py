@@ -28,7 +28,7 @@ TABLE: Final = Table(
         ),
         Column("topic", "string", "topic of the offset; null for a group"),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the commit has none, and for a group"),
-        Column("partition", "int32", "partition of that topic; null for a group"),
+        Column("partition", "int32", "partition of the topic; null for a group"),
         Column(
             "offset",
             "int64",

@@ -29,11 +29,11 @@ TABLE: Final = Table(
     ),
     columns=(
         Column("record_type", "int16", "record type of the tombstone"),
-        Column("record", "string", "name of that record type"),
+        Column("record", "string", "name of the tombstone's record type"),
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic of the offset; null for other records"),
-        Column("partition", "int32", "partition of that topic; null for other records"),
-        Column("member_id", "string", "the member; null for records that are not about one"),
+        Column("partition", "int32", "partition of the topic; null for other records"),
+        Column("member_id", "string", "the member; null for records that are not about a member"),
         Column("regular_expression", "string", "the regular expression; null for other records"),
         Column(
             "cause",

@@ -30,7 +30,7 @@ TABLE: Final = Table(
             "classic, simple, consumer, share or streams; null if the group of an offset is gone",
         ),
         Column("topic", "string", "topic of the offset; null for a group"),
-        Column("partition", "int32", "partition of that topic; null for a group"),
+        Column("partition", "int32", "partition of the topic; null for a group"),
         *timestamps("expires", "when a clean-up deletes it; null if no clean-up will, unless something changes"),
         Column("rule", "string", "word for the rule that decides, such as commit_timestamp or subscribed"),
         Column(
@@ -46,7 +46,7 @@ TABLE: Final = Table(
             "the group's is committed or deleted, or may expire)",
         ),
         Column("record_type", "int16", "record type of the tombstone that the clean-up writes; null without `at`"),
-        Column("key", "binary", "key of that tombstone; null without `at`"),
+        Column("key", "binary", "key of the tombstone; null without `at`"),
         Column("log_partition", "int32", "log partition that holds the record"),
         Column(
             "log_offset",

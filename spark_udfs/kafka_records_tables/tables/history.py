@@ -19,7 +19,7 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes"),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the record has none"),
-        Column("partition", "int32", "partition of that topic"),
+        Column("partition", "int32", "partition of the topic"),
         Column("offset", "int64", "offset of the next record to consume"),
         Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the record has none"),
         Column("metadata", "string", "metadata that the client stored with the offset"),
@@ -33,10 +33,12 @@ TABLE: Final = Table(
             "if still valid",
         ),
         Column("commits", "int64", "number of consecutive records that committed the same offset"),
-        *timestamps("commit", "timestamp of the first of these commits, by the broker's clock or as set by the client"),
+        *timestamps(
+            "commit", "timestamp of the first commit of the offset, by the broker's clock or as set by the client"
+        ),
         Column("log_partition", "int32", "log partition that holds the records"),
-        Column("log_offset", "int64", "offset of the first of these records"),
-        Column("last_log_offset", "int64", "offset of the last of these records"),
+        Column("log_offset", "int64", "log offset of the first commit of the offset"),
+        Column("last_log_offset", "int64", "log offset of the last consecutive commit of the offset"),
         Column(
             "valid_from_log_offset", "int64", "offset of the record that made it valid: its own, or that of the marker"
         ),

@@ -78,7 +78,7 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes"),
         Column(
-            "partition", "int32", "partition of that topic; null if the topic is hidden and records have only its id"
+            "partition", "int32", "partition of the topic; null if the topic is hidden and records have only its id"
         ),
         Column("offset", "int64", "committed offset, that of the next record to consume; null if there is none"),
         Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
@@ -91,14 +91,20 @@ TABLE: Final = Table(
         Column(
             "lag",
             "int64",
-            "offsets from the committed one to the end; null if unknown, or if problem says that there is no lag",
+            "number of offsets from the committed offset to the end of the log; null if unknown, or if problem says "
+            "that there is no lag",
         ),
         Column(
             "stable_lag",
             "int64",
-            "offsets from the committed one to the last stable offset, at least 0; null if lag or that offset is null",
+            "number of offsets from the committed offset to the last stable offset, at least 0; null if lag or "
+            "last_stable_offset is null",
         ),
-        Column("lost", "int64", "offsets from the committed one to the log start, deleted before they were consumed"),
+        Column(
+            "lost",
+            "int64",
+            "number of offsets from the committed offset to the log start, deleted before they were consumed",
+        ),
         Column(
             "problem",
             "string",
@@ -151,7 +157,7 @@ TABLE: Final = Table(
             "there, or a rate is null",
         ),
         Column("member_id", "string", "member of the group that has the partition; null if there is none"),
-        Column("client_id", "string", "client.id of that member; null if there is none, or if no record has it"),
+        Column("client_id", "string", "client.id of the member; null if there is none, or if no record has it"),
         Column(
             "client_host",
             "string",

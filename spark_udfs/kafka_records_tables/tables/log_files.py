@@ -33,9 +33,9 @@ TABLE: Final = Table(
     reads=(),
     columns=(
         Column("topic", "string", "topic of the log"),
-        Column("partition", "int32", "partition of that topic"),
+        Column("partition", "int32", "partition of the topic"),
         Column("segments", "int64", "number of files with records; null if the source has no files"),
-        Column("bytes", "int64", "bytes of these files; null if the source has no files"),
+        Column("bytes", "int64", "bytes of the files with records; null if the source has no files"),
         Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
         Column("log_end_offset", "int64", "offset after the last record"),
         Column(
@@ -46,8 +46,7 @@ TABLE: Final = Table(
         Column(
             "superseded",
             "int64",
-            "how many of these records are replaced by a later one of the same key, or belong to aborted "
-            "transactions",
+            "number of records that are replaced by a later one of the same key, or belong to aborted transactions",
         ),
         Column(
             "superseded_percent",

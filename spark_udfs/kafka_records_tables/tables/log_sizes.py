@@ -30,7 +30,7 @@ TABLE: Final = Table(
         Column("log_end_offset", "int64", "offset after the last record"),
         Column("place", "string", "folder of the log"),
         Column("segments", "int64", "number of files with records"),
-        Column("bytes", "int64", "bytes of these files"),
+        Column("bytes", "int64", "bytes of the files with records"),
         Column(
             "sizes",
             "list<struct<offset: int64, bytes: int64, timestamp_ms: int64>>",

@@ -57,7 +57,7 @@ TABLE: Final = Table(
         Column("transactional_id", "string", "the transactional id; null if none has this producer id"),
         Column("producer_id", "int64", "producer id of the transaction"),
         Column("topic", "string", "topic in which it is open; null if no log in the source shows it open"),
-        Column("partition", "int32", "partition of that topic; null if topic is null"),
+        Column("partition", "int32", "partition of the topic; null if topic is null"),
         Column(
             "state",
             "string",

@@ -15,7 +15,7 @@ TABLE = Table(
     columns=(
         Column("topic", "string", "name of the topic"),
         Column("topic_id", "string", "id of the topic, 22 characters"),
-        Column("partition", "int32", "partition of that topic"),
+        Column("partition", "int32", "partition of the topic"),
         Column("leader", "int32", "broker that leads the partition; -1 for none"),
         Column("replicas", "list<int32>", "brokers that hold the partition, the preferred leader first"),
         Column("isr", "list<int32>", "replicas that are in sync"),

@@ -23,7 +23,7 @@ TABLE: Final = Table(
     columns=(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes"),
-        Column("partition", "int32", "partition of that topic"),
+        Column("partition", "int32", "partition of the topic"),
         Column(
             "state",
             "string",

@@ -19,7 +19,7 @@ TABLE: Final = Table(
     columns=(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes"),
-        Column("partition", "int32", "partition of that topic"),
+        Column("partition", "int32", "partition of the topic"),
         Column("from_offset", "int64", "committed offset before the fall"),
         Column("to_offset", "int64", "lower offset that replaced it"),
         Column(

@@ -18,7 +18,7 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         Column("topic_id", "string", "id of the topic, 22 characters"),
         Column("topic", "string", "name of the topic; null if unknown, as for most deleted topics"),
-        Column("partition", "int32", "partition of that topic"),
+        Column("partition", "int32", "partition of the topic"),
         Column(
             "cause",
             "string",

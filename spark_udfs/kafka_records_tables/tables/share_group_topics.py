@@ -21,7 +21,7 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "name of the topic"),
         Column("topic_id", "string", "id of the topic, 22 characters, as in share_partitions"),
-        Column("partition", "int32", "partition of that topic; null for a topic that is being deleted"),
+        Column("partition", "int32", "partition of the topic; null for a topic that is being deleted"),
         Column(
             "initialization",
             "string",

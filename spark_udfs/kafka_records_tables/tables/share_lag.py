@@ -28,7 +28,7 @@ TABLE: Final = Table(
     columns=(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes; null if the source has no log of it"),
-        Column("partition", "int32", "partition of that topic"),
+        Column("partition", "int32", "partition of the topic"),
         Column("start_offset", "int64", "first offset that is not acknowledged or archived; null until it is decided"),
         Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
         Column("end_offset", "int64", "offset that lag counts up to; null if unknown"),

@@ -23,7 +23,7 @@ TABLE: Final = Table(
     columns=(
         Column("group_id", "string", "the group"),
         Column("topic_id", "string", "id of the topic, 22 characters; share_group_topics has its name"),
-        Column("partition", "int32", "partition of that topic"),
+        Column("partition", "int32", "partition of the topic"),
         Column("state_epoch", "int32", "increases when the state is initialized again; null if `is_partial`"),
         Column("leader_epoch", "int32", "epoch of the partition leader that wrote last; null if there is none"),
         Column("start_offset", "int64", "first offset that is not acknowledged or archived; null until it is decided"),

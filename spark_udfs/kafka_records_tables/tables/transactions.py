@@ -31,7 +31,7 @@ TABLE: Final = Table(
     columns=(
         Column("transactional_id", "string", "the transactional id"),
         Column("producer_id", "int64", "producer id of this transactional id"),
-        Column("producer_epoch", "int16", "epoch of that producer; a higher one fences lower ones"),
+        Column("producer_epoch", "int16", "epoch of the producer; a higher one fences lower ones"),
         Column(
             "state",
             "string",

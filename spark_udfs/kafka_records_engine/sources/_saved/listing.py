@@ -42,7 +42,7 @@ class Found(NamedTuple):
     folders: dict[str, str]
     """The values in the names of folders, by raw-row column."""
     name: dict[str, str]
-    """The values in the name of the file."""
+    """The values in the file's name, such as the topic."""
 
     @property
     def path(self) -> str:

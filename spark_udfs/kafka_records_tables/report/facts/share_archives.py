@@ -33,7 +33,7 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         Column("topic_id", "string", "id of the topic that it consumes"),
         Column("topic", "string", "name of the topic; null if the source does not report it"),
-        Column("partition", "int32", "partition of that topic"),
+        Column("partition", "int32", "partition of the topic"),
         Column("first_offset", "int64", "first offset of the range"),
         Column("last_offset", "int64", "last offset of the range"),
         Column("delivery_count", "int32", "how often its records were delivered"),

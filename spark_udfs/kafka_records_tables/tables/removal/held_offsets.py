@@ -81,7 +81,7 @@ class Held(NamedTuple):
 
     groups: Mapping[str, HeldGroup]
     offsets: HeldOffsets | None
-    """None if it has no offsets."""
+    """The committed offsets; None if there are none."""
     pending: frozenset[CommitKey]
     """The offsets that open transactions commit, whether or not there is an older offset."""
     seen_ms: Mapping[str, int]
@@ -105,7 +105,7 @@ class HeldCollector:
         self._once: MadeOnce[_Maker, _Found] = MadeOnce((HeldCollector, names), lambda own: _Maker(own, names), context)
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Add the raw rows that follow."""
+        """Add the next raw rows."""
         self._once.take(batch)
 
     def held(self) -> Held:
