@@ -133,7 +133,7 @@ def of_times(*times: int | None, unit: str = "us") -> pa.Table:
 def test_rows_over_time_are_drawn_and_said() -> None:
     read = HtmlRead(time_plot(of_times(0, 0, 90_000_000, None)))
     said = (
-        "3 rows by at_timestamp, from 1970-01-01T00:00:00.000Z to 1970-01-01T00:01:30.000Z, at most 2 in a bar; "
+        "3 rows by at_timestamp, from 1970-01-01T00:00:00.000Z to 1970-01-01T00:01:30.000Z, at most 2 per bar; "
         "1 row without it"
     )
     assert read.texts == [said, said]
