@@ -352,7 +352,7 @@ CASES: Final = (
         Level.CRITICAL,
         None,
         Evidence("orders", 0),
-        ("-", _TABLE, _GROUPS, _GROUPS),
+        (_TABLE, _GROUPS, _GROUPS),
         topics=("orders",),
     ),
     RuleCase(

@@ -16,6 +16,7 @@ from kafka_records_tables.report.report_parts import ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Hypothesis, Question, ReportRule, Threshold, Verdict
 
 if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.gone_offsets import GoneOffset
     from kafka_records_tables.report.rule_context import RuleContext
 
 
@@ -30,6 +31,8 @@ class Incident:
     """The verdicts by the names of hypotheses; a hypothesis without a verdict does not apply."""
     command: str | None = None
     """The command that answers the question which of its causes is right."""
+    gone: tuple[GoneOffset, ...] = ()
+    """The deleted offsets that explain it; findings about these deletions have the same places in `gone_list`."""
 
 
 Find = Callable[["RuleContext"], "list[Incident]"]
@@ -90,6 +93,7 @@ def _cases(find: Find, context: RuleContext) -> pa.Table:
         "group_id_list": pa.array([list(each.finding.group_ids) for each in found], strings),
         "topic_list": pa.array([list(each.finding.topics) for each in found], strings),
         "transactional_id_list": pa.array([list(each.finding.transactional_ids) for each in found], strings),
+        "gone_list": pa.array([[gone.place for gone in each.gone] for each in found], strings),
         "since_ms": pa.array([each.finding.since_timestamp_ms for each in found], pa.int64()),
     }
     levels = [int(each.finding.level) for each in found]

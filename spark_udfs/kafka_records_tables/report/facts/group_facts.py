@@ -186,6 +186,12 @@ class LogEnds:
         is_whole = row["exact_from"] is not None and row["exact_from"] <= (row["log_start_offset"] or 0)
         return row["log_start_offset"] if is_whole else None
 
+    def latest(self, place: Place) -> tuple[int, int] | None:
+        """The latest timestamp among the samples of a log, and its offset; None if there are none."""
+        row = self._rows.get(place)
+        samples = () if row is None else row["samples"] or ()
+        return max(((each["offset"], each["timestamp_ms"]) for each in samples), key=lambda each: each[1], default=None)
+
     def ends_batch(self, place: Place, offset: int) -> bool:
         """Whether a batch of records is known to end with an offset, so that there is a record at the offset and not a
         marker or a gap."""

@@ -39,6 +39,7 @@ TABLE: Final = Table(
         ),
         Column("partition_count", "int32", "number of partitions afterwards; for a deletion, the number before it"),
         Column("configs", "list<string>", "names of the configs that were set at its creation; null for other events"),
+        Column("changed", "list<string>", "names of the configs that were set or removed after it; likewise"),
         Column(
             "at_timestamp_ms", "int64", "time of the change; null if only a checkpoint or a running broker shows it"
         ),
@@ -73,7 +74,7 @@ class TopicChangeReplay(MetadataReplay):
         for at, name, value in events(decoded, {each: numbers[each] for each in (_CREATED, _DELETED, _CONFIG)}):
             if name == _CREATED:
                 row = self._row(value["topic_id"], value["name"], "created", times[at], int(decoded.offsets[at]))
-                row["configs"] = []
+                row["configs"], row["changed"] = [], []
                 self._by_id[value["topic_id"]] = self._by_name[value["name"]] = row
             elif name == _DELETED:
                 made = self._by_id.get(value["topic_id"])
@@ -102,8 +103,7 @@ class TopicChangeReplay(MetadataReplay):
         if made is None:
             return
         is_new = made["at_timestamp_ms"] == at_ms
-        if is_new and value["value"] is not None:
-            made["configs"].append(value["name"])
+        made["configs" if is_new and value["value"] is not None else "changed"].append(value["name"])
         if value["name"] == _POLICY:
             is_compacted = "compact" in (value["value"] or "")
             if not is_new and is_compacted != (made["topic_id"] in self._compacted):
@@ -130,7 +130,7 @@ class TopicChangeReplay(MetadataReplay):
 
     def _row(self, topic_id: str, topic: str, event: str, at_ms: int | None, offset: int) -> dict[str, Any]:
         row = {"topic": topic, "topic_id": topic_id, "event": event, "partition_count": self._counts.get(topic_id)}
-        row |= {"configs": None, "at_timestamp_ms": at_ms, "log_offset": offset}
+        row |= {"configs": None, "changed": None, "at_timestamp_ms": at_ms, "log_offset": offset}
         self.rows.append(row)
         return row
 

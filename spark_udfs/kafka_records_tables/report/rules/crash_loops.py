@@ -37,6 +37,7 @@ from kafka_records_tables.report.rule_context import (
     shown,
 )
 from kafka_records_tables.report.rules.cleaned_crash_loops import cleaned_incidents
+from kafka_records_tables.report.rules.out_of_range_loops import OUT_OF_RANGE, gone_offsets, out_of_range_incident
 from kafka_records_tables.report.rules.past_crash_loops import past_incident, past_loops
 from kafka_records_tables.report.rules.stuck_partitions import (
     KIND,
@@ -64,7 +65,8 @@ def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _find(context: RuleContext) -> list[Incident]:
+def find(context: RuleContext) -> list[Incident]:
+    """The crash loops."""
     suspects = _suspects(context)
     lives = member_lives(context, suspects)
     spans = commit_spans(context, tuple(suspects))
@@ -93,7 +95,12 @@ def _find(context: RuleContext) -> list[Incident]:
             )
             others = _others_that_move(spans, group, stuck)
             unknown = _may_be_stuck(context, group, stuck, spans, lives.get(group, []))
-            found.append(_incident(context, group, stuck, others, unknown))
+            gone = gone_offsets(group, stuck, rows)
+            found.append(
+                out_of_range_incident(context, stuck, gone)
+                if gone
+                else _incident(context, group, stuck, others, unknown)
+            )
         elif context.is_stored and (over := past_loops(context, group, spans, lives.get(group, []))):
             found.append(past_incident(context, group, over, lives[group], spans))
     known = {group for each in found for group in each.finding.group_ids}
@@ -315,7 +322,7 @@ no tombstones: if a cleaner has reached their last record, nothing is found.""",
         "keeps records",
         Level.LOW: "it is over (from files)",
     },
-    find=_find,
+    find=find,
     listing=Rows("timeline", ("event=member_left",)),
     causes=(
         PossibleCause(
@@ -333,6 +340,7 @@ no tombstones: if a cleaner has reached their last record, nothing is found.""",
             "the application cannot work at all",
             "for: no partition moves; refuted if one does",
         ),
+        OUT_OF_RANGE,
     ),
     thresholds=(
         Threshold(

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any, Final
 
-from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked, true_where
+import pyarrow as pa
+
+from kafka_records_tables.report.case_columns import (
+    equal,
+    grouped,
+    kept,
+    level_by,
+    numbers,
+    ranked,
+    true_where,
+    with_columns,
+)
 from kafka_records_tables.report.command_lines import condition_of, option
 from kafka_records_tables.report.facts.beginnings import has_all_records
+from kafka_records_tables.report.facts.gone_offsets import GoneOffset, place_of
+from kafka_records_tables.report.facts.group_facts import LogEnds, asked_ends, log_ends
+from kafka_records_tables.report.facts.log_deletions import LogDeletions, log_deletions
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import Hypothesis, Question, ReportRule, Threshold, Verdict
+from kafka_records_tables.report.rule import Folds, Hypothesis, Question, ReportRule, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
     MOST_EVIDENCE,
     RuleContext,
@@ -20,10 +35,9 @@ from kafka_records_tables.report.rule_context import (
     places_shown,
     shown,
 )
+from kafka_records_tables.report.rules import crash_loops
+from kafka_records_tables.report.rules.deletion_causes import weigh_early_times, weigh_request
 from kafka_records_tables.report.rules.group_spans import life_words, with_life
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _LIVELY = Threshold(
     "alive_within",
@@ -32,6 +46,9 @@ _LIVELY = Threshold(
     "a group without members that has committed this recently may come back",
     "jobs that assign themselves partitions run at least once a day",
 )
+
+
+_BELOW: Final = "offsets_below_log_start"
 
 
 def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext], pa.Table]:
@@ -48,6 +65,12 @@ def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext]
                 ("works", "any"),
             ],
         )
+        columns = [found[name].to_pylist() for name in ("topic", "group_id_list", "partition_list")]
+        gone = [
+            [place_of(group, topic, partition) for group, partition in zip(groups, partitions, strict=True)]
+            for topic, groups, partitions in zip(*columns, strict=True)
+        ]
+        found = with_columns(found, gone_list=pa.array(gone, pa.list_(pa.string())))
         return ranked(
             found, level_by((true_where(found["works_any"]), at_work), default=Level.LOW), numbers(found, "lost_sum")
         )
@@ -63,7 +86,7 @@ def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]],
         first = max(groups.values(), key=lambda each: (each["works"], each["last_ms"] or 0))
         partitions = sorted({each["partition"] for each in places})
         rows = Rows("lag", (condition_of("topic", topic), f"problem={problem}"))
-        others = len(groups) - 1
+        loops = gone_in_loops(context, case) if kind == _BELOW else []
         return ReportFinding(
             kind=kind,
             level=Level(case["level"]),
@@ -72,15 +95,17 @@ def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]],
                 who=_who(context, groups),
                 whole=places_shown((topic, partition) for partition in partitions),
                 lost=counted(case["lost_sum"] or 0, "offset"),
-                its="Its" if not others else "Their",
+                its="Its" if len(groups) == 1 else "Their",
             ),
-            impact=_IMPACT[kind],
+            impact=_IMPACT[kind] + _failing(loops),
             consequence="data_lost",
             scale={"records_lost": case["lost_sum"] or 0, "groups": len(groups), "partitions": len(partitions)},
             group_ids=tuple(groups),
             topics=(topic,),
             partitions=tuple(partitions),
-            since_note=_since(kind, places),
+            since_timestamp_ms=min((each.failed_ms for each in loops), default=None),
+            since_note=_since_failures(loops) if loops else _since(kind, places),
+            is_going_on=True if loops else None,
             evidence=tuple(
                 Evidence(
                     f"{shown(each['group_id'])} committed {each['offset']}, and the log has {each['log_start_offset']}"
@@ -95,27 +120,56 @@ def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]],
             evidence_count=len(places),
             rows=(rows,),
             next=(
-                *_PREVENTION.get(kind, ()),
                 context.see("List the offsets and the ends of their logs", rows),
                 context.describe_group(first["group_id"]),
-                context.ask_kafka(
-                    f"{'Stop' if first['members'] else 'Before'} the consumers of "
-                    f"{shown(first['group_id'])}{', and' if first['members'] else ' start again,'} choose where they "
-                    f"continue: this shows what --to-{_GO_TO[kind]} would do, and sets it with --execute in place "
-                    "of --dry-run" + (f" (the same for {counted(others, 'other group')})" if others else ""),
-                    "kafka-consumer-groups",
-                    "--reset-offsets",
-                    *option("--group", first["group_id"]),
-                    *option("--topic", topic),
-                    f"--to-{_GO_TO[kind]}",
-                    "--dry-run",
-                ),
+                _reset(context, kind, case),
             ),
             measured={"lost_offsets": case["lost_sum"] or 0, "partitions": len(partitions), "groups": len(groups)},
             thresholds=context.limits_of(f"{kind}.alive_within"),
         )
 
     return tell
+
+
+def _reset(context: RuleContext, kind: str, case: dict[str, Any]) -> NextStep:
+    """The step to choose where a group continues in those partitions, and in no other one."""
+    places = _places_of(case)
+    first = max(places, key=lambda each: (each["works"], each["last_ms"] or 0))
+    group, others = first["group_id"], len({each["group_id"] for each in places}) - 1
+    own = sorted(each["partition"] for each in places if each["group_id"] == group)
+    return context.ask_kafka(
+        f"{'Stop' if first['members'] else 'Before'} the consumers of "
+        f"{shown(group)}{', and' if first['members'] else ' start again,'} choose where they "
+        f"continue: this shows what --to-{_GO_TO[kind]} would do, and sets it with --execute in place "
+        "of --dry-run" + (f" (the same for {counted(others, 'other group')})" if others else ""),
+        "kafka-consumer-groups",
+        "--reset-offsets",
+        *option("--group", group),
+        *option("--topic", f"{case['topic']}:{','.join(map(str, own[:_MOST_PARTITIONS]))}"),
+        f"--to-{_GO_TO[kind]}",
+        "--dry-run",
+    )
+
+
+def gone_in_loops(context: RuleContext, case: dict[str, Any]) -> list[GoneOffset]:
+    """The offsets of a case from which members try to read, again and again."""
+    places = set(case["gone_list"])
+    return [gone for loop in context.once(crash_loops.find) for gone in loop.gone if gone.place in places]
+
+
+def _failing(loops: list[GoneOffset]) -> str:
+    if not loops:
+        return ""
+    members = counted(max(each.attempts for each in loops), "member")
+    return f" With none it fails, and so it stops: {members} took the partition and left since."
+
+
+def _since_failures(loops: list[GoneOffset]) -> str:
+    first = min(loops, key=lambda each: each.failed_ms)
+    return (
+        f"the first member failed then; the records were deleted before, probably after {moment(first.committed_ms)}, "
+        f"when {first.offset} was committed for {first.topic}-{first.partition}"
+    )
 
 
 def _who(context: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
@@ -239,27 +293,73 @@ def _weigh_cut(_: RuleContext, case: dict[str, Any]) -> Verdict:
     )
 
 
-def _weigh_retention(_: RuleContext, case: dict[str, Any]) -> Verdict:
+def _deletions(context: RuleContext, case: dict[str, Any]) -> LogDeletions:
+    groups = case["group_id_list"][:1]
+    ends = log_ends(context) if context.is_stored else asked_ends(context, groups).get(groups[0], LogEnds(()))
+    return log_deletions(context, case["topic"], sorted(set(case["partition_list"])), ends)
+
+
+def _first_steps(context: RuleContext, case: dict[str, Any]) -> tuple[NextStep, ...]:
+    """While members fail at the offset, it is set first."""
+    return (_reset(context, _BELOW, case),) if gone_in_loops(context, case) else ()
+
+
+def _weigh_retention(context: RuleContext, case: dict[str, Any]) -> Verdict:
+    found, topic = _deletions(context, case), case["topic"]
+    by_size = found.never_by_age is not None
     return Verdict(
-        f"Retention deleted records of {case['topic']} faster than they were consumed.",
-        evidence_for=tuple(
-            Evidence(
-                f"{each['group_id']} is at {each['offset']}, and the log begins at {each['log_start_offset']}",
-                case["topic"],
-                each["partition"],
-                each["offset"],
-                each["commit_timestamp_ms"],
-            )
-            for each in _places_of(case)[:3]
+        (
+            f"The limit of bytes in a partition of {topic} (retention.bytes) deleted records before they were consumed."
+            if by_size
+            else f"Retention deleted records of {topic} faster than they were consumed."
         ),
+        evidence_for=(
+            ()
+            if by_size and found.size is None
+            else tuple(
+                Evidence(
+                    f"{each['group_id']} is at {each['offset']}, and the log begins at {each['log_start_offset']}",
+                    topic,
+                    each["partition"],
+                    each["offset"],
+                    each["commit_timestamp_ms"],
+                )
+                for each in _places_of(case)[:3]
+            )
+        ),
+        refuted_by=found.never_by_age if by_size and found.is_size_unlimited else found.below_size,
         lacked=("requests to brokers",),
+        steps=(
+            *_first_steps(context, case),
+            NextStep(
+                f"To stop this, raise {'retention.bytes' if by_size else 'retention.ms or retention.bytes'} of the "
+                "topic above the lag of the group until its consumers have caught up, and give the group more "
+                "consumers if it cannot keep up"
+            ),
+        ),
     )
 
 
-def _weigh_deleted(_: RuleContext, case: dict[str, Any]) -> Verdict:
-    return Verdict(
-        f"Somebody deleted records of {case['topic']} (kafka-delete-records).", lacked=("requests to brokers",)
+def _weigh_deleted(context: RuleContext, case: dict[str, Any]) -> Verdict:
+    found, topic = _deletions(context, case), case["topic"]
+    verdict = weigh_request(
+        found,
+        f"Somebody deleted records of {topic} (kafka-delete-records)"
+        f"{f': {found.inside_files[0].shows}' if found.inside_files else ''}.",
+        (
+            *_first_steps(context, case),
+            NextStep(
+                f"Get the deleted records of {topic} from their origin if they are needed, and find who deleted them "
+                "(kafka-delete-records)"
+            ),
+        ),
+        (found.never_by_age,) if found.never_by_age else (),
     )
+    return verdict if verdict.is_certain else replace(verdict, lacked=(*verdict.lacked, "requests to brokers"))
+
+
+def _weigh_early_times(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
+    return weigh_early_times(context, _deletions(context, case))
 
 
 _CAUSES = {
@@ -267,14 +367,21 @@ _CAUSES = {
         Hypothesis(
             "retention",
             "retention deleted records that had not been consumed yet",
-            "For: offsets below the start of the log.",
+            "For: offsets below the start of the log. Refuted by age if the topic is younger than its retention.ms.",
             _weigh_retention,
         ),
         Hypothesis(
             "records_deleted",
             "somebody deleted records with DeleteRecords",
-            "No record shows this.",
+            "Certain if logs with a single replica begin in the middle of a file. Retention deletes whole files.",
             _weigh_deleted,
+        ),
+        Hypothesis(
+            "early_timestamps",
+            "a producer writes timestamps that are long past, such as seconds in place of milliseconds",
+            "Certain if the records that are left have timestamps before the topic was created, by more than the "
+            "retention.",
+            _weigh_early_times,
         ),
     ),
     "offsets_beyond_end": (
@@ -318,16 +425,9 @@ _QUESTIONS = {
         ),
     ),
 }
+_MOST_PARTITIONS = 100
+"""The most partitions that a command names."""
 _GO_TO = {"offsets_below_log_start": "earliest", "offsets_beyond_end": "latest"}
-
-_PREVENTION = {
-    "offsets_below_log_start": (
-        NextStep(
-            "To stop this, raise retention.ms or retention.bytes of the topic above the lag of the group until its "
-            "consumers have caught up, and give the group more consumers if it cannot keep up"
-        ),
-    )
-}
 
 
 def _rule(kind: str, problem: str, at_work: Level, title: str, about: str) -> ReportRule:
@@ -335,7 +435,7 @@ def _rule(kind: str, problem: str, at_work: Level, title: str, about: str) -> Re
         kind=kind,
         title=title,
         about=about,
-        tables=("lag", "groups", "current_offsets", "timeline"),
+        tables=("lag", "groups", "current_offsets", "timeline", "members", "log_ends"),
         levels={
             at_work: "one of the groups has members, or has committed within `alive_within`",
             Level.LOW: "no group has members, and none has committed anything for longer",
@@ -344,6 +444,7 @@ def _rule(kind: str, problem: str, at_work: Level, title: str, about: str) -> Re
         tell=_tell_of(kind, problem),
         listing=lambda _: Rows("lag", (f"problem={problem}",)),
         thresholds=(_LIVELY,),
+        folds=(Folds("crash_loop", ("gone",)),) if kind == _BELOW else (),
         causes=_CAUSES[kind],
         questions=_QUESTIONS[kind],
     )

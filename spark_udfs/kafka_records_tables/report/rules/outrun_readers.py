@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
-from kafka_records_tables.report.facts.cluster_settings import cluster_settings, lacking_settings
+from kafka_records_tables.report.facts.cluster_settings import lacking_settings
 from kafka_records_tables.report.facts.commit_jumps import (
     Jump,
     Steps,
@@ -21,6 +21,7 @@ from kafka_records_tables.report.facts.commit_jumps import (
     was_outrun,
 )
 from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, LogEnds, asked_ends, commit_spans, log_ends
+from kafka_records_tables.report.facts.log_deletions import log_deletions
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
@@ -37,6 +38,7 @@ from kafka_records_tables.report.rule_context import (
     partitions_shown,
     shown,
 )
+from kafka_records_tables.report.rules.deletion_causes import weigh_early_times, weigh_request
 from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
 from kafka_records_tables.topics import OFFSETS
 
@@ -89,10 +91,14 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
             left.append(row)
     usual = usual_if_most_jump(steps.values(), least, times) if left else None
     if usual is not None:
-        ends = log_ends(context) if context.is_stored else asked_ends(context, (group,)).get(group, LogEnds(()))
+        ends = _ends(context, group)
         if any(was_outrun(row, steps.get(row["partition"], ()), ends, _largest_file(context, row)) for row in left):
             found += [jump for row in left for jump in jumps_of(row, steps.get(row["partition"], ()), usual)]
     return found
+
+
+def _ends(context: RuleContext, group: str) -> LogEnds:
+    return log_ends(context) if context.is_stored else asked_ends(context, (group,)).get(group, LogEnds(()))
 
 
 def _largest_file(context: RuleContext, row: dict[str, Any]) -> int:
@@ -185,23 +191,22 @@ def _deleted_by(
         )
         for each in jumps[-2:]
     )
-    settings = cluster_settings(context)
-    retention = settings.topic_setting(topic, "retention.ms")
-    size = settings.topic_setting(topic, "retention.bytes")
     unknown = lacking_settings(context)
-    is_for_ever, has_size = retention == "-1", size is not None and size != "-1"
-    by_hand = _deleted_by_hand(context, topic, jumps)
+    ends = _ends(context, group)
+    deletions = log_deletions(context, topic, sorted({each.partition for each in jumps}), ends)
     faster = NextStep(
         "Then make the group faster: more members (up to one for each partition), less work for each record"
     )
     slow = f"{shown(group)} reads more slowly than {shown(topic)} is written, and"
     away = _away(context, group, jumps)
-    never_old = Evidence("retention.ms is -1: no record is deleted by its age") if is_for_ever else None
+    never_old = deletions.never_by_age
+    # Records that it had not read when it left may have been old already.
+    too_short = _too_short(jumps, deletions.retention_ms)
     causes = {
         "too_slow": Verdict(
             f"{slow} the retention of the topic deletes what it has not read.",
             evidence_for=shows,
-            refuted_by=never_old or away,
+            refuted_by=never_old or (None if too_short else away),
             lacked=unknown,
             steps=(
                 _alter(context, topic, "retention.ms", "604800000", "now, above the lag of the group (7 days"),
@@ -209,12 +214,14 @@ def _deleted_by(
             ),
         )
     }
-    if has_size or (unknown and not away):
+    size = deletions.size
+    if size is not None or (not deletions.is_size_set and (never_old or (unknown and not away))):
         causes["too_much"] = Verdict(
-            f"{slow} the topic deletes what is more than {f'{size} bytes' if has_size else 'its limit of bytes'} in a"
-            " partition (retention.bytes).",
-            evidence_for=(*shows, Evidence(f"retention.bytes is {size}")) if has_size else (),
-            lacked=unknown,
+            f"{slow} the topic deletes what is more than "
+            f"{'its limit of bytes' if size is None else f'{size} bytes'} in a partition (retention.bytes).",
+            evidence_for=(*shows, Evidence(f"retention.bytes is {size}")) if size is not None else (),
+            refuted_by=deletions.below_size,
+            lacked=unknown or (() if size is not None else ("log.retention.bytes of the brokers",)),
             steps=(
                 _alter(context, topic, "retention.bytes", "-1", "now, above the lag of the group (no limit"),
                 faster,
@@ -224,29 +231,40 @@ def _deleted_by(
         causes["away"] = Verdict(
             f"{shown(group)} was away, and the retention of {shown(topic)} deleted what it had not read.",
             evidence_for=(away,),
-            refuted_by=never_old,
+            refuted_by=never_old or too_short,
+            lacked=() if deletions.retention_ms is not None else (f"retention.ms of {shown(topic)}",),
             steps=(_alter(context, topic, "retention.ms", "604800000", "above the time that it is away (7 days"),),
         )
-    knows_files = _knows_files(context, topic)
-    if by_hand or (is_for_ever and not has_size) or not knows_files:
-        causes["by_hand"] = Verdict(
+    if deletions.inside_files or (never_old and (size is None or deletions.below_size)) or not deletions.knows_files:
+        causes["by_hand"] = weigh_request(
+            deletions,
             f"A program or an administrator deletes records of {shown(topic)} (kafka-delete-records), which"
             f" {shown(group)} has not read.",
-            evidence_for=by_hand or shows,
-            is_certain=bool(by_hand),
-            lacked=(
-                *(() if by_hand or size is not None else ("log.retention.bytes of the brokers",)),
-                *(() if knows_files else (f"the log files of {shown(topic)}",)),
-            ),
-            steps=(
+            (
                 NextStep(f"Find who deletes records of {shown(topic)} (kafka-delete-records), and stop it"),
                 NextStep("Get the deleted records from their origin if they are needed"),
             ),
+            shows,
         )
-    if is_for_ever:
+    early = weigh_early_times(context, deletions)
+    if early is not None:
+        causes["early_timestamps"] = early
+    if deletions.is_for_ever:
         return " The topic deletes no record by its age (retention.ms is -1).", causes
-    known = settings.retention_ms(topic)
+    known = deletions.retention_ms
     return "" if known is None else f" The topic keeps records for {length(known)} (retention.ms).", causes
+
+
+def _too_short(jumps: list[Jump], retention_ms: int | None) -> Evidence | None:
+    """The fact that an absence before a jump was shorter than the topic keeps records."""
+    waits = [each.after.from_ms - each.before_ms for each in jumps if each.after.from_ms and each.before_ms]
+    shortest = min(waits, default=None)
+    if shortest is None or retention_ms is None or shortest >= retention_ms:
+        return None
+    return Evidence(
+        f"it jumped {length(shortest)} after it had committed the offset before, and retention.ms is "
+        f"{length(retention_ms)}"
+    )
 
 
 def _away(context: RuleContext, group: str, jumps: list[Jump]) -> Evidence | None:
@@ -268,27 +286,6 @@ def _away(context: RuleContext, group: str, jumps: list[Jump]) -> Evidence | Non
     at = found["at_timestamp_ms"]
     shows = f"the group had no members from {moment(at)} on, until it came back and jumped"
     return Evidence(shows, OFFSETS, found["log_partition"], found["log_offset"], at)
-
-
-def _knows_files(context: RuleContext, topic: str) -> bool:
-    """Whether the source shows which files a log of the topic has."""
-    return any(row["sizes"] for row in context.look(LOG_SIZES, topic=topic).to_pylist())
-
-
-def _deleted_by_hand(context: RuleContext, topic: str, jumps: list[Jump]) -> tuple[Evidence, ...]:
-    """A sentence: logs begin inside a segment file, which only DeleteRecords causes. Retention deletes whole files,
-    after which a log begins where the next file does (`UnifiedLog.deleteOldSegments`). Empty unless this is so for all
-    logs in which the group has jumped."""
-    shows = []
-    rows = {row["partition"]: row for row in context.look(LOG_SIZES, topic=topic).to_pylist()}
-    for partition in sorted({each.partition for each in jumps}):
-        row = rows.get(partition, {})
-        start, files = row.get("log_start_offset"), [each["offset"] for each in row.get("sizes") or ()]
-        if start is None or not files or start in files or start < files[0]:
-            return ()
-        first = max(each for each in files if each < start)
-        shows.append(Evidence(f"{topic}-{partition} begins at {start}, in the middle of the file {first:020}.log"))
-    return tuple(shows)
 
 
 def _alter(context: RuleContext, topic: str, name: str, value: str, why: str) -> NextStep:
@@ -330,19 +327,26 @@ have found waiting, does not count unless the present start of the log is in it.
         PossibleCause(
             "too_slow",
             "the group is slower than the retention of the topic",
-            "for: jumps over the start of the log; refuted if records are never deleted, by DeleteRecords, or if the "
-            "group had no members before each jump",
+            "for: jumps over the start of the log; refuted if no record is deleted by its age, if the topic is younger "
+            "than its retention.ms, by DeleteRecords, or if the group was away for longer than that before each jump",
         ),
         PossibleCause(
             "away",
             "the group was away for longer than the retention of the topic",
-            "for: it had no members before each jump; refuted if records are never deleted, or by DeleteRecords",
+            "for: it had no members before each jump; refuted if it was not away for that long, and by "
+            "what refutes too_slow",
         ),
         PossibleCause(
             "by_hand",
             "somebody deletes records",
-            "for: no record is deleted by its age, and no size limit is known; certain if logs begin in the middle of "
-            "a file",
+            "for: no record is deleted by its age, and no size limit is known; certain if logs with a single replica "
+            "begin in the middle of a file",
+        ),
+        PossibleCause(
+            "early_timestamps",
+            "a producer writes timestamps that are long past, such as seconds in place of milliseconds",
+            "certain if the records that are left have timestamps before the topic was created, by more than the "
+            "retention",
         ),
     ),
     questions=(

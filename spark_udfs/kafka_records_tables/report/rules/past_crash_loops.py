@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from statistics import median
+from typing import Final
 
 from kafka_records_tables.report.facts.cluster_settings import cluster_settings
 from kafka_records_tables.report.facts.group_facts import (
@@ -39,6 +41,11 @@ from kafka_records_tables.report.rules.stuck_partitions import (
 )
 from kafka_records_tables.topics import OFFSETS
 
+_COMMITS: Final = 5
+"""So many commits before and after show how evenly a group reads."""
+_LONGER: Final = 4
+"""How many times the longest pause between other commits the offset must have stayed, with records to read."""
+
 
 def past_loops(
     context: RuleContext, group: str, spans: dict[Offset, list[Span]], lives: list[MemberLife]
@@ -59,6 +66,8 @@ def past_loops(
             if len(tries) < least:
                 continue
             written = log_ends(context).written_ms((topic, partition), span.offset)
+            if written is None and (log_ends(context).start((topic, partition)) or 0) > span.offset:
+                written = _waiting_since(of_place, at)
             if written is None:
                 # It is unknown when the record was written, so jobs that found nothing would count as failures.
                 continue
@@ -76,6 +85,24 @@ def past_loops(
     from_ms, to_ms = longest.span.from_ms or 0, longest.span.to_ms or 0
     meanwhile = [each for each in found if (each.span.from_ms or 0) < to_ms and (each.span.to_ms or 0) > from_ms]
     return sorted(meanwhile, key=lambda each: -len(each.attempts))
+
+
+def _waiting_since(spans: list[Span], at: int) -> int | None:
+    """About when records began to wait at an offset that did not move, if the log no longer has them: before the next
+    commit by the time that the group usually needs for that distance. None if that is unknown, or if the other offsets
+    did not move evenly, as when records come in bursts."""
+    span, after = spans[at], spans[at + 1]
+    sides = spans[: at + 1], spans[at + 1 :]
+    if span.to_ms is None or min(map(len, sides)) <= _COMMITS or after.offset <= span.offset:
+        return None
+    times = [[each.from_ms or 0 for each in side] for side in sides]
+    speed = max(
+        (side[-1].offset - side[0].offset) / max(of_side[-1] - of_side[0], 1)
+        for side, of_side in zip(sides, times, strict=True)
+    )
+    waited = (after.offset - span.offset) / speed if speed > 0 else 0
+    longest = max(later - earlier for side in times for earlier, later in pairwise(side))
+    return round(span.to_ms - waited) if waited >= _LONGER * longest else None
 
 
 def past_incident(
@@ -99,9 +126,9 @@ def past_incident(
     still = {(group, each.topic, each.partition) for each in over}
     moves = any(rises(others, since, ended) for key, others in spans.items() if key[0] == group and key not in still)
     along = f" {', '.join(each.place for each in over[1:5])} did not move either." if over[1:] else ""
+    until = ", until it got past it" + (" or the topic deleted it" if outlasted else "") if got_past else ""
     passed = Verdict(
-        f"The application failed on the record at offset {first.offset} of {first.place}"
-        f"{', until it got past it' if got_past else ''}.",
+        f"The application failed on the record at offset {first.offset} of {first.place}{until}.",
         evidence_for=(
             Evidence(
                 f"the offset of {first.place} stayed {first.offset} while {counted(len(first.attempts), 'member')} had "
@@ -119,6 +146,8 @@ def past_incident(
         "The application failed before it had processed anything, regardless of the record.",
         refuted_by=Evidence("other partitions of the group moved on meanwhile") if moves else None,
     )
+    is_deleted = log_ends(context).written_ms((first.topic, first.partition), first.offset) is None
+    jumped = after.offset - first.offset
     step = NextStep(
         f"Find out in the log of the application what failed from {moment(since)} on, and whether the record at offset "
         f"{first.offset} of {first.place} was processed or left out"
@@ -138,7 +167,9 @@ def past_incident(
             f"({listed(list(clients))}). It is over since {moment(ended)}, {how}.{along}"
         ),
         impact=(
-            f"The topic keeps records for {length(kept_ms or 0)}: some may have been deleted before they were read."
+            f"The topic keeps records for {length(kept_ms or 0)}: some"
+            + (f" of the {counted(jumped, 'offset')} up to its next commit" if is_deleted and jumped > 1 else "")
+            + " may have been deleted before they were read."
             if outlasted
             else "Records were processed late; the record itself may have been left out."
         ),
@@ -151,6 +182,12 @@ def past_incident(
         ),
         since_timestamp_ms=since,
         is_going_on=False,
+        symptom_confidence="medium" if is_deleted else "high",
+        why_not_sure=(
+            "the record is deleted: how long it waited is estimated from the other commits of the group"
+            if is_deleted
+            else None
+        ),
         scale={"attempts": len(first.attempts), "partitions": len(over)},
         evidence=tuple(
             Evidence(

@@ -1,0 +1,161 @@
+"""Why logs no longer begin at their first record: what their files, the settings of the topic, its creation and the
+timestamps of the records that are left show.
+
+`UnifiedLog` moves the start of a log for three reasons (`LogStartOffsetIncrementReason`): retention deleted files, a
+client asked for it (DeleteRecords), or the leader's log starts there. Snapshots are a fourth, for the metadata log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.facts.cluster_settings import cluster_settings
+from kafka_records_tables.report.facts.topic_changes import changes_of
+from kafka_records_tables.report.report_parts import Evidence
+from kafka_records_tables.report.rule_context import DAY_MS, RuleContext, length, moment
+from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import LogEnds
+
+FIRST_KAFKA_MS: Final = 1_293_840_000_000
+"""1 January 2011, the year of Kafka's first release: no record was written before."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogDeletions:
+    """What is known about deletions in some logs of a topic."""
+
+    topic: str
+    retention_ms: int | None
+    """How long the topic keeps records; None if that is unknown or unlimited."""
+    is_for_ever: bool
+    """Whether no record is deleted because of its age."""
+    size: int | None
+    """The bytes to which each partition is limited (retention.bytes); None if no limit is known."""
+    is_size_set: bool
+    """Whether retention.bytes is known, also as unlimited."""
+    below_size: Evidence | None
+    """The fact that rules out a deletion by size, if records are not deleted by their age: the logs have fewer bytes
+    than the limit, and such a deletion leaves at least as many (`UnifiedLog.deleteRetentionSizeBreachedSegments`)."""
+    inside_files: tuple[Evidence, ...]
+    """Logs that begin inside a file. Empty unless all of them do."""
+    has_one_replica: bool | None
+    """Whether the topic has a single replica of each partition; None if that is unknown."""
+    knows_files: bool
+    """Whether the source shows which files the logs have."""
+    never_by_age: Evidence | None
+    """The fact that rules out a deletion of old records: the topic keeps them for ever, or is younger than its
+    retention."""
+    early_times: tuple[Evidence, ...]
+    """Records that are left, and have timestamps long before they were written."""
+
+    @property
+    def is_size_unlimited(self) -> bool:
+        """Whether no record is deleted because of the size of the log."""
+        return self.is_size_set and self.size is None
+
+    @property
+    def is_by_request(self) -> bool:
+        """Whether only DeleteRecords can have moved the start of the logs. Retention deletes whole files, after which a
+        log begins where the next file does. The log of a follower begins where that of its leader does, whose files may
+        begin elsewhere."""
+        return bool(self.inside_files) and self.has_one_replica is True
+
+
+def log_deletions(context: RuleContext, topic: str, partitions: Sequence[int], ends: LogEnds) -> LogDeletions:
+    """What is known about deletions in some logs of a topic."""
+    settings = cluster_settings(context)
+    value = settings.topic_setting(topic, "retention.bytes")
+    size = settings.topic_number(topic, "retention.bytes")
+    retention = settings.retention_ms(topic)
+    is_for_ever = settings.topic_setting(topic, "retention.ms") == "-1"
+    made = next((each for each in reversed(changes_of(context, topic)) if each["event"] == "created"), None)
+    # Its present value says nothing about earlier deletions if somebody changed it.
+    is_changed = made is not None and "retention.ms" in (made["changed"] or ())
+    created = None if made is None else made["at_timestamp_ms"]
+    never = Evidence("retention.ms is -1: no record is deleted by its age") if is_for_ever and not is_changed else None
+    own = settings.configs.get(("topic", topic), {}).get("retention.ms")
+    if own is not None and retention and created is not None and not is_changed and context.at_ms - created < retention:
+        never = Evidence(
+            f"{topic} was created at {moment(created)}, {length(context.at_ms - created)} before the report, and its "
+            f"retention.ms is {length(retention)}: no record was so old"
+        )
+    rows = context.look(LOG_SIZES, topic=topic).to_pylist()
+    by_partition = {row["partition"]: row for row in rows}
+    topics = context.look("topics")
+    topics = kept(topics, equal(topics, "topic", topic), pc.is_null(topics["deleted_timestamp_ms"]))
+    replicas = topics["replication_factor"].to_pylist()
+    return LogDeletions(
+        topic,
+        retention,
+        is_for_ever,
+        size,
+        value is not None,
+        _below_size(topic, partitions, by_partition, size) if never is not None and size is not None else None,
+        _inside_files(topic, partitions, by_partition),
+        replicas[0] == 1 if replicas and replicas[0] is not None else None,
+        any(row["sizes"] for row in rows),
+        never,
+        _early_times(topic, partitions, ends, created, retention, context.at_ms),
+    )
+
+
+def _below_size(topic: str, partitions: Sequence[int], rows: dict[int, dict[str, Any]], size: int) -> Evidence | None:
+    there = [rows.get(each, {}).get("bytes") for each in partitions]
+    largest = max((each for each in there if each is not None), default=size)
+    if None in there or largest >= size:
+        return None
+    return Evidence(f"retention.bytes is {size}, and no log of {topic} that lost records has more than {largest} bytes")
+
+
+def _inside_files(topic: str, partitions: Sequence[int], rows: dict[int, dict[str, Any]]) -> tuple[Evidence, ...]:
+    shows = []
+    for partition in partitions:
+        row = rows.get(partition, {})
+        start, files = row.get("log_start_offset"), [each["offset"] for each in row.get("sizes") or ()]
+        if start is None or not files or start in files or start < files[0]:
+            return ()
+        first = max(each for each in files if each < start)
+        shows.append(Evidence(f"{topic}-{partition} begins at {start}, in the middle of the file {first:020}.log"))
+    return tuple(shows)
+
+
+def _early_times(
+    topic: str, partitions: Sequence[int], ends: LogEnds, created: int | None, retention: int | None, at_ms: int
+) -> tuple[Evidence, ...]:
+    """The latest timestamp in each log, if even that is too early by more than the retention."""
+    bound = FIRST_KAFKA_MS if created is None else created - (retention or DAY_MS)
+    shows = []
+    for partition in partitions:
+        latest = ends.latest((topic, partition))
+        if latest is None or latest[1] >= bound or latest[1] < 0:
+            continue
+        offset, time = latest
+        since = "" if created is None else f", and the topic was created at {moment(created)}"
+        shows.append(
+            Evidence(
+                f"the records that are left in {topic}-{partition} have timestamps up to {moment(time)}"
+                f"{_unit(time, at_ms)}{since}",
+                topic,
+                partition,
+                offset,
+            )
+        )
+    return tuple(shows)
+
+
+def _unit(time: int, at_ms: int) -> str:
+    """What a timestamp would be if the producer wrote seconds in place of milliseconds; empty if that is long before
+    the report."""
+    as_seconds = time * 1000
+    return (
+        f" (as seconds in place of milliseconds, {time} is {moment(as_seconds)})"
+        if abs(at_ms - as_seconds) < 400 * DAY_MS
+        else ""
+    )

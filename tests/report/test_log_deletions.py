@@ -1,0 +1,173 @@
+"""Why records were deleted before a group read them, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from kafka_records_tables.report.facts.group_facts import MemberLife, Span
+from kafka_records_tables.report.folding import folded
+from kafka_records_tables.report.report_parts import ReportFinding
+from kafka_records_tables.report.rule_context import RuleContext
+from kafka_records_tables.report.rules import RULES
+from kafka_records_tables.report.rules.past_crash_loops import past_loops
+from tests.report.made_up_cluster import DAY, MINUTE, SECOND
+from tests.report.rule_cases import END_MS
+from tests.report.test_rules_in_detail import _config, _context, _found
+
+Row = Mapping[str, Any]
+_PLACE = {"group_id": "g", "topic": "orders", "partition": 0}
+_NEW = END_MS - 10 * MINUTE
+_OLD = END_MS - 40 * DAY
+
+
+def _looks(
+    *,
+    created: int = _NEW,
+    base: int = 0,
+    times: int = END_MS,
+    replicas: int = 1,
+    changed: Sequence[str] = (),
+    size: int = 0,
+) -> dict[str, list[Row]]:
+    """A topic that keeps records for a day, and whose log starts at 1000. Its only file begins at `base`."""
+    log = {"topic": "orders", "partition": 0, "log_start_offset": 1000, "log_end_offset": 1100}
+    change = {"topic": "orders", "event": "created", "configs": [], "changed": changed, "at_timestamp_ms": created}
+    limit = [_config("retention.bytes", str(size))] if size else []
+    return {
+        "configs": [_config("retention.ms", str(DAY)), *limit],
+        "topics": [{"topic": "orders", "replication_factor": replicas, "created_timestamp_ms": created}],
+        "topic_changes": [change],
+        "log_sizes": [{**log, "bytes": 5000, "sizes": [{"offset": base, "bytes": 5000}]}],
+        "log_samples": [{**log, "samples": [{"offset": 1099, "timestamp_ms": times}], "exact_from": 1000}],
+    }
+
+
+def _jump(looks: dict[str, list[Row]], away: int = 30 * SECOND) -> ReportFinding:
+    """A group commits every second, has no members for a while, and then jumps over the start of the log."""
+    times = [END_MS - MINUTE - away + number * SECOND for number in range(6)]
+    history = [
+        {**_PLACE, "offset": offset, "valid_from_timestamp_ms": at, "log_partition": 0, "log_offset": number}
+        | {"commits": 1, "ended_by": "commit"}
+        for number, (offset, at) in enumerate(zip((*range(0, 60, 10), 1050), (*times, times[-1] + away), strict=True))
+    ]
+    gone = {"group_id": "g", "event": "emptied", "at_timestamp_ms": times[-1] + 1, "log_partition": 0, "log_offset": 6}
+    row = {**_PLACE, "offset": 1050, "log_start_offset": 1000, "end_offset": 1100, "lag": 50, "lost": 0}
+    (found,) = _found(_context({**looks, "history": history}, lag=[row], timeline=[gone]), "deleted_before_read")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("looks", "away", "causes", "step"),
+    [
+        (
+            _looks(base=1000, times=END_MS // 1000),
+            30 * SECOND,
+            ["early_timestamps high"],
+            "--add-config retention.ms=-1",
+        ),
+        (
+            _looks(base=1000),
+            30 * SECOND,
+            ["by_hand medium", "too_much low", "early_timestamps low"],
+            "kafka-delete-records",
+        ),
+        (_looks(base=1000, size=9000), 30 * SECOND, ["by_hand medium", "early_timestamps low"], "kafka-delete-records"),
+        (_looks(base=1000, size=4000), 30 * SECOND, ["too_much medium", "early_timestamps low"], "retention.bytes"),
+        (_looks(base=1000, created=_OLD), 30 * SECOND, ["too_slow high"], "retention.ms=604800000"),
+        (_looks(base=1000, created=_OLD), 2 * DAY, ["away high"], "retention.ms=604800000"),
+        (_looks(base=1000, changed=["retention.ms"]), 30 * SECOND, ["too_slow high"], "retention.ms=604800000"),
+        (_looks(), 30 * SECOND, ["by_hand high"], "kafka-delete-records"),
+        (_looks(created=_OLD, replicas=3), 2 * DAY, ["away medium", "by_hand medium"], "kafka-delete-records"),
+    ],
+    ids=["seconds", "young", "small", "large", "away for 30 s", "away", "changed", "inside a file", "of a follower"],
+)
+def test_retention_is_no_cause_that_facts_refute(
+    looks: dict[str, list[Row]], away: int, causes: list[str], step: str
+) -> None:
+    """A group cannot be away for longer than a day if its topic is ten minutes old."""
+    found = _jump(looks, away)
+    assert [f"{each.name} {each.confidence}" for each in found.causes] == causes
+    assert step in f"{found.next[0].what} {found.next[0].command}"
+    said = " ".join(each.statement for each in found.causes)
+    assert ("as seconds in place of milliseconds" in said) == (causes == ["early_timestamps high"])
+
+
+def _failing(looks: dict[str, list[Row]], *, joins: int = 5) -> RuleContext:
+    """The log has lost what is next for partition 0. Members take both partitions and leave at once."""
+    committed = END_MS - 5 * MINUTE
+    history = [
+        {**_PLACE, "partition": number, "offset": 900, "valid_from_timestamp_ms": committed, "log_partition": 0}
+        | {"log_offset": number, "commits": 1}
+        for number in (0, 1)
+    ]
+    timeline = []
+    for number in range(joins):
+        at = committed + MINUTE + number * 10 * SECOND
+        event: Row = {"group_id": "g", "member_id": f"m{number}", "at_timestamp_ms": at}
+        event = {**event, "log_partition": 0, "log_offset": 10 + 2 * number}
+        gained = '{"gained": {"orders": [0, 1]}}'
+        timeline.append({**event, "event": "member_joined", "detail": '{"client_id": "c"}', "sequence": 0})
+        timeline.append({**event, "event": "assignment_changed", "detail": gained, "sequence": 1})
+        timeline.append({**event, "event": "member_left", "log_offset": 11 + 2 * number, "at_timestamp_ms": at + 50})
+    row = {**_PLACE, "offset": 900, "end_offset": 1100, "commit_timestamp_ms": END_MS - SECOND}
+    row |= {"unread_timestamp_ms": committed}
+    lag = [
+        {**row, "log_start_offset": 1000, "lag": 100, "lost": 100, "problem": "below_log_start"},
+        {**row, "partition": 1, "log_start_offset": 0, "lag": 200, "lost": 0},
+    ]
+    current = [{"group_id": "g", "commit_timestamp_ms": END_MS - SECOND}]
+    return _context({**looks, "history": history}, lag=lag, timeline=timeline, current_offsets=current, members=[])
+
+
+def test_a_loop_that_a_deletion_causes_is_its_effect() -> None:
+    context = _failing(_looks())
+    (found,) = _found(context, "offsets_below_log_start")
+    assert [f"{each.name} {each.confidence}" for each in found.causes] == ["records_deleted high"]
+    assert found.since_timestamp_ms == END_MS - 4 * MINUTE + 50
+    assert "--topic orders:0 --to-earliest" in (found.next[0].command or "")
+    (loop,) = _found(context, "crash_loop")
+    assert "the log no longer has" in loop.title
+    assert "starts at 1000. 5 members took" in loop.problem
+    assert [each.name for each in loop.causes] == ["offset_out_of_range", "fails_at_start"]
+    rules = [each for each in RULES if each.kind in ("offsets_below_log_start", "crash_loop")]
+    parted = folded(rules, {each.kind: each.cases(context) for each in rules})
+    assert {kind: cases.num_rows for kind, cases in parted.cases.items()} == {
+        "crash_loop": 0,
+        "offsets_below_log_start": 1,
+    }
+
+
+def test_a_loop_that_is_older_than_the_retention_may_have_caused_the_deletion() -> None:
+    """Members may have failed on a record that was deleted since."""
+    looks = _looks(base=1000, created=_OLD)
+    looks["configs"] = [_config("retention.ms", str(3 * MINUTE))]
+    context = _failing(looks)
+    (loop,) = _found(context, "crash_loop")
+    assert "poison_record" in {each.name for each in loop.causes}
+    (found,) = _found(context, "offsets_below_log_start")
+    assert found.since_timestamp_ms is None
+
+
+@pytest.mark.parametrize("pause", [1, 20], ids=["evenly", "in bursts"])
+def test_a_past_loop_on_a_record_that_is_deleted(pause: int) -> None:
+    """Ten offsets per second, half a minute without any, then 300 at once. Nothing shows when records began to wait if
+    the group had such pauses before."""
+    start = END_MS - 10 * MINUTE
+    moves = [(number * 10, start + number * SECOND * (pause if number == 1 else 1)) for number in range(30)]
+    moves = [(0, start), *((offset, at + (pause - 1) * SECOND) for offset, at in moves[1:])]
+    stuck = moves[-1][1]
+    moves += [(590 + number * 10, stuck + (30 + number) * SECOND) for number in range(10)]
+    spans = [
+        Span(offset, at, later[1], "commit", 0, number, None, 1)
+        for number, ((offset, at), later) in enumerate(zip(moves, [*moves[1:], (0, END_MS)], strict=True))
+    ]
+    lives = []
+    for number in range(8):
+        joined = stuck + (1 + 3 * number) * SECOND
+        lives.append(MemberLife("g", f"m{number}", joined, 10, 0, "c", left_ms=joined + 20, left_at=12))
+        lives[-1].places.add(("orders", 0))
+    found = past_loops(_context(_looks(base=1000)), "g", {("g", "orders", 0): spans}, lives)
+    assert [each.offset for each in found] == ([290] if pause == 1 else [])
