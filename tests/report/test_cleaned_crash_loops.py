@@ -34,7 +34,7 @@ def _only(name: str, into: Path) -> ReportFinding:
 
 def test_tombstones_of_members_show_a_loop(tmp_path: Path) -> None:
     """Of 56 members of a KIP-848 group a cleaner has left the tombstones, and one last commit."""
-    found = _only("poison_cleaned-9004", tmp_path)
+    found = _only("poison_record-9004", tmp_path)
     assert abs((found.since_timestamp_ms or 0) - 1795802689341) < 1000
     assert (found.scale["attempts_at_least"], found.scale["partitions"]) == (56, 1)
     assert "does not get past offset 108" in found.problem
@@ -46,7 +46,7 @@ def test_tombstones_of_members_show_a_loop(tmp_path: Path) -> None:
 
 def test_two_members_of_a_classic_group_are_enough_beside_an_old_record(tmp_path: Path) -> None:
     """The log has everything of five seconds, in which two joined, had the partition, and left."""
-    found = _only("poison_cleaned-9005", tmp_path)
+    found = _only("poison_record-9005", tmp_path)
     assert abs((found.since_timestamp_ms or 0) - 1795798751938) < 5000
     assert "compaction removed the first attempts" in (found.since_note or "")
     assert found.scale["attempts_at_least"] == 2
