@@ -122,10 +122,10 @@ def _hangs(cluster: MadeCluster) -> None:
 
 
 def _metadata(cluster: MadeCluster) -> None:
-    """Four thousand bytes of metadata with each commit, 3000 in an hour."""
+    """Four thousand bytes of metadata with each commit, 3000 in a quarter of an hour: a gigabyte a day."""
     cluster.topic(_TOPIC, 1, 40_000)
     for number in range(3000):
-        at_ms = END_MS // HOUR * HOUR - HOUR + number * 1200
+        at_ms = END_MS // HOUR * HOUR - 15 * MINUTE + number * 300
         cluster.commit(_GROUP, at_ms, cluster.topics[_TOPIC].ends(at_ms - 2 * SECOND), metadata="x" * 4000)
 
 
@@ -198,7 +198,7 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "flood_of_metadata": Variant(_metadata, "commits_flooding", Level.MODERATE),
     "empty_since_yesterday": Variant(_empty_since_yesterday, "offsets_expiring", Level.HIGH, retention="25h"),
     "left_behind_by_one_at_work": Variant(_left_behind_by_one_at_work, "offsets_expiring", Level.CRITICAL),
-    "reset_to_earliest": Variant(_reset_to_earliest, "offsets_reset", Level.HIGH),
+    "reset_to_earliest": Variant(_reset_to_earliest, "offsets_reset", Level.MODERATE),
     "topic_made_anew_for_two": Variant(_made_anew, "topic_made_anew", Level.MODERATE, (_GROUP, "shipping")),
     "lost_first_segment": Variant(_rolls, "log_cut", Level.HIGH, _ALL, spoils=_loses_the_first),
     "lost_last_segment": Variant(_rolls, "log_cut", Level.HIGH, _ALL, spoils=_loses_the_last),

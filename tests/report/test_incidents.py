@@ -218,6 +218,8 @@ _NAMED: Final = {
 """By incident, the kinds of findings that name it; no other one is above a note."""
 
 _USUALLY_REPORTED: Final = ("flooding_group",)
+_LEVELS: Final = {"flooding_group": Level.NOTE, "reset_by_administrator": Level.MODERATE}
+"""Two commits a second are no load for brokers, and a reset may have been planned. All others are HIGH or worse."""
 
 
 @pytest.mark.parametrize("name", mostly(((name,) for name in _NAMED), lambda name: name in _USUALLY_REPORTED))
@@ -225,9 +227,11 @@ def test_the_report_names_an_incident_and_nothing_else(incident: Callable[[str],
     """With the group, and since when it is so or later."""
     found = incident(name)
     report = read_report(found.folder, processes=1)
-    told = [each for each in report.findings if each.level > Level.NOTE]
+    named = [each for each in report.findings if each.kind in _NAMED[name]]
+    told = [each for each in report.findings if each.level > Level.NOTE] or named
     assert {each.kind for each in told} == _NAMED[name]
-    assert max(each.level for each in told) >= (Level.MODERATE if name == "flooding_group" else Level.HIGH)
+    worst = max(each.level for each in told)
+    assert worst == _LEVELS.get(name, max(worst, Level.HIGH))
     assert {*found.truth.group_ids} & {group for each in told for group in each.group_ids}
 
 

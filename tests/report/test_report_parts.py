@@ -135,14 +135,14 @@ def test_the_file_of_thresholds_has_all_of_them(tmp_path: Path) -> None:
 
 def test_a_report_goes_by_the_thresholds_that_it_is_given(report: Report, falls: Topic) -> None:
     """As a mapping or as a file; the finding says which decided."""
-    assert {each.level for each in report.findings if each.kind == "offsets_reset"} == {Level.HIGH}
+    assert {each.level for each in report.findings if each.kind == "offsets_reset"} == {Level.MODERATE}
     others = {"offsets_reset": {"lately": "1h", "of_the_past": "3h"}, "report.most_of_a_kind": 3}
     later = Topic()
     topic, partition, _, at_ms, *others_of_row = falls.rows[0]
     later.rows = [*falls.rows, (topic, partition, len(falls.rows), at_ms + 2 * HOUR_MS, *others_of_row)]
     findings = read_report(ArrowRows(later.table()), thresholds=others).findings
     told = [each for each in findings if each.kind == "offsets_reset"]
-    assert [(each.level, len(each.group_ids)) for each in told] == [*[(Level.MODERATE, 1)] * 3, (Level.MODERATE, 27)]
+    assert [(each.level, len(each.group_ids)) for each in told] == [*[(Level.LOW, 1)] * 3, (Level.LOW, 27)]
     assert told[0].thresholds == {"offsets_reset.lately": HOUR_MS, "offsets_reset.of_the_past": 3 * HOUR_MS}
 
 
@@ -168,12 +168,12 @@ def test_a_report_goes_by_the_thresholds_that_it_is_given(report: Report, falls:
             "offsets_expiring.critical_within (2 h, the default) is above offsets_expiring.high_within (1 h 30 min)",
         ),
         (
-            {"commits_flooding": {"share": 0.7, "high_share": 0.6}},
-            "commits_flooding.share (0.7) is above commits_flooding.high_share (0.6): set both",
+            {"commits_flooding": {"moderate_rate": 7, "high_rate": 6}},
+            "commits_flooding.moderate_rate (7) is above commits_flooding.high_rate (6): set both",
         ),
         (
-            {"commits_flooding": {"high_interval_ms": 2000}},
-            "commits_flooding.high_interval_ms (2000) is above commits_flooding.interval_ms (1000, the",
+            {"commits_flooding": {"moderate_bytes": 6_000_000_000}},
+            "commits_flooding.moderate_bytes (6000000000) is above commits_flooding.high_bytes (5000000000, the",
         ),
         (
             {"offsets_reset": {"lately": "8d"}},

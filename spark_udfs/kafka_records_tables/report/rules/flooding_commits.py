@@ -21,7 +21,18 @@ from kafka_records_tables.report.case_columns import (
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
-from kafka_records_tables.report.rule_context import HOUR_MS, RuleContext, counted, length, moment, of_group, shown
+from kafka_records_tables.report.rule_context import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    RuleContext,
+    counted,
+    length,
+    moment,
+    of_group,
+    shown,
+)
 
 
 def _busy_windows(context: RuleContext, rows: pa.Table) -> pa.Table:
@@ -56,22 +67,39 @@ def _cases(context: RuleContext) -> pa.Table:
     of_windows = grouped(rows, ["window_start_timestamp_ms"], [("bytes", "sum")])
     windows = _busy_windows(context, rows)
     all_bytes = looked_up(windows["window_start_timestamp_ms"], of_windows, "window_start_timestamp_ms", "bytes_sum")
-    windows = with_columns(windows, all_bytes=all_bytes)
+    windows = with_columns(windows, all_bytes=all_bytes, span=_spans_ms(context, windows))
     sums = [(f"{name}_sum", "sum") for name in ("commits", "repeated_commits", "bytes", "distance", "timed")]
     times = [("window_start_timestamp_ms", "min"), ("window_start_timestamp_ms", "max")]
-    more = [("is_large", "any"), ("all_bytes", "sum"), ("commits_sum", "count"), *times]
+    more = [("is_large", "any"), ("all_bytes", "sum"), ("span", "sum"), ("commits_sum", "count"), *times]
     cases = grouped(windows, ["group_id"], [*sums, *more])
     names = grouped(rows, ["group_id"], [("topic", "distinct")])
     topics = looked_up(cases["group_id"], names, "group_id", "topic_distinct")
     share = numbers(cases, "bytes_sum_sum") / np.maximum(numbers(cases, "all_bytes_sum"), 1)
     interval = numbers(cases, "distance_sum_sum") / np.maximum(numbers(cases, "timed_sum_sum"), 1)
-    high = (interval <= context.limit("commits_flooding.high_interval_ms")) & (
-        share >= context.limit("commits_flooding.high_share")
+    span = numbers(cases, "span_sum")
+    rate = numbers(cases, "commits_sum_sum") * SECOND_MS / span
+    daily = numbers(cases, "bytes_sum_sum") * DAY_MS / span
+    cases = with_columns(cases, topic_list=topics, share=share, interval_ms=interval, rate=rate, daily_bytes=daily)
+    is_high, is_moderate = (
+        (rate >= context.limit(f"commits_flooding.{level}_rate"))
+        | (daily >= context.limit(f"commits_flooding.{level}_bytes"))
+        for level in ("high", "moderate")
     )
-    cases = with_columns(cases, topic_list=topics, share=share, interval_ms=interval, is_high=high)
-    cases = cases.filter(pa.array(share >= context.limit("commits_flooding.share")))
-    is_high = np.asarray(cases["is_high"].to_numpy(zero_copy_only=False), bool)
-    return ranked(cases, level_by((is_high, Level.HIGH), default=Level.MODERATE), numbers(cases, "bytes_sum_sum"))
+    levels = level_by((is_high, Level.HIGH), (is_moderate, Level.MODERATE), default=Level.NOTE)
+    is_much = share >= context.limit("commits_flooding.share")
+    cases = cases.filter(pa.array(is_much))
+    return ranked(cases, levels[is_much], numbers(cases, "bytes_sum_sum"))
+
+
+def _spans_ms(context: RuleContext, windows: pa.Table) -> np.ndarray[Any, Any]:
+    """How long each group could commit in each of its windows: since the window or the group began, until the window or
+    the log ended. A minute at least, because a few busy seconds are not a rate."""
+    began = numbers(windows, "window_start_timestamp_ms")
+    events = context.table("timeline")
+    created = grouped(kept(events, equal(events, "event", "created")), ["group_id"], [("at_timestamp_ms", "min")])
+    first = looked_up(windows["group_id"], created, "group_id", "at_timestamp_ms_min")
+    since = np.maximum(numbers(with_columns(windows, first=first), "first"), began)
+    return np.maximum(np.minimum(began + HOUR_MS, context.at_ms) - since, MINUTE_MS)
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
@@ -90,14 +118,15 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     return ReportFinding(
         kind="commits_flooding",
         level=Level(case["level"]),
-        title=RULE.title,
+        title=_OFTEN if case["level"] == Level.NOTE else RULE.title,
         problem=(
             f"The group {shown(group)} wrote {case['share']:.0%} of the bytes of the offsets topic in "
             f"{_hours(case['commits_sum_count'], since)}: {counted(case['commits_sum_sum'], 'commit')}, one every "
-            f"{length(case['interval_ms'])} for each partition"
+            f"{length(case['interval_ms'])} for each partition, {_number(case['rate'])} a second in all"
             f"{f', of {size} bytes each: nearly all of that is metadata' if case['is_large_any'] else ''}.{again}"
-            " Brokers write, replicate and clean all of them; a commit every few seconds, with a few bytes of metadata,"
-            " is enough."
+            f" Brokers write, replicate and clean all of them: {_gigabytes(case['daily_bytes'])} a day at this rate."
+            f"{_NO_LOAD if case['level'] == Level.NOTE else ''} A commit every few seconds, with a few bytes of "
+            "metadata, is enough."
         ),
         group_ids=(group,),
         topics=topics,
@@ -118,11 +147,25 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             "share_of_bytes": round(case["share"], 4),
             "commit_interval_ms": round(case["interval_ms"]),
             "commits": case["commits_sum_sum"],
+            "commits_a_second": round(case["rate"], 1),
+            "bytes_a_day": round(case["daily_bytes"]),
             "commit_bytes": size,
             "repeated_commits": case["repeated_commits_sum_sum"],
         },
         thresholds=context.limits_of(*(f"commits_flooding.{each.name}" for each in RULE.thresholds)),
     )
+
+
+_OFTEN = "a group commits more often than it needs to"
+_NO_LOAD = " That is no load for brokers."
+
+
+def _number(rate: float) -> str:
+    return f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(size / 1e6, 1):.0f} MB"
 
 
 _LESS_METADATA = (
@@ -161,12 +204,14 @@ RULE = ReportRule(
 Groups whose records are `share` of all bytes in some hours within `lately`. In these hours they commit each partition
 more often than every `interval_ms`, and at least `least_commits` times, or write `least_bytes` in commits of
 `commit_bytes` each, most of which is metadata. Most are consumers that commit after every record. Many partitions with
-a commit every few seconds are not a flood. A cleaner removes superseded commits, so counts are lower bounds, and a
-compacted flood is not found.""",
+a commit every few seconds are not a flood. A share of a small log is not a load: the level comes from commits a second,
+and from bytes a day at that rate, for the time in which the group could commit. A cleaner removes superseded commits,
+so counts are lower bounds, and a compacted flood is not found.""",
     tables=("activity", "timeline"),
     levels={
-        Level.HIGH: "more often than every `high_interval_ms`, and `high_share` of all bytes",
-        Level.MODERATE: "otherwise",
+        Level.HIGH: "`high_rate` or `high_bytes`",
+        Level.MODERATE: "`moderate_rate` or `moderate_bytes`",
+        Level.NOTE: "otherwise: brokers do not notice the load",
     },
     cases=_cases,
     tell=_tell,
@@ -179,9 +224,6 @@ compacted flood is not found.""",
             1000,
             "the mean milliseconds between two commits of a partition",
             "five times the usual rate (auto.commit.interval.ms is five seconds)",
-        ),
-        Threshold(
-            "high_interval_ms", "count", 200, "the same for the higher level", "25 times the usual rate", "interval_ms"
         ),
         Threshold(
             "least_commits",
@@ -205,14 +247,38 @@ compacted flood is not found.""",
             "a usual one has a hundred; brokers allow 4096 bytes of metadata (offset.metadata.max.bytes)",
         ),
         Threshold(
-            "share",
-            "share",
-            0.25,
-            "the part of all bytes",
-            "one group among many has no reason to write a quarter",
-            "high_share",
+            "share", "share", 0.25, "the part of all bytes", "one group among many has no reason to write a quarter"
         ),
-        Threshold("high_share", "share", 0.5, "the same for the higher level", "more than all others together"),
+        Threshold(
+            "moderate_rate",
+            "count",
+            100,
+            "commits of the group a second",
+            "a hundred usual commits a second are a gigabyte a day, which cleaners have to read and rewrite",
+            "high_rate",
+        ),
+        Threshold(
+            "high_rate",
+            "count",
+            500,
+            "the same for the higher level",
+            "each waits for a write to all replicas, in one log whose coordinator serves many other groups",
+        ),
+        Threshold(
+            "moderate_bytes",
+            "count",
+            1_000_000_000,
+            "bytes a day at that rate",
+            "ten segments a day (offsets.topic.segment.bytes is 100 MB), which the cleaner goes over",
+            "high_bytes",
+        ),
+        Threshold(
+            "high_bytes",
+            "count",
+            5_000_000_000,
+            "the same for the higher level",
+            "if the cleaner stops for a day, a coordinator reads as much before it serves its groups again",
+        ),
     ),
 )
 

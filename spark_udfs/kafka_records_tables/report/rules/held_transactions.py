@@ -20,13 +20,11 @@ from kafka_records_tables.report.case_columns import (
     with_columns,
 )
 from kafka_records_tables.report.command_lines import condition_of, instant
-from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans
 from kafka_records_tables.report.facts.known_logs import incomplete_partitions
-from kafka_records_tables.report.facts.moved_groups import without_old_copies
-from kafka_records_tables.report.facts.usual_values import STOP, usual_gap
+from kafka_records_tables.report.facts.usual_values import STOP
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule import Hypothesis, Question, ReportRule, Threshold
 from kafka_records_tables.report.rule_context import (
     MOST_EVIDENCE,
     RuleContext,
@@ -38,13 +36,20 @@ from kafka_records_tables.report.rule_context import (
     places_shown,
     shown,
 )
+from kafka_records_tables.report.rules.transaction_readers import (
+    LEAST_STOP,
+    is_left,
+    stopped,
+    unread,
+    usual_transactions,
+    waiting_at,
+    who_waits,
+    why_open,
+)
 from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
 
 _MARGIN_MS: Final = 5 * 60 * 1000
 """The time after which Kafka counts a transaction as late, in addition to its timeout (`open_transactions`)."""
-
-_LEAST_STOP: Final = "group_stands_still.after"
-"""The threshold that a stop of a group must reach at least."""
 
 _ON_PURPOSE: Final = ", with no timeout because its producer takes part in a two-phase commit"
 
@@ -101,34 +106,11 @@ def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
             known["level"] = max(known["level"], each["level"])
     causes: dict[Any, list[dict[str, Any]]] = {}
     for each in transactions.values():
-        each["stopped"] = () if each["level"] > Level.NOTE else _stopped(context, each)
+        each["stopped"] = () if each["is_late"] or each["is_left"] else stopped(context, each)
         if each["stopped"]:
-            each["level"] = int(Level.MODERATE)
+            each["level"] = int(Level.HIGH if usual_transactions(context, each) else Level.MODERATE)
         causes.setdefault(_cause(each), []).append(each)
     return list(causes.values())
-
-
-def _stopped(context: RuleContext, transaction: dict[str, Any]) -> tuple[str, ...]:
-    """Groups with members that wait for a transaction and have committed nothing for at least STOP times the longest
-    interval between their commits before it. Groups whose log has too few commits are left out."""
-    since = transaction["since_timestamp_ms"]
-    rows = without_old_copies(context, context.table("groups"))
-    alive = set(kept(rows, pc.greater(rows["member_count"], 0))["group_id"].to_pylist())
-    waiting = tuple(dict.fromkeys(group for group, *_ in _waiting_at(context, [transaction]) if group in alive))[
-        :MOST_GROUPS
-    ]
-    if since is None or not waiting:
-        return ()
-    times: dict[str, list[int]] = {}
-    for (group, *_), spans in commit_spans(context, waiting).items():
-        times.setdefault(group, []).extend(each.from_ms for each in spans if each.from_ms is not None)
-    found = []
-    for group, moments in times.items():
-        before, last = usual_gap(sorted({each for each in moments if each <= since})), max(moments)
-        least = context.limit(_LEAST_STOP)
-        if before is not None and context.at_ms - max(last, since) >= max(STOP * before.most_ms, least):
-            found.append(group)
-    return tuple(found)
 
 
 def _cause(transaction: dict[str, Any]) -> tuple[str, Any]:
@@ -184,14 +166,14 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     producers = ", ".join(str(one["producer_id"]) for one in cause[:3])
     opened = f"{length(oldest['age_ms'])}{_why(context, oldest) if is_one else _why_all(cause)}."
     effect = f" {_effect(context, held, 'It holds' if is_one else 'They hold')}" if held else ""
-    at_it = _waiting_at(context, cause)
+    at_it = waiting_at(context, cause)
     if at_it:
-        effect += f" {_who_waits(at_it)}"
-    stopped = tuple(dict.fromkeys(group for one in cause for group in one["stopped"]))
-    if stopped:
+        effect += f" {who_waits(at_it)}"
+    halted = tuple(dict.fromkeys(group for one in cause for group in one["stopped"]))
+    if halted:
         effect += (
-            f" {listed(stopped)} {'has' if len(stopped) == 1 else 'have'} committed nothing for at least {STOP} times "
-            "the longest interval between commits before, as far as this log shows."
+            f" {listed(halted)} {'has' if len(halted) == 1 else 'have'} committed nothing there for at least {STOP} "
+            "times the longest interval between commits before, as far as this log shows."
         )
     past = f" These files do not show whether {'it has' if is_one else 'they have'} ended since."
     is_sure = hangs and not (word == "left" and not context.is_stored)
@@ -201,7 +183,11 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         title=(
             (RULE.title if is_one else "transactions hang")
             if hangs
-            else f"{_counted(cause)} open" + (", and groups have stopped because of it" if stopped else "")
+            else (
+                f"{'a transaction was' if is_one else 'transactions were'} left open, and readers are blocked"
+                if is_left(context, cause)
+                else f"{_counted(cause)} open" + (", and groups have stopped because of it" if halted else "")
+            )
         ),
         problem=(
             f"A transaction {who} (producer id {producers}) has been open for {opened}"
@@ -212,19 +198,19 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         + ("" if oldest["timeout_ms"] != NO_TIMEOUT_MS else _ON_PURPOSE)
         + f"{effect}{past if context.is_stored and not hangs else ''}",
         impact=(
-            f"If isolation.level is read_committed, {listed(stopped)} {'reads' if len(stopped) == 1 else 'read'} "
+            f"If isolation.level is read_committed, {listed(halted)} {'reads' if len(halted) == 1 else 'read'} "
             f"nothing in these partitions until {'it ends' if is_one else 'they end'}{_at_the_latest(cause)}."
-            if stopped
+            if halted
             else ""
         ),
-        consequence="work_stopped" if stopped else "none",
-        scale={"records_waiting": _unread(context, at_it, stopped)} if stopped else {},
-        group_ids=tuple(dict.fromkeys((*groups, *stopped))),
-        topics=topics or tuple(sorted({topic for group, topic, _ in at_it if group in stopped})),
+        consequence="work_stopped" if halted else "none",
+        scale={"records_waiting": unread(context, at_it, halted)} if halted else {},
+        group_ids=tuple(dict.fromkeys((*groups, *halted))),
+        topics=topics or tuple(sorted({topic for group, topic, _ in at_it if group in halted})),
         partitions=tuple(sorted({each["partition"] for each in held})) if len(topics) == 1 else (),
         transactional_ids=ids,
         since_timestamp_ms=oldest["since_timestamp_ms"],
-        until_timestamp_ms=(None if hangs or stopped or not has_timeout(oldest["timeout_ms"]) else _ends(oldest)),
+        until_timestamp_ms=(None if hangs or halted or not has_timeout(oldest["timeout_ms"]) else _ends(oldest)),
         confidence="high" if is_sure or not hangs else "medium",
         why_not_sure=(
             None
@@ -246,7 +232,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         next=(
             _steps(context, cause, rows)
             if hangs
-            else (*_ask_producer(context, cause, stopped), _seen(context, cause, rows))
+            else (*_ask_producer(context, cause, halted), _seen(context, cause, rows))
         ),
         measured={
             "open_ms": oldest["age_ms"],
@@ -256,7 +242,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             "timeout_ms": oldest["timeout_ms"],
         },
         thresholds=context.limits_of(
-            *(f"transaction_open.{each.name}" for each in RULE.thresholds), *((_LEAST_STOP,) if stopped else ())
+            *(f"transaction_open.{each.name}" for each in RULE.thresholds), *((LEAST_STOP,) if halted else ())
         ),
     )
 
@@ -327,38 +313,6 @@ def _effect(context: RuleContext, held: list[dict[str, Any]], holds: str) -> str
     )
 
 
-def _waiting_at(context: RuleContext, cause: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
-    """The groups that have read up to the start of an open transaction, with topic and partition. Whether they wait
-    depends on their `isolation.level`, which no log shows."""
-    blocked = {(topic, partition): offset for each in cause for topic, partition, offset in each.get("blocks", ())}
-    rows = context.table("lag").select(["group_id", "topic", "partition", "offset"])
-    rows = kept(rows, equal(rows, "topic", *{topic for topic, _ in blocked}))
-    found = (
-        (each["group_id"], each["topic"], each["partition"])
-        for each in rows.to_pylist()
-        if each["offset"] is not None and blocked.get((each["topic"], each["partition"])) == each["offset"]
-    )
-    return sorted(found)
-
-
-def _unread(context: RuleContext, waiting: list[tuple[str, str, int]], groups: tuple[str, ...]) -> int:
-    """Records that groups have not read in the partitions in which they wait."""
-    rows = context.table("lag").select(["group_id", "topic", "partition", "lag"])
-    rows = kept(rows, equal(rows, "group_id", *groups))
-    return sum(
-        each["lag"] or 0 for each in rows.to_pylist() if (each["group_id"], each["topic"], each["partition"]) in waiting
-    )
-
-
-def _who_waits(waiting: list[tuple[str, str, int]]) -> str:
-    groups = list(dict.fromkeys(group for group, *_ in waiting))
-    where = places_shown((topic, partition) for _, topic, partition in waiting)
-    verb = "has" if len(groups) == 1 else "have"
-    return (
-        f"{listed(groups)} {verb} read up to it in {where}, and with isolation.level=read_committed waits for its end."
-    )
-
-
 def _written_at(context: RuleContext, producers: list[int]) -> dict[tuple[int, str, str, int], int | None]:
     """The time of the first of the pending commits, by producer, group, topic and partition."""
     rows = context.table("pending_offsets")
@@ -382,16 +336,17 @@ def _seen(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> Next
     return context.see("List what is held back", rows, *(("--as-of", instant(context.at_ms)) if has_moment else ()))
 
 
-def _ask_producer(context: RuleContext, cause: list[dict[str, Any]], stopped: tuple[str, ...]) -> list[NextStep]:
+def _ask_producer(context: RuleContext, cause: list[dict[str, Any]], halted: tuple[str, ...]) -> list[NextStep]:
     """Steps for a transaction that may still end by itself, while groups wait for it."""
     name = cause[0]["transactional_id"]
-    if not stopped or name is None:
+    if not halted or name is None:
         return []
+    alive = NextStep(
+        f"Look whether the producer with the transactional id {shown(name)} is alive. If it is gone, start it again with "
+        "this id: that aborts the transaction at once"
+    )
     return [
-        NextStep(
-            f"Look whether the producer with the transactional id {shown(name)} is alive. If it is gone, start it "
-            "again with this id: that aborts the transaction at once"
-        ),
+        *(() if is_left(context, cause) else (alive,)),
         context.ask_kafka(
             "Ask the coordinator when it began, and for its timeout",
             "kafka-transactions",
@@ -443,15 +398,17 @@ RULE = ReportRule(
 Open transactions. One hangs when it is open for longer than its timeout and five minutes, or when no transactional id
 has it (KIP-664). In a copy of a log the time of the last record counts, not the present, so a transaction that began a
 while before is a note. Groups whose committed offset is at the beginning of the transaction are named: with
-`read_committed` they get nothing until it ends. A group with members that has committed nothing for two times the
-longest interval between its commits in the log, and at least `group_stands_still.after`, is taken to wait for it.
+`read_committed` they get nothing until it ends. A group with members that has committed nothing there for two times the
+longest interval between its commits in the log, and at least `group_stands_still.after`, is taken to wait for it. What
+is long for a transaction is taken from at least five earlier ones of its transactional id.
 
 Transactions with the same cause are one finding: orphaned ones per group whose offsets they hold back, which is their
 application; late ones per coordinator; and those that are just open per group.""",
     tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag", "groups", "log_ends"),
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",
-        Level.HIGH: "it hangs",
+        Level.HIGH: "it hangs; or a group has stopped at it, and it has been open for `times_usual` times the longest "
+        "earlier one of its transactional id",
         Level.MODERATE: "it does not hang yet, but a group with members has stopped at it, for two times the longest "
         "interval between its commits in the log",
         Level.NOTE: "it has been open for `open_after`, as transactions of batch jobs are",
@@ -483,6 +440,36 @@ application; late ones per coordinator; and those that are just open per group."
             "24h",
             "how long a transaction must hold back offsets to be critical",
             "the offsets topic grows without being cleaned, and the next restart of the group fails",
+        ),
+        Threshold(
+            "times_usual",
+            "count",
+            20,
+            "age of a transaction, as a multiple of the longest earlier one of its transactional id, from which it was "
+            "left open",
+            "an application seldom does twenty times as much in one transaction",
+        ),
+    ),
+    causes=(
+        Hypothesis(
+            "producer_died",
+            "the producer died in the transaction",
+            "For: earlier transactions of its id were much shorter. Weighed only if a group has stopped at it.",
+            lambda context, case: why_open(context, context.once(_causes)[case["at"]], True),
+        ),
+        Hypothesis(
+            "producer_hangs",
+            "the producer hangs in the transaction",
+            "For: earlier transactions of its id were much shorter. No record shows whether it still runs.",
+            lambda context, case: why_open(context, context.once(_causes)[case["at"]], False),
+        ),
+    ),
+    questions=(
+        Question(
+            "producer_hangs",
+            "producer_died",
+            "Does the process with this transactional id still run? If it does, take a stack dump of it, then restart "
+            "it; if not, start it again with the same id: that aborts the transaction at once",
         ),
     ),
 )

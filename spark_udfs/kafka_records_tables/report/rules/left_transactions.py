@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from kafka_records_tables.coordinator.rules.open_on_purpose import has_timeout
-from kafka_records_tables.report.facts.first_uses import TABLE
+from kafka_records_tables.report.facts.first_uses import uses_of
 from kafka_records_tables.report.facts.known_logs import incomplete_partitions
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
@@ -63,16 +63,12 @@ def _find(context: RuleContext) -> list[Incident]:
     return found
 
 
-def _first_uses(context: RuleContext) -> dict[str, dict[str, Any]]:
-    return {each["transactional_id"]: each for each in context.look(TABLE).to_pylist()}
-
-
 def _weighed(
     context: RuleContext, row: dict[str, Any], later: list[dict[str, Any]]
 ) -> tuple[dict[str, Any], dict[str, Verdict]]:
     """The other instance, and whether it replaced the silent one. Producer ids do not show that: each broker has a
     block of them."""
-    firsts = context.once(_first_uses)
+    firsts = context.once(uses_of)
     name, after = row["transactional_id"], row["last_update_timestamp_ms"]
 
     def came_ms(each: dict[str, Any]) -> int | None:

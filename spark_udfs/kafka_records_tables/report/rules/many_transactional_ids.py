@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept, numbers, true_where, with_columns
+from kafka_records_tables.report.facts.first_uses import uses_of
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Threshold, Verdict
-from kafka_records_tables.report.rule_context import HOUR_MS, RuleContext, counted, length, moment, shown
+from kafka_records_tables.report.rule_context import DAY_MS, HOUR_MS, RuleContext, counted, length, moment, shown
 from kafka_records_tables.topics import TRANSACTIONS
 
 KIND: Final = "many_transactional_ids"
 _SEPARATORS: Final = "[-_.:]"
+_UUID: Final = "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
+_NUMBERED: Final = re.compile(rf"(?:^|{_SEPARATORS})[0-9]{{1,9}}$")
+"""The ends of ids with the number of an instance, of a task (Kafka Streams), or of a checkpoint (Flink)."""
+_KEPT_MS: Final = 7 * DAY_MS
+"""How long coordinators keep an id that is not used (`transactional.id.expiration.ms`)."""
+
+
+def _family(ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    """What ids have in common: all but a UUID at the end, or else but the last component, or a number or hexadecimal
+    digits at the end."""
+    without = pc.replace_substring_regex(ids, f"{_SEPARATORS}?{_UUID}$", "")
+    shorter = pc.replace_substring_regex(ids, f"{_SEPARATORS}?[0-9A-Za-z]*$", "")
+    digits = pc.replace_substring_regex(ids, "[0-9a-fA-F-]+$", "")
+    shorter = pc.if_else(pc.equal(pc.utf8_length(shorter), 0), digits, shorter)
+    return pc.if_else(pc.less(pc.utf8_length(without), pc.utf8_length(ids)), without, shorter)
 
 
 def _find(context: RuleContext) -> list[Incident]:
     rows = context.table("transactions")
-    least = context.limit(f"{KIND}.ids")
+    least = context.limit(f"{KIND}.least")
     if rows.num_rows < least:
         return []
-    # Remove the variable part: the last component, or a number or hexadecimal digits at the end.
-    family = pc.replace_substring_regex(rows["transactional_id"], f"{_SEPARATORS}?[0-9A-Za-z]*$", "")
-    shorter = pc.replace_substring_regex(rows["transactional_id"], "[0-9a-fA-F-]+$", "")
-    family = pc.if_else(pc.equal(pc.utf8_length(family), 0), shorter, family)
-    rows = with_columns(rows, family=family)
+    rows = with_columns(rows, family=_family(rows["transactional_id"]))
     # An id that is reused after a restart has a higher producer epoch.
     once = kept(
         rows,
@@ -49,6 +63,17 @@ def _find(context: RuleContext) -> list[Incident]:
     return found
 
 
+def _is_used_once(context: RuleContext, family: str, ids: list[dict[str, Any]]) -> bool:
+    """Whether the log has all records of nine in ten ids, and shows that each was new, and ended one transaction at
+    most; and whether the ids end with something random, not with the number of an instance or of a checkpoint."""
+    uses = context.once(uses_of)
+    names = [each["transactional_id"] for each in ids]
+    known = [uses[each] for each in names if each in uses]
+    once = sum(each["is_new"] and each["ended"] <= 1 for each in known)
+    numbered = sum(_NUMBERED.search(each[len(family) :]) is not None for each in names)
+    return 10 * once >= 9 * len(ids) and 10 * numbered <= len(ids)
+
+
 def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
     rows = rows.sort_by([("last_update_timestamp_ms", "ascending")])
     ids = rows.to_pylist()
@@ -61,6 +86,11 @@ def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
     if lasts < context.limit(f"{KIND}.spread") or not count / 10 <= early <= 9 * count / 10:
         return None
     an_hour = round(count * HOUR_MS / lasts)
+    to_be_kept = round(count * _KEPT_MS / lasts)
+    if count < context.limit(f"{KIND}.ids") and (
+        to_be_kept < context.limit(f"{KIND}.in_a_week") or not _is_used_once(context, family, ids)
+    ):
+        return None
     goes_on = context.at_ms - until <= max(20 * lasts / count, 60_000)
     verdict = Verdict(
         f"The application makes a new transactional id ({shown(family)} followed by something random) for each start "
@@ -81,7 +111,7 @@ def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
         title=RULE.title,
         problem=(
             f"{counted(count, 'transactional id')} begin with {shown(family)} and were used for one or a few "
-            f"transactions each, in {length(lasts)}: about {an_hour} new ones an hour."
+            f"transactions each, in {length(lasts)}: about {an_hour} new ones an hour, {to_be_kept} in a week at this rate."
         ),
         impact=(
             "Coordinators keep each of them in memory for transactional.id.expiration.ms (7 days by default), load "
@@ -103,7 +133,7 @@ def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
             ),
             context.see("List all transactional ids", Rows("transactions")),
         ),
-        measured={"ids": count, "lasts_ms": lasts},
+        measured={"ids": count, "lasts_ms": lasts, "in_a_week": to_be_kept},
         thresholds=context.limits_of(*(f"{KIND}.{each.name}" for each in RULE.thresholds)),
     )
     return Incident(finding, count, {"random_ids": verdict})
@@ -115,7 +145,9 @@ RULE = incident_rule(
     about="""\
 Transactional ids that are equal except for their ends. Nine in ten were used for at most `epochs` epochs of a producer
 and are done, and they appeared one after another over `spread` or longer. Instances that started together, and ids that
-are used again after a restart, are not a finding.""",
+are used again after a restart, are not a finding. Fewer than `ids` are one if the log shows that each was new and ended
+one transaction at most, if they end with something random and not with a number, and if `in_a_week` of them would
+appear within seven days, after which coordinators delete unused ids (`transactional.id.expiration.ms`).""",
     tables=("transactions",),
     levels={Level.MODERATE: "it goes on", Level.LOW: "the last one appeared a while ago"},
     find=_find,
@@ -123,6 +155,21 @@ are used again after a restart, are not a finding.""",
     causes=(PossibleCause("random_ids", "ids contain something random", "for: many ids of one transaction each"),),
     thresholds=(
         Threshold("ids", "count", 100, "ids of one application", "few applications have as many instances"),
+        Threshold(
+            "least",
+            "count",
+            30,
+            "the same, if the log shows that each was used once",
+            "so many cannot be instances that were replaced in a deployment",
+            "ids",
+        ),
+        Threshold(
+            "in_a_week",
+            "count",
+            10_000,
+            "ids that would appear in a week at the same rate, if there are fewer than `ids`",
+            "coordinators load all of them after each restart",
+        ),
         Threshold(
             "epochs",
             "count",

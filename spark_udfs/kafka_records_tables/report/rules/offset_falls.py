@@ -43,7 +43,7 @@ from kafka_records_tables.report.rules.group_spans import stands_now
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.group_facts import Place
+    from kafka_records_tables.report.facts.group_facts import Offset, Place
 
 
 _WORDS = {
@@ -111,11 +111,25 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext
         if kind == "offsets_reset":
             # If a group assigns partitions to itself, seeking back is as likely as a reset by an administrator.
             choices.append((true_where(equal(found, "group_kind_first", "simple")), Level.NOTE))
+            choices.append((np.array([_has_caught_up(context, each) for each in found.to_pylist()], bool), Level.NOTE))
         levels = level_by(*choices, (is_new, lately), default=earlier)
         found = with_columns(found, since_ms=found["commit_timestamp_ms_min"])
         return ranked(found, levels, numbers(found, "distance_sum"))
 
     return cases
+
+
+def _has_caught_up(context: RuleContext, case: dict[str, Any]) -> bool:
+    """Whether a group has committed again all offsets from which it fell, so that it has read those records again."""
+    now = context.once(_offsets_now)
+    places = zip(places_of(case), case["from_offset_list"], strict=True)
+    return all(now.get((case["group_id"], *place), -1) >= offset for place, offset in places)
+
+
+def _offsets_now(context: RuleContext) -> dict[Offset, int]:
+    rows = context.table("current_offsets").select(["group_id", "topic", "partition", "offset"])
+    rows = kept(rows, pc.is_in(rows["group_id"], context.once(with_causes)["group_id"].unique()))
+    return {(each["group_id"], each["topic"], each["partition"]): each["offset"] for each in rows.to_pylist()}
 
 
 def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding]:
@@ -135,6 +149,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
         )
         if kind == "two_committers":
             repeated = min(repeated, _read_by_both(case))
+        is_over = kind == "offsets_reset" and _has_caught_up(context, case)
         first, last = case["commit_timestamp_ms_min"], case["commit_timestamp_ms_max"]
         when = "" if last is None else f", {'last ' if len(places) > len(set(places)) else ''}at {moment(last)}"
         steps = zip(
@@ -155,7 +170,8 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
                 f" {_FELL.get(kind, 'went backwards')} {_times(places)}{when},"
                 f" by {_distance(case['distance_sum'], len(places), kind != 'two_committers')}."
                 f" {stands_now(context, group, topics)}"
-            ).rstrip(),
+            ).rstrip()
+            + (_CAUGHT_UP if is_over else ""),
             impact=_impact(kind, places, unknown, beyond),
             consequence="work_repeated" if repeated else "none",
             scale={"records_repeated": repeated, "jumps": len(places)},
@@ -163,6 +179,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             topics=tuple(topics),
             partitions=tuple(sorted({partition for _, partition in places})) if len(topics) == 1 else (),
             since_timestamp_ms=first,
+            is_going_on=False if is_over else None,
             symptom_confidence=confidence,
             why_not_sure=why_not_sure,
             evidence=tuple(
@@ -180,7 +197,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
                 context.see("List what else the group committed, and when", Rows("history", about)),
                 context.see(_LOOK[kind][0], Rows(_LOOK[kind][1], of_group(group))),
                 context.describe_group(group),
-                *map(NextStep, _DECIDE[kind]),
+                *(() if is_over else map(NextStep, _DECIDE[kind])),
             ),
             measured={"falls": len(places), "offsets": case["distance_sum"], "partitions": len(set(places))},
             thresholds=context.limits_of(f"{kind}.lately", f"{kind}.of_the_past"),
@@ -260,6 +277,7 @@ def _how_sure(kind: str, case: dict[str, Any]) -> tuple[Confidence, str | None]:
 
 
 _WITHOUT_CAUSE: Final = "offsets of a group went backwards"
+_CAUGHT_UP: Final = " It has read up to the offsets from which it fell again."
 _FELL = {
     "two_committers": "rose and fell in turns: they fell",
 }
@@ -284,9 +302,8 @@ _LOOK = {
 }
 _DECIDE = {
     "offsets_reset": (
-        "Ask who reset the group at that time and whether it was intended: its results may be duplicated",
-        "If it was not: stop the consumers, and set the offsets to the earlier values, which are in the evidence "
-        "(kafka-consumer-groups --reset-offsets --to-offset)",
+        "If it was not planned: stop the consumers, and set the offsets to the earlier values, which are in the "
+        "evidence (kafka-consumer-groups --reset-offsets --to-offset)",
     ),
     "offsets_rewound": (),
     "offsets_began_anew": (),
@@ -294,6 +311,10 @@ _DECIDE = {
 }
 
 _FIRST = {
+    "offsets_reset": (
+        "Ask who reset the group at that time, and whether that was planned (a replay): no record shows it, and "
+        "results of the group may be duplicated",
+    ),
     "two_committers": (
         "Find the second program: look for the group id (group.id, or the Kafka options of a Spark or Flink job) in all"
         " deployments and environments that reach these brokers",
@@ -316,7 +337,10 @@ def _rule(kind: str, lately: Level, earlier: Level, title: str, about: str) -> R
         Level.NOTE: "it is older than `of_the_past`",
     }
     if kind == "offsets_reset":
-        levels[Level.NOTE] += "; or the group is one that assigns itself partitions, which may go back by itself"
+        levels[Level.NOTE] += (
+            "; or the group has read all of it again; or it is one that assigns itself partitions, which may go back "
+            "by itself"
+        )
     return ReportRule(
         kind=kind,
         title=title,
@@ -350,10 +374,11 @@ RULES = (
     ),
     _rule(
         "offsets_reset",
-        Level.HIGH,
         Level.MODERATE,
+        Level.LOW,
         "offsets were moved backwards while a group had no members",
-        "Lower offsets that were committed while nobody was a member: most likely a reset by an administrator",
+        "Lower offsets that were committed while nobody was a member: most likely a reset by an administrator, which "
+        "may be a planned replay",
     ),
     _rule(
         "offsets_rewound",
