@@ -185,8 +185,9 @@ def test_what_is_written_while_a_tool_commits_is_after_the_end(end: int, after_m
     assert ("that was the end of the log at that moment" in shown) == is_to_end
 
 
-def _waiting(member_count: int, limit_ms: int = 30 * SECOND) -> ReportFinding:
-    """A transaction that has been open for a minute, and two groups at its beginning that committed each second."""
+def _waiting(member_count: int, limit_ms: int = 30 * SECOND, *, usual: Sequence[Row] = ()) -> ReportFinding:
+    """A transaction that has been open for a minute, and two groups at its beginning that committed each second.
+    `usual` has what earlier ones of its id took."""
     since = END_MS - MINUTE
     groups = ("g", "h")
     transaction = {
@@ -208,7 +209,7 @@ def _waiting(member_count: int, limit_ms: int = 30 * SECOND) -> ReportFinding:
     ]
     lags = [{**_PLACE, "group_id": group, "offset": 50, "lag": 7} for group in groups]
     context = _context(
-        {"history": [{**each, "log_offset": at} for at, each in enumerate(history)]},
+        {"history": [{**each, "log_offset": at} for at, each in enumerate(history)], "first_uses": usual},
         open_transactions=[transaction],
         lag=[*lags, {**_PLACE, "group_id": "g", "partition": 1, "offset": 3, "lag": 100}],
         groups=[{"group_id": group, "member_count": member_count} for group in groups],
@@ -223,12 +224,29 @@ def test_groups_with_members_have_stopped_at_a_transaction() -> None:
     found = _waiting(1)
     assert (found.level, found.group_ids, found.consequence) == (Level.MODERATE, ("g", "h"), "work_stopped")
     assert found.scale == {"records_waiting": 14}
-    assert '"g", "h" have committed nothing for at least 2 times the longest interval' in found.problem
+    assert '"g", "h" have committed nothing there for at least 2 times the longest interval' in found.problem
     assert found.impact == (
         'If isolation.level is read_committed, "g", "h" read nothing in these partitions until it ends, at the latest '
         "after its timeout."
     )
     assert found.thresholds["group_stands_still.after"] == 30 * SECOND
+
+
+@pytest.mark.parametrize(("ended", "longest_ms"), [(4, 300), (5, 3001), (5, 3000)], ids=["few", "long", "left open"])
+def test_a_transaction_was_left_open_if_earlier_ones_of_its_id_were_short(ended: int, longest_ms: int) -> None:
+    """Then a producer died or hangs, and a person can find out which."""
+    use = {"transactional_id": "t", "is_new": True, "ended": ended, "longest_ms": longest_ms, "log_partition": 0}
+    found = _waiting(1, usual=[{**use, "log_offset": 3, "log_timestamp_ms": END_MS - HOUR}])
+    if (ended, longest_ms) == (5, 3000):
+        assert (found.level, found.title) == (Level.HIGH, "a transaction was left open, and readers are blocked")
+        assert [(each.name, each.confidence) for each in found.causes] == [
+            ("producer_died", "medium"),
+            ("producer_hangs", "medium"),
+        ]
+        assert found.decision is not None
+        assert "5 earlier transactions of this id took 3 s at most" in found.causes[0].statement
+    else:
+        assert (found.level, found.causes) == (Level.MODERATE, ())
 
 
 @pytest.mark.parametrize(("member_count", "limit_ms"), [(0, 30 * SECOND), (1, 2 * MINUTE)], ids=["no members", "short"])

@@ -49,6 +49,7 @@ INCIDENTS = {
     "too_slow",
     "log_not_cleaned",
     "topic_unread",
+    "partitions_left_out",
     "coordinator_loads_slowly",
 }
 """Kinds whose rules read other tables for the groups and logs that they suspect."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _FROM_ABSENCE: Final = frozenset(
     (
-        *("group_stands_still", "too_slow", "partitions_not_given_up", "uneven_assignments"),
+        *("group_stands_still", "too_slow", "partitions_not_given_up", "partitions_left_out", "uneven_assignments"),
         *("offsets_expiring", "offsets_below_log_start", "offsets_unneeded", "share_groups_empty"),
         *("partitions_unassigned", "assignments_broken", "share_state_broken", "share_state_left"),
         *("transaction_open", "transaction_of_dead_instance", "deleted_before_read"),

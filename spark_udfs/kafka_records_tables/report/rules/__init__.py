@@ -19,6 +19,7 @@ from kafka_records_tables.report.rules import (
     foreign_offsets,
     held_partitions,
     held_transactions,
+    left_out_partitions,
     left_transactions,
     lost_offsets,
     many_groups,
@@ -77,5 +78,6 @@ RULES: Final[tuple[ReportRule, ...]] = (
     *slow_loads.RULES,
     *unneeded_offsets.RULES,
     *unread_topics.RULES,
+    *left_out_partitions.RULES,
 )
 """All rules, in the order in which the page about them lists them."""

@@ -342,8 +342,8 @@ def _ask_producer(context: RuleContext, cause: list[dict[str, Any]], halted: tup
     if not halted or name is None:
         return []
     alive = NextStep(
-        f"Look whether the producer with the transactional id {shown(name)} is alive. If it is gone, start it again with "
-        "this id: that aborts the transaction at once"
+        f"Look whether the producer with the transactional id {shown(name)} is alive. If it is gone, start it again "
+        "with this id: that aborts the transaction at once"
     )
     return [
         *(() if is_left(context, cause) else (alive,)),

@@ -111,7 +111,7 @@ def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
         title=RULE.title,
         problem=(
             f"{counted(count, 'transactional id')} begin with {shown(family)} and were used for one or a few "
-            f"transactions each, in {length(lasts)}: about {an_hour} new ones an hour, {to_be_kept} in a week at this rate."
+            f"transactions each, in {length(lasts)}: about {an_hour} new ones an hour, or {to_be_kept} a week."
         ),
         impact=(
             "Coordinators keep each of them in memory for transactional.id.expiration.ms (7 days by default), load "
