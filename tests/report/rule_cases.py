@@ -656,6 +656,7 @@ SETTLED: Final[Mapping[str, str]] = {
 """By kind of finding about how a group is now: a time within which something has happened to the group of its case."""
 
 ELSEWHERE: Final = {
+    "transaction_open": {"times_usual"},
     "offsets_expiring": {"alive_within", "overdue_after"},
     "topic_made_anew": {"alive_within"},
     "endless_rebalances": {"lately"},

@@ -91,7 +91,7 @@ def _cases(context: RuleContext) -> pa.Table:
     return ranked(cases, levels[is_much], numbers(cases, "bytes_sum_sum"))
 
 
-def _spans_ms(context: RuleContext, windows: pa.Table) -> np.ndarray[Any, Any]:
+def _spans_ms(context: RuleContext, windows: pa.Table) -> Any:
     """How long each group could commit in each of its windows: since the window or the group began, until the window or
     the log ended. A minute at least, because a few busy seconds are not a rate."""
     began = numbers(windows, "window_start_timestamp_ms")
