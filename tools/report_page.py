@@ -41,9 +41,9 @@ from kafka_records_tables import read_report
 
 report = read_report("tests/data/topics/kafka-4.3/segments")
 [(finding.level.word, finding.kind, finding.group_ids) for finding in report.findings][:2]
-# [('high', 'share_records_archived', ('ticket-classifiers',)), ('high', 'offsets_reset', ('payments-settlement',))]
-report.findings[1].next[0].command.split()[:3]
-# ['kafka-records', 'table', 'regressions']
+# [('high', 'share_records_archived', ('ticket-classifiers',)), ('moderate', 'topic_made_anew', ('price-checks',))]
+report.findings[1].rows[0].table
+# 'regressions'
 ```
 
 `--group G` limits the report to a group, `--topic-filter 'orders*'` to topics: findings that name such a topic, or a

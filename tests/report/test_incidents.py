@@ -219,7 +219,7 @@ _NAMED: Final = {
 
 _USUALLY_REPORTED: Final = ("flooding_group",)
 _LEVELS: Final = {"flooding_group": Level.NOTE, "reset_by_administrator": Level.MODERATE}
-"""Two commits a second are no load for brokers, and a reset may have been planned. All others are HIGH or worse."""
+"""Two commits per second are no load for brokers, and a reset may have been planned. All others are HIGH or worse."""
 
 
 @pytest.mark.parametrize("name", mostly(((name,) for name in _NAMED), lambda name: name in _USUALLY_REPORTED))

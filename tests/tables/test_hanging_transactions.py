@@ -167,6 +167,6 @@ def test_a_report_names_the_groups_that_wait_for_its_end(tmp_path: Path) -> None
     content = batch(b"".join(record(at, *commit.record) for at, commit in enumerate(commits)), len(commits))
     write_log(tmp_path, {0: content}, "__consumer_offsets-0")
     problems = [each.problem for each in read_report(tmp_path).findings if each.kind == "transaction_open"]
-    waits = f'"waits" has read up to it in "{topic}" (partition {partition}), and with isolation.level=read_committed'
+    waits = f'"waits" has read up to it in "{topic}" (partition {partition}). With isolation.level=read_committed, it'
     assert [waits in problem for problem in problems].count(True) == 1
     assert not any('"before"' in problem for problem in problems)

@@ -122,7 +122,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         problem=(
             f"The group {shown(group)} wrote {case['share']:.0%} of the bytes of the offsets topic in "
             f"{_hours(case['commits_sum_count'], since)}: {counted(case['commits_sum_sum'], 'commit')}, one every "
-            f"{length(case['interval_ms'])} for each partition, {_number(case['rate'])} a second in all"
+            f"{length(case['interval_ms'])} for each partition, {_number(case['rate'])} per second in all"
             f"{f', of {size} bytes each: nearly all of that is metadata' if case['is_large_any'] else ''}.{again}"
             f" Brokers write, replicate and clean all of them: {_gigabytes(case['daily_bytes'])} a day at this rate."
             f"{_NO_LOAD if case['level'] == Level.NOTE else ''} A commit every few seconds, with a few bytes of "
@@ -204,7 +204,7 @@ RULE = ReportRule(
 Groups whose records are `share` of all bytes in some hours within `lately`. In these hours they commit each partition
 more often than every `interval_ms`, and at least `least_commits` times, or write `least_bytes` in commits of
 `commit_bytes` each, most of which is metadata. Most are consumers that commit after every record. Many partitions with
-a commit every few seconds are not a flood. A share of a small log is not a load: the level comes from commits a second,
+a commit every few seconds are not a flood. A share of a small log is not a load: the level comes from commits per second,
 and from bytes a day at that rate, for the time in which the group could commit. A cleaner removes superseded commits,
 so counts are lower bounds, and a compacted flood is not found.""",
     tables=("activity", "timeline"),
@@ -253,8 +253,8 @@ so counts are lower bounds, and a compacted flood is not found.""",
             "moderate_rate",
             "count",
             100,
-            "commits of the group a second",
-            "a hundred usual commits a second are a gigabyte a day, which cleaners have to read and rewrite",
+            "commits of the group per second",
+            "a hundred usual commits per second are a gigabyte a day, which cleaners have to read and rewrite",
             "high_rate",
         ),
         Threshold(
