@@ -324,15 +324,15 @@ def test_the_text_says_what_changed(report: Report) -> None:
     write_report_text(replace(report, findings=(new, worse), diff=diff), out)
     lines = out.getvalue().split("\n")
     assert lines[1] == "note: the earlier report is another"
-    heads = [line.partition(" – ")[0] for line in lines if line.startswith(("HIGH", "GONE"))]
+    heads = [line.partition(" – ")[0] for line in lines if line.startswith(("MODERATE", "GONE"))]
     assert heads == [
-        f"HIGH (new)  {new.title}",
-        f"HIGH (was low)  {worse.title}",
+        f"MODERATE (new)  {new.title}",
+        f"MODERATE (was low)  {worse.title}",
         f'GONE (was moderate)  {new.title}: topics "orders", "returns",',
     ]
     assert 'transactional id "tx-1"' in lines
     told = " ".join(out.getvalue().rpartition("\n\n")[2].split())
-    assert told.startswith("2 findings: 2 high; since 1970-01-01 00:00:00 UTC: 1 new, 1 worse, 1 gone; whether")
+    assert told.startswith("2 findings: 2 moderate; since 1970-01-01 00:00:00 UTC: 1 new, 1 worse, 1 gone; whether")
 
 
 def test_a_report_is_compared_while_it_is_made(report: Report, falls: Topic, tmp_path: Path) -> None:
