@@ -20,6 +20,7 @@ from kafka_records_tables.topics import SHARE_STATE
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
+_AVAILABLE: Final = 0
 _ARCHIVED: Final = 4
 
 TABLE: Final = Table(
@@ -37,6 +38,11 @@ TABLE: Final = Table(
         Column("first_offset", "int64", "first offset of the range"),
         Column("last_offset", "int64", "last offset of the range"),
         Column("delivery_count", "int32", "how often its records were delivered"),
+        Column(
+            "released_ms",
+            "list<int64>",
+            "when its records became available again after each earlier delivery, as far as records show it",
+        ),
         *timestamps("log", "when the first record that says so was written"),
         *LOG_PLACE,
     ),
@@ -81,6 +87,8 @@ class Reader(RecordReader):
         super().__init__(context, "share_group_state", TABLE.records, "not used: its share partition is unknown")
         self._rows: list[dict[str, Any]] = []
         self._seen: dict[tuple[str, str, int], Covered] = {}
+        self._released: dict[tuple[tuple[str, str, int], int], dict[int, int | None]] = {}
+        """By share partition and first offset, for each number of deliveries when records were available again."""
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         names = {record: tuple(each for each in PICKED[record] if "." in each) for record in (SNAPSHOT, UPDATE)}
@@ -101,6 +109,10 @@ class Reader(RecordReader):
         )
         for first, last, state, count in batches:
             # A snapshot repeats the ranges of earlier updates.
+            if state == _AVAILABLE and count:
+                self._released.setdefault((event.key, first), {}).setdefault(count, event.timestamp_ms)
+                continue
+            released = self._released.pop((event.key, first), {})
             for new in seen.add(first, last) if state == _ARCHIVED else ():
                 group_id, topic_id, partition = event.key
                 self._rows.append(
@@ -112,6 +124,7 @@ class Reader(RecordReader):
                         "first_offset": new[0],
                         "last_offset": new[1],
                         "delivery_count": count,
+                        "released_ms": list(released.values()),
                         "log_timestamp_ms": event.timestamp_ms,
                         "log_partition": self.context.partition,
                         "log_offset": event.offset,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from kafka_records_tables.report.command_lines import command_line, condition_of
 from kafka_records_tables.report.facts.cluster_settings import delivery_limits, lacking_settings
 from kafka_records_tables.report.facts.group_facts import log_ends
 from kafka_records_tables.report.facts.known_logs import members_known
+from kafka_records_tables.report.facts.record_locks import lock_verdict
 from kafka_records_tables.report.facts.share_archives import TABLE
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, command_of, incident_rule
 from kafka_records_tables.report.levels import Level
@@ -31,6 +33,8 @@ from kafka_records_tables.report.rule_context import (
 from kafka_records_tables.topics import SHARE_STATE
 
 KIND: Final = "share_records_archived"
+_SKIPS: Final = "a share group skips offsets at their first delivery"
+_NOT_IN_TIME: Final = "a share group archived records that no consumer acknowledged in time"
 _LEAST_LIMIT: Final = 2
 """The least `share.delivery.count.limit` that brokers allow."""
 
@@ -90,8 +94,16 @@ def _incident(
     lasts = times[-1] - times[0] if times else 0
     goes_on = until is not None and until >= context.at_ms - max(MINUTE_MS, 3 * lasts // max(len(ranges), 1))
     gap = _usual_gap(ranges)
+    locks = None if is_rejected else lock_verdict(context, group, ranges)
+    runs_out = locks is not None and locks.refuted_by is None
     pattern = (
-        f" Most of them are {gap} offsets apart, so the same kind of record probably fails each time." if gap else ""
+        ""
+        if not gap
+        else (
+            " Most of them follow one another."
+            if gap == 1
+            else (f" Most of them are {gap} offsets apart, so the same kind of record probably fails each time.")
+        )
     )
     members = [each for each in context.table("members").to_pylist() if each["group_id"] == group]
     clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
@@ -118,7 +130,7 @@ def _incident(
         *option("--group", group),
     ]
     how = (
-        f"after {usual} deliveries, without being processed"
+        f"after {usual} deliveries, without {'an acknowledgement in time' if runs_out else 'being processed'}"
         + (f" ({others} of them after fewer, as consumers requested)" if others else "")
         if not is_rejected
         else "at the first deliveries, as consumers requested"
@@ -149,9 +161,9 @@ def _incident(
         lacked=("the share state does not say whether an offset has a record",) if is_rejected else (),
     )
     verdict = Verdict(
-        f"The consumers of {shown(group)} cannot process these records: they release them, or do not"
-        f" acknowledge them in"
-        " time, until the limit of deliveries is reached.",
+        f"The consumers of {shown(group)} cannot process these records: they "
+        f"{'hang or fail without releasing them' if runs_out else 'release them, or do not acknowledge them in time'}, "
+        "until the limit of deliveries is reached.",
         evidence_for=() if is_rejected else evidence,
         refuted_by=evidence[0] if is_rejected and not unknown else None,
         lacked=unknown,
@@ -159,7 +171,7 @@ def _incident(
     finding = ReportFinding(
         kind=KIND,
         level=Level.MODERATE if is_rejected else Level.CRITICAL if goes_on else Level.HIGH,
-        title=RULE.title if not is_rejected else "a share group skips offsets at their first delivery",
+        title=_SKIPS if is_rejected else _NOT_IN_TIME if runs_out else RULE.title,
         problem=(
             f"The share group {shown(group)} archived {counted(count, 'record')} of {shown(topic)} "
             f"({partitions_shown(partitions)}): {how}.{pattern}"
@@ -172,14 +184,14 @@ def _incident(
             else f"{'The' if records else 'If they are records, the'} group will not get them again; they are in the "
             "topic until its retention deletes them."
         ),
-        consequence="data_lost",
+        consequence="work_repeated" if runs_out else "data_lost",
         group_ids=(group,),
         topics=(topic,),
         partitions=tuple(partitions),
         who=tuple(Actor("is a member", group, None, each, None) for each in clients[:5]),
         since_timestamp_ms=since,
         is_going_on=goes_on,
-        scale={"records_lost": count, "partitions": len(partitions), "deliveries": usual},
+        scale={f"records_{'possibly_' * runs_out}lost": count, "partitions": len(partitions), "deliveries": usual},
         symptom_confidence="medium",
         why_not_sure=(
             (
@@ -221,6 +233,9 @@ def _incident(
         thresholds=context.limits_of(f"{KIND}.deliveries"),
     )
     verdicts = {"cannot_be_processed": verdict, "rejected": rejected, "no_records": no_records}
+    if locks is not None:
+        follow = (Evidence("they follow one another: not only single records fail"),) if gap == 1 and runs_out else ()
+        verdicts["locks_run_out"] = replace(locks, evidence_for=(*locks.evidence_for, *follow))
     return Incident(finding, count, verdicts, look.command)
 
 
@@ -265,6 +280,12 @@ at the first deliveries are reported if there are `rejected` of them or more."""
     listing=Rows("share_partitions"),
     causes=(
         PossibleCause(
+            "locks_run_out",
+            "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
+            "for: deliveries end as long after one another as the lock, or equally long, and records that follow one "
+            "another are archived; refuted if most end sooner",
+        ),
+        PossibleCause(
             "cannot_be_processed",
             "consumers release the records, or let their locks run out, at each delivery",
             "for: archived after as many deliveries as the limit allows; a rejection at the last one looks the same",
@@ -280,6 +301,12 @@ at the first deliveries are reported if there are `rejected` of them or more."""
         ),
     ),
     questions=(
+        Question(
+            "locks_run_out",
+            "cannot_be_processed",
+            "Do the logs of the consumers show that such records were processed, and their acknowledgements came too "
+            "late (InvalidRecordStateException)?",
+        ),
         Question(
             "rejected",
             "no_records",

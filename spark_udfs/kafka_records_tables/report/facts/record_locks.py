@@ -1,0 +1,72 @@
+"""Whether the locks of records that a share group archived ran out, or its consumers released them earlier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from statistics import median
+from typing import Any, Final
+
+from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.cluster_settings import cluster_settings
+from kafka_records_tables.report.report_parts import Evidence
+from kafka_records_tables.report.rule import Verdict
+from kafka_records_tables.report.rule_context import RuleContext, length, shown
+
+LOCK: Final = "share.record.lock.duration.ms"
+_DEFAULT_MS: Final = 30_000
+"""`group.share.record.lock.duration.ms`, if no record has another value."""
+_LEAST: Final = 5
+"""The fewest deliveries that show something."""
+_MOST: Final = 0.8
+_TIMES: Final = 3
+_EQUAL: Final = 0.25
+"""How far the time between deliveries may be from its median to be equal, as a share of it."""
+
+
+def lock_verdict(context: RuleContext, group: str, ranges: Iterable[Mapping[str, Any]]) -> Verdict | None:
+    """What speaks for and against locks that run out, from the times between the ends of deliveries; None if too few
+    are known. A delivery whose lock ran out lasts as long as the lock or longer, with the time until the next one."""
+    gaps = sorted(
+        after - before
+        for each in ranges
+        for before, after in pairwise([*(each["released_ms"] or ()), each["log_timestamp_ms"]])
+        if before is not None and after is not None
+    )
+    if len(gaps) < _LEAST:
+        return None
+    told = cluster_settings(context).group_limit(group, LOCK)
+    lock_ms = _DEFAULT_MS if told is None else told
+    long = sum(each >= lock_ms for each in gaps)
+    usual = median(gaps)
+    equal = sum(abs(each - usual) <= _EQUAL * usual for each in gaps)
+    named = (
+        f"{length(lock_ms)}, {LOCK} of {shown(group)}" if told is not None else f"{LOCK}, {length(lock_ms)} by default"
+    )
+    statement = (
+        f"Processing takes longer than the lock of a record ({named}): the lock runs out, the acknowledgement comes "
+        "too late, and the record is delivered again. Then these records may have been processed at each delivery."
+    )
+    raised = context.ask_kafka(
+        f"If so, raise {LOCK} above the time that a record takes ({length(2 * lock_ms)} here, at most "
+        "group.share.max.record.lock.duration.ms of the brokers), or have the consumers renew the lock",
+        "kafka-configs",
+        "--alter",
+        *option("--group", group),
+        "--add-config",
+        f"{LOCK}={2 * lock_ms}",
+    )
+    if usual > _TIMES * lock_ms:
+        # Records wait that long before they are delivered again, however their deliveries end.
+        return None
+    if long >= _MOST * len(gaps):
+        shows = f"{long} of {len(gaps)} deliveries ended {length(lock_ms)} or more after the one before them"
+        return Verdict(statement, (Evidence(shows),), steps=(raised,))
+    if told is None and equal >= _MOST * len(gaps):
+        shows = f"{equal} of {len(gaps)} deliveries ended about {length(usual)} after the one before them"
+        lacked = () if context.look("configs").num_rows else (f"{LOCK} of the group",)
+        return Verdict(statement, (Evidence(shows),), lacked=lacked, steps=(raised,))
+    shows = (
+        f"{len(gaps) - long} of {len(gaps)} deliveries ended sooner than {length(lock_ms)} after the one before them"
+    )
+    return Verdict(statement, refuted_by=Evidence(shows))
