@@ -456,9 +456,10 @@ RULES = (
         "below_log_start",
         Level.CRITICAL,
         "records were deleted before a group consumed them",
-        "Committed offsets below the start of their log: retention has deleted records that were not consumed. One "
-        "finding for a topic, with all groups. This needs a source with the topic itself (a data directory, running "
-        "brokers).",
+        "Committed offsets below the start of their log: records were deleted that were not consumed. One finding for "
+        "a topic, with all groups. If members take such a partition and leave, one after another, they probably fail "
+        "there (auto.offset.reset=none): that is an effect, unless it is older than the topic keeps records. This "
+        "needs a source with the topic itself (a data directory, running brokers).",
     ),
     _rule(
         "offsets_beyond_end",

@@ -141,7 +141,9 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         impact=(
             "The group has not read these records, and they are deleted. This continues as long as the group is this "
             "slow."
-            if goes_on and "too_slow" in causes and causes["too_slow"].refuted_by is None
+            if goes_on
+            and causes["too_slow"].refuted_by is None
+            and not any(each.is_certain for each in causes.values())
             else "No member of the group has read these records, and they are deleted."
         ),
         consequence="data_lost",
@@ -207,7 +209,7 @@ def _deleted_by(
             f"{slow} the retention of the topic deletes what it has not read.",
             evidence_for=shows,
             refuted_by=never_old or (None if too_short else away),
-            lacked=unknown,
+            lacked=unknown or (("when the deleted records were written",) if away and too_short else ()),
             steps=(
                 _alter(context, topic, "retention.ms", "604800000", "now, above the lag of the group (7 days"),
                 faster,
