@@ -239,7 +239,7 @@ def test_arguments_name_topics_and_partitions() -> None:
     found = of_arguments(["g", "h"], ["orders:0,12", "returns"], whole=False)
     assert found.wanted == dict.fromkeys(("g", "h"), Wanted(places={("orders", 0), ("orders", 12)}, topics={"returns"}))
     for wrong in (":0", "orders:", "orders:x", "orders:-1", ""):
-        with pytest.raises(ValueError, match="is not TOPIC or TOPIC:PARTITION"):
+        with pytest.raises(ValueError, match="is not of the form TOPIC or TOPIC:PARTITION"):
             of_arguments(["g"], [wrong], whole=False)
 
 

@@ -410,7 +410,7 @@ VALUE_JSON = {"version": 3, "data": {"offset": 1, "leaderEpoch": 2, "metadata": 
         ({"key": KEY_JSON | {"hex": "0001"}, "value": None}, "key has the key 'data', which is not one of type, hex"),
         (
             {"key": {"type": 9, "hex": "0008"}, "value": None},
-            "key.hex starts with the type 8, but the member type is 9",
+            "key.hex starts with type 8, but key.type is 9",
         ),
         ({"key": {"type": 9, "hex": "x"}, "value": None}, "key.hex is not text in hex"),
         ({"key": {"type": 9, "hex": 9}, "value": None}, "key.hex is not text in hex"),

@@ -111,7 +111,7 @@ def test_other_notes_know_the_framing() -> None:
     retired = """"retiredTypes": [ { "type": 0, "name": "Old", "why": "gone" } ]"""
     notes = f"""{{ {retired}, "newerAsHighest": [ "TransferRecord" ] }}"""
     assert short(write(**{"bank/TransferRecord": TRANSFER, "bank/_notes": notes})) == [
-        "specs/bank/_notes.json: retiredTypes[0].type: 0 is the record type of TransferRecord",
+        "specs/bank/_notes.json: retiredTypes[0].type: the type 0 cannot be retired: the spec TransferRecord has it",
         "specs/bank/_notes.json: newerAsHighest[0]: TransferRecord is a metadata record, and its readers do not "
         "treat newer versions as known ones",
     ]

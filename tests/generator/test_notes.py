@@ -76,7 +76,7 @@ def test_violations_have_their_place() -> None:
 """},
     )
     assert str(refused(folder)) == """\
-specs/accounts/_notes.json:4:15: retiredTypes[0].type: 7 is the record type of AccountKey
+specs/accounts/_notes.json:4:15: retiredTypes[0].type: the type 7 cannot be retired: the spec AccountKey has it
         { "type": 7, "name": "Ledger", "why": "gone" }
                   ^
 specs/accounts/_notes.json:6:3: versionNote: unknown attribute; did you mean versionNotes?
@@ -122,7 +122,11 @@ def test_a_message_in_a_file_of_that_name_is_no_message() -> None:
             "name",
             "'1st' is not a valid name; a name consists of letters, digits and underscores, starting with a letter",
         ),
-        ({"type": 9, "name": "Account", "why": "x"}, "name", "Account is the record of AccountKey"),
+        (
+            {"type": 9, "name": "Account", "why": "x"},
+            "name",
+            "Account cannot be retired: the spec AccountKey describes it",
+        ),
         ({"type": 9, "name": "Ledger", "why": ["x"]}, "why", "must be a string, found an array"),
     ],
 )

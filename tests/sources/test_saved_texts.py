@@ -87,13 +87,13 @@ def test_files_without_a_row(name: str, tmp_path: Path) -> None:
     for ask in (source.topics, lambda: source.partitions("t")):
         with pytest.raises(LogSourceError) as raised:
             ask()
-        assert raised.value.detail == "there are no rows here"
+        assert raised.value.detail == "no rows were found"
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.jsonl", ""), ("a.jsonl", "\n\n"), ("a.csv", ""), ("a.csv", "sep=;\n")])
 def test_texts_without_a_line(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(LogSourceError, match="there are no rows here"):
+    with pytest.raises(LogSourceError, match="no rows were found"):
         SavedRows(tmp_path).topics()
 
 

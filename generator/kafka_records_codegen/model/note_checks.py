@@ -92,12 +92,16 @@ def _check_retired_types(
         if retired.type is None:
             continue
         if retired.type in keys:
-            retired.report("type", f"{retired.type} is the record type of {keys[retired.type].name}")
+            retired.report(
+                "type", f"the type {retired.type} cannot be retired: the spec {keys[retired.type].name} has it"
+            )
         elif retired.type in taken:
             retired.report("type", f"there is already a retired type {retired.type}")
         taken.add(retired.type)
         if retired.is_sound("name") and retired.name in names:
-            retired.report("name", f"{retired.name} is the record of {names[retired.name].name}")
+            retired.report(
+                "name", f"{retired.name} cannot be retired: the spec {names[retired.name].name} describes it"
+            )
 
 
 def _check_version_notes(notes: NotesSpec, specs: Mapping[str, MessageSpec], complete: bool) -> None:

@@ -1,4 +1,4 @@
-"""Problems of spec files and their places. All violations of all files are collected and shown together.
+"""Problems in spec files, and where they are. All violations of all files are collected and shown together.
 
 A warning has the same form, and is about something that Kafka's generator accepts but that is probably a mistake.
 """

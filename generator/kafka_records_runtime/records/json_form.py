@@ -202,9 +202,7 @@ def _framed_bytes(part: str, data: Any) -> bytes:
     members = _members(data, part, (name, "hex"))
     found = _bytes(f"{part}.hex", members["hex"])
     if prefix_of(found) != members[name]:
-        raise _wrong(
-            f"{part}.hex", f"starts with the {name} {prefix_of(found)}, but the member {name} is {members[name]}"
-        )
+        raise _wrong(f"{part}.hex", f"starts with {name} {prefix_of(found)}, but {part}.{name} is {members[name]}")
     return found
 
 

@@ -128,7 +128,7 @@ def _copied(elements: ElementSet, slices: Slices) -> tuple[pa.Buffer, pa.Buffer]
     places[0] = 0
     places[1:-1:2] = starts
     places[2::2] = stops
-    # Arrow computes how many bytes to allocate from the mean length of all elements, so the last offset matters.
+    # Arrow allocates bytes according to the mean length of all elements, so the last offset matters.
     places[-1] = min(buffer.size, 2 * total + total // count + 1)
     both = pa.Array.from_buffers(pa.binary(), 2 * count + 1, [None, pa.py_buffer(places), buffer], 0)
     _, offsets, content = both.take(_ODD.first(count) if order is None else pa.array(2 * order + 1)).buffers()

@@ -128,7 +128,7 @@ class SavedRows:
         """The log partitions that have a row. Raises LogSourceError if there is none."""
         places = self._plan().places
         if not places:
-            raise LogSourceError(self.name, "there are no rows here")
+            raise LogSourceError(self.name, "no rows were found")
         return places
 
     def _plan(self) -> SavedPlan:

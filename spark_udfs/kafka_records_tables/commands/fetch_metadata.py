@@ -66,7 +66,7 @@ def add_parser(commands: Any) -> None:
         "--timeout",
         type=timeout_argument,
         metavar="DURATION",
-        help="stop waiting for controllers after this time (30s, 5m), and write nothing; without it, wait as "
+        help="stop waiting for controllers after this time, such as 30s or 5m, and write nothing; without it, wait as "
         "long as they make progress",
     )
     parser.add_argument(

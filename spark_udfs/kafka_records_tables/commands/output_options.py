@@ -89,7 +89,7 @@ def output_of(options: argparse.Namespace) -> Output:
     if options.wide and options.format != "table":
         raise UsageError(f"--wide needs --format table; {options.format} leaves nothing out")
     if options.csv_safe and options.format != "csv":
-        raise UsageError(f"--csv-safe needs --format csv; no program runs values of {options.format} as formulas")
+        raise UsageError("--csv-safe needs --format csv: programs do not run values as formulas in other formats")
     if options.output is None:
         if options.overwrite and getattr(options, "findings", None) is None:
             raise UsageError("--overwrite needs --output")

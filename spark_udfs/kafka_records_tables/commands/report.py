@@ -118,7 +118,7 @@ def add_parser(commands: Any) -> None:
         "--retention",
         type=_retention,
         metavar="DURATION",
-        help="offsets.retention.minutes of the brokers (default: 7d)",
+        help="the brokers' offsets.retention.minutes, as a duration such as 14d (default: 7d)",
     )
     parser.add_argument("--partitions", type=_partitions, metavar="N", help=PARTITIONS.about)
     parser.add_argument(

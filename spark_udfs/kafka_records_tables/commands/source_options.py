@@ -98,8 +98,8 @@ def add_brokers(
         "--timeout",
         type=timeout_argument,
         metavar="DURATION",
-        help=f"stop waiting for brokers after this time (30s, 5m): {after_the_limit}; without it, wait as long "
-        "as they make progress",
+        help=f"stop waiting for brokers after this time, such as 30s or 5m: {after_the_limit}; without it, wait as "
+        "long as they make progress",
     )
 
 

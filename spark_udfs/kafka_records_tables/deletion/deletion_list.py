@@ -76,7 +76,7 @@ def of_arguments(groups: Iterable[str], topics: Iterable[str], *, whole: bool) -
         name, colon, numbers = text.partition(":")
         partitions = numbers.split(",")
         if not name or (colon and not all(each.isascii() and each.isdigit() for each in partitions)):
-            raise ValueError(f"{text!r} is not TOPIC or TOPIC:PARTITION[,…], such as orders:0,1")
+            raise ValueError(f"{text!r} is not of the form TOPIC or TOPIC:PARTITION[,…], such as orders:0,1")
         if colon:
             places |= {(name, int(each)) for each in partitions}
         else:

@@ -95,7 +95,7 @@ class RuleContext:
     def look(
         self, table: str | Table, groups: Sequence[str] | None = None, *, topic: str | None = None, **options: Any
     ) -> pa.Table:
-        """The rows of a table that reports read only for suspected groups and not for all of them. The source is read
+        """The rows of a table that reports read only for some groups, not for all. The source is read
         again for the groups that no rule has looked at yet. `topic` is for tables about all topics; `options` are
         further options of the table. Empty if the report is made only from given tables, or if the source does not have
         the topic."""

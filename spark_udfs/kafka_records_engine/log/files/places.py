@@ -101,7 +101,7 @@ class Files(Protocol):
         """The pyarrow file system and the path in it. Raises LogSourceError if pyarrow cannot read the file."""
 
     def shown(self, path: str) -> str:
-        """The name of the path in messages, without secrets."""
+        """The path as messages show it, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,8 @@ class OpenProducers:
     producers: tuple[OpenProducer, ...]
     """The open transactions, in ascending order of their first offsets."""
     trouble: str | None = None
-    """Why some transactions may be missing or may have ended: a batch cannot be read."""
+    """Why some open transactions may not be listed, and why some of those listed may have ended: a batch could not be
+    read. None if all batches were read."""
     place: tuple[str, int] | None = None
     """The file and the byte at which `trouble` occurred."""
 

@@ -145,7 +145,7 @@ def metadata_records() -> Mapping[str, RecordSchema]:
 
 
 def encoded(asked: Exchange, version: int, correlation: int, client_id: str, fields: dict[str, Any]) -> bytes:
-    """The bytes of a request with its header, without the size before it."""
+    """The bytes of a request with its header, without the size prefix."""
     header = {
         "request_api_key": asked.api.key,
         "request_api_version": version,

@@ -85,7 +85,7 @@ class TopicChangeReplay(MetadataReplay):
         made_partitions = values_of(decoded, numbers[_PARTITION])
         if made_partitions is not None:
             rows, values = made_partitions
-            # Few batches have partitions of many topics, but one may have many partitions of a topic.
+            # Few batches have partitions of many topics, but a batch may have many partitions of one topic.
             ids = values.field("topic_id").dictionary_encode()
             firsts: dict[tuple[str, int | None], int] = {}
             counts: dict[tuple[str, int | None], int] = {}

@@ -1,4 +1,4 @@
-"""The assignment of a member in records of all kinds of groups, and the difference of two assignments."""
+"""The assignment of a member in records of all kinds of groups, and the difference between two assignments."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class SweptGroup:
     may_end_unseen: bool = False
     """Whether the group may have been deleted with these offsets without a tombstone of its own."""
     staying: Staying = _NONE
-    """Remaining offsets of the group that should have expired at least as early as one of the removed ones."""
+    """Remaining offsets of the group that should have expired no later than one of the removed ones."""
     staying_due: Staying = _NONE
     """Offsets of the group that are due if the given retention is right."""
     staying_in_topics: Sequence[Staying] = ()
