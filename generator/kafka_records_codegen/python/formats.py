@@ -17,7 +17,7 @@ HEADS: Final = {"int8": "b", "int16": "h", "int32": "i", UVARINT: "B"}
 """The format of a length, count or marker; for a varint, the format of its first byte."""
 
 PLURALS: Final = {"string": "strings", "bytes": "byte_strings", "uuid": "uuids", "bool": "bools"}
-"""The names, in the runtime's array functions, of element types without a repeatable `struct` format."""
+"""What the runtime's array functions call the element types that have no repeatable `struct` format."""
 
 _SIZES: Final = {"B": 1, **{form: FIXED_SIZES[name] for name, form in FORMATS.items()}}
 _LETTERS: Final = {"16s": "u", "?": "t"}

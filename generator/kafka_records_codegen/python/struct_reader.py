@@ -99,7 +99,7 @@ class StructReader:
         return f"pos {'-' if offset < 0 else '+'} {abs(offset)}" if offset else "pos"
 
     def settle(self, extra: str = "") -> None:
-        """Move `pos` to the current position, plus `extra`."""
+        """Bring `pos` up to date: the position that has been read so far, plus `extra`."""
         sign = "-" if self._skip < 0 else "+"
         size = str(abs(self._skip)) if self._skip else ""
         if extra and size:

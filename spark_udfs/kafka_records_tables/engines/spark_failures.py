@@ -62,7 +62,7 @@ def detail_of(error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The text of an exception of Spark, without the stack trace of the JVM."""
+    """The text of a Spark exception, without the JVM's stack trace."""
     text = str(error).strip() or type(error).__name__
     # Py4J's message has the call first, then the error.
     called = re.match(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)", text)

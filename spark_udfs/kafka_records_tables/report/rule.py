@@ -113,7 +113,7 @@ class ReportRule:
     cases: Callable[[RuleContext], pa.Table]
     tell: Callable[[RuleContext, dict[str, Any]], ReportFinding]
     listing: Callable[[RuleContext], Rows]
-    """The rows of a table that show all findings of the kind, for a summary of many."""
+    """The rows, in a table with conditions, that list all cases of this kind, for a summary of many findings."""
     thresholds: tuple[Threshold, ...] = ()
     causes: tuple[Hypothesis, ...] = ()
     questions: tuple[Question, ...] = ()

@@ -37,7 +37,7 @@ TABLE: Final = Table(
             "commit", "timestamp of the first commit of the offset, by the broker's clock or as set by the client"
         ),
         Column("log_partition", "int32", "log partition that holds the records"),
-        Column("log_offset", "int64", "log offset of the first commit of the offset"),
+        Column("log_offset", "int64", "log offset of the record that first committed this offset"),
         Column("last_log_offset", "int64", "log offset of the last consecutive commit of the offset"),
         Column(
             "valid_from_log_offset", "int64", "offset of the record that made it valid: its own, or that of the marker"

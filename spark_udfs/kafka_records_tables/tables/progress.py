@@ -39,7 +39,7 @@ TABLE: Final = Table(
             "time_unknown; why the group is idle though records are left: left or open_transaction; otherwise null",
             REASONS,
         ),
-        Column("offset", "int64", "committed offset: the next record to consume has it"),
+        Column("offset", "int64", "committed offset, that is, the offset of the next record to consume"),
         Column("end_offset", "int64", "end of the log; null if unknown"),
         *timestamps(
             "unread",

@@ -53,7 +53,7 @@ class Unread:
     """The answer: one element for each offset, in their order; UNKNOWN if it is not known."""
 
     unread: INT64
-    """The number of records to read before the first open transaction."""
+    """The number of records that are left to read before the first open transaction."""
     held_back: INT64
     """The number of records from the first open transaction on."""
     timestamp_ms: INT64

@@ -88,7 +88,7 @@ class FlatTable:
         start = self._behind(at)
         count = _unpacked(_U32, self._data, start)
         if start + 4 + width * count > len(self._data):
-            raise pa.ArrowInvalid(f"the metadata has a vector at byte {start} that does not fit into it")
+            raise pa.ArrowInvalid(f"the vector at byte {start} of the metadata runs past its end")
         return start + 4, count
 
 

@@ -50,7 +50,7 @@ _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 
 
 def write_page(report: Report, path: Path | str) -> None:
-    """Write a report as a page that opens from the file, without a network, in any browser of 2023 or later.
+    """Write a report as a page that opens straight from disk, without a network, in any browser from 2023 or later.
 
     Parameters
     ----------

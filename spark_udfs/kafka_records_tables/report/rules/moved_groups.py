@@ -93,7 +93,7 @@ def _first_in_new(context: RuleContext, moved: Sequence[MovedGroup]) -> int | No
 def _incident(context: RuleContext, count: int, change: _Change, moved: list[MovedGroup]) -> Incident:
     since, before = change.since_ms, change.before
     again = sorted((each for each in moved if each.read_again), key=lambda each: -each.read_again)
-    # Nobody could commit between the stop of a coordinator and its start.
+    # Nobody could commit while the old coordinator had stopped and the new one had not started.
     worked = [each.last_old_ms for each in moved if each.last_old_ms is not None and each.last_old_ms <= (since or 0)]
     until = max(worked, default=since)
     # If the log of its new partition is missing, nothing is known about what a group did since.
