@@ -12,6 +12,9 @@ from kafka_records_runtime.text.printable import printable
 BROKERS: Final = '"$BOOTSTRAP"'
 """The placeholder for the address of a broker in a report about files, which do not contain one."""
 
+AFTER_RECORD: Final = "AFTER_RECORD"
+"""The placeholder for an offset that no record shows: the one after a record that cannot be processed."""
+
 
 def quoted(text: str) -> str:
     r"""An argument for a shell. Non-printable characters are escaped as `$'\033'`, which bash, zsh and ksh read; all

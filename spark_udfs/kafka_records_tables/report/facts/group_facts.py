@@ -44,6 +44,8 @@ class MemberLife:
     """Offset of the first record without it; None if it is still a member."""
     places: set[Place] = field(default_factory=set)
     """All partitions that were ever assigned to it."""
+    lost_ms: dict[Place, int] = field(default_factory=dict)
+    """When it lost those of them that it did not get again."""
 
     @property
     def topics(self) -> set[str]:
@@ -106,10 +108,19 @@ def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[
             life.left_ms, life.left_at = row["at_timestamp_ms"], row["log_offset"]
             del there[key]
         elif event == "assignment_changed":
-            for topic, partitions in detail.get("gained", {}).items():
-                if isinstance(partitions, list):
-                    life.places.update((topic, each) for each in partitions)
+            for place in _places(detail.get("lost", {})):
+                life.lost_ms[place] = row["at_timestamp_ms"] or 0
+            for place in _places(detail.get("gained", {})):
+                life.places.add(place)
+                life.lost_ms.pop(place, None)
     return lives
+
+
+def _places(changes: Mapping[str, Any]) -> list[Place]:
+    """The partitions in a detail of a change of assignment: lists of them by topic; streams groups have other details,
+    which are left out."""
+    lists = ((topic, each) for topic, each in changes.items() if isinstance(each, list))
+    return [(topic, number) for topic, partitions in lists for number in partitions]
 
 
 def groups_with_departures(context: RuleContext, least: int) -> list[str]:

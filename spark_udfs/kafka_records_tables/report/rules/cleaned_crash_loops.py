@@ -111,8 +111,8 @@ def _verdicts(context: RuleContext, loop: CleanedLoop) -> dict[str, Verdict]:
     lacked = (f"what compaction removed from {OFFSETS}-{loop.span.log_partition}: earlier commits and members",)
     moves = Evidence("other partitions of the group were read meanwhile") if loop.moved else None
     poison = Verdict(
-        f"The application fails on the record at offset {offset} of {name}, or on one soon after it: no member gets "
-        "past it.",
+        f"The application fails on the record at offset {offset} of {name} or one soon after it: no member gets past "
+        "it.",
         evidence_for=(
             Evidence(
                 (

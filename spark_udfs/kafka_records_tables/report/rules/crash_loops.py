@@ -23,10 +23,10 @@ from kafka_records_tables.report.facts.group_facts import (
     stopped_quickly,
 )
 from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
-from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, command_of, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import AT_LEAST, Actor, Evidence, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
     MOST_EVIDENCE,
     RuleContext,
@@ -39,6 +39,7 @@ from kafka_records_tables.report.rule_context import (
 from kafka_records_tables.report.rules.cleaned_crash_loops import cleaned_incidents
 from kafka_records_tables.report.rules.out_of_range_loops import OUT_OF_RANGE, gone_offsets, out_of_range_incident
 from kafka_records_tables.report.rules.past_crash_loops import past_incident, past_loops
+from kafka_records_tables.report.rules.silent_readers import DOES_NOT_COMMIT, PROCESSES, reads_without_commits
 from kafka_records_tables.report.rules.stuck_partitions import (
     KIND,
     StuckPartition,
@@ -49,6 +50,7 @@ from kafka_records_tables.report.rules.stuck_partitions import (
     rises,
     step_past,
     usual_attempts,
+    usual_step,
 )
 from kafka_records_tables.topics import OFFSETS
 
@@ -160,7 +162,8 @@ def _stuck(
         return None
     # A job that starts and stops reads what is there. A member that had the partition while its offset did not move has
     # tried and failed.
-    return StuckPartition(*place, last.offset, row["lag"], row["unread_timestamp_ms"], last, attempts, usual)
+    step = usual_step(spans)
+    return StuckPartition(*place, last.offset, row["lag"], row["unread_timestamp_ms"], last, attempts, usual, step)
 
 
 def _incident(
@@ -172,7 +175,7 @@ def _incident(
     usual = median(stays) if stays else 0
     clients = Counter(each.name for each in tries)
     always = ", always under new member ids" if len({each.member_id for each in tries}) == len(tries) else ""
-    leaving = how_they_left(context, group, usual)
+    leaving = how_they_left(context, group, stays)
     others_stuck = sorted(stuck[1:], key=lambda each: (each.topic, each.partition))
     more = [f"{each.place} at {each.offset}" for each in others_stuck]
     along = f" {', '.join(more[:4])} {'has' if len(more) == 1 else 'have'} not moved since either." if more else ""
@@ -181,19 +184,22 @@ def _incident(
     if unknown:
         along += f" The record on which they fail may also be at {may_be}, which does not move either."
     goes_on = max(each.left_ms or 0 for each in tries) >= context.at_ms - max(10 * usual, 60_000)
-    skip = step_past(context, group, (first.topic, first.partition), first.offset)
+    skip = step_past(context, group, (first.topic, first.partition), first.offset, first.step)
     least = "at least " if is_cut(context, group, _since(stuck[:1])) else ""
     moves = others > 0
+    silent = None if moves else reads_without_commits(context, group, stays)
+    long_stays = () if silent is None else silent.evidence_for[:1]
     usual_tries = f"at most {counted(first.usual, 'member')}" if first.usual else "no member"
     poison = Verdict(
         (
-            f"The application fails on the record at offset {first.offset} of {first.place}: no member gets past it."
+            f"The application fails on {first.record}: no member gets past it."
             if not unknown and (moves or not more)
             else (
                 "The application fails on a record of one of these partitions, at the offset or soon after it: "
                 f"{', '.join([f'{first.place} at {first.offset}', *more][:5])}."
                 if not unknown
-                else f"The application fails on a record: at offset {first.offset} of {first.place}, or {may_be}."
+                else f"The application fails on a record at or soon after offset {first.offset} of {first.place}, or "
+                f"{may_be}."
             )
         ),
         evidence_for=(
@@ -217,19 +223,21 @@ def _incident(
             ),
         ),
         steps=(
-            (look_at(context, (first.topic, first.partition), first.offset), skip)
+            (look_at(context, (first.topic, first.partition), first.offset, first.step), skip)
             if not unknown
             else tuple(
                 look_at(context, place, offset)
                 for place, offset in [((first.topic, first.partition), first.offset), *unknown[:3]]
             )
         ),
+        evidence_against=long_stays,
         lacked=lacked,
     )
     start = Verdict(
         "The application fails before it has processed anything, regardless of the record: no partition of the group "
         "moves.",
         evidence_for=() if moves else (Evidence("no partition of the group moves", OFFSETS, first.span.log_partition),),
+        evidence_against=long_stays,
         refuted_by=Evidence("other partitions of the group move on meanwhile") if moves else None,
     )
     slow = polls_too_late(poll_limits(context, group), stays)
@@ -250,7 +258,11 @@ def _incident(
     finding = ReportFinding(
         kind=KIND,
         level=Level.HIGH if goes_on else Level.MODERATE,
-        title=RULE.title if not late.is_certain else "members poll too late, are removed and join again, endlessly",
+        title=(
+            "members poll too late, are removed and join again, endlessly"
+            if late.is_certain
+            else "members join and leave again and again, and no offset moves" if long_stays else RULE.title
+        ),
         problem=(
             f"The group {shown(group)} does not get past offset {first.offset} of {shown(first.topic)} partition "
             f"{first.partition}: {least}{counted(len(tries), 'member')} took the partition since and left, half of "
@@ -295,7 +307,11 @@ def _incident(
         measured={"attempts": len(tries), "stay_ms": round(usual)},
         thresholds=context.limits_of(f"{KIND}.attempts"),
     )
-    return Incident(finding, len(tries), {"polls_too_late": late, "poison_record": poison, "fails_at_start": start})
+    causes = {"polls_too_late": late, "poison_record": poison, "fails_at_start": start}
+    if silent is not None:
+        causes["does_not_commit"] = silent
+    look = look_at(context, (first.topic, first.partition), first.offset, first.step)
+    return Incident(finding, len(tries), causes, look.command)
 
 
 RULE = incident_rule(
@@ -315,7 +331,7 @@ least five times as many as before. Or two members joined, had the partition and
 each other that `attempts` for each partition would have failed since the record was written; the epoch of the group
 must be high enough for that. The finding names what is missing, and its counts are lower bounds. Classic groups leave
 no tombstones: if a cleaner has reached their last record, nothing is found.""",
-    tables=("timeline", "lag", "members"),
+    tables=("timeline", "lag", "members", "groups"),
     levels={
         Level.HIGH: "it goes on",
         Level.MODERATE: "the last member that failed left a while ago, or it is over and lasted longer than the topic "
@@ -330,17 +346,21 @@ no tombstones: if a cleaner has reached their last record, nothing is found.""",
             "members are removed when max.poll.interval.ms is over",
             "for: they stay exactly that long; against: other partitions move; refuted if they leave at other times",
         ),
+        DOES_NOT_COMMIT,
         PossibleCause(
             "poison_record",
             "the application cannot process a record",
-            "for: one offset stays while others move; against: nothing moves",
+            "for: one offset stays while others move; against: nothing moves, or members stay for long",
         ),
         PossibleCause(
             "fails_at_start",
             "the application cannot work at all",
-            "for: no partition moves; refuted if one does",
+            "for: no partition moves; against: members stay for long; refuted if one moves",
         ),
         OUT_OF_RANGE,
+    ),
+    questions=tuple(
+        Question("does_not_commit", other, PROCESSES, command_of(find)) for other in ("poison_record", "fails_at_start")
     ),
     thresholds=(
         Threshold(

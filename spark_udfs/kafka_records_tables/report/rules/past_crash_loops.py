@@ -38,6 +38,7 @@ from kafka_records_tables.report.rules.stuck_partitions import (
     polls_too_late,
     rises,
     usual_attempts,
+    usual_step,
 )
 from kafka_records_tables.topics import OFFSETS
 
@@ -77,7 +78,8 @@ def past_loops(
             lasted = span.to_ms - since
             enough = max(least, 2 * (usual or 0))
             if len(tries) >= enough and lasted >= context.limit("report.group_settles_within"):
-                found.append(StuckPartition(topic, partition, span.offset, 0, since, span, tries, usual))
+                step = usual_step(of_place)
+                found.append(StuckPartition(topic, partition, span.offset, 0, since, span, tries, usual, step))
     # Report one loop, the longest, with the other partitions that did not move at that time.
     longest = max(found, key=lambda each: len(each.attempts), default=None)
     if longest is None:
@@ -128,7 +130,7 @@ def past_incident(
     along = f" {', '.join(each.place for each in over[1:5])} did not move either." if over[1:] else ""
     until = ", until it got past it" + (" or the topic deleted it" if outlasted else "") if got_past else ""
     passed = Verdict(
-        f"The application failed on the record at offset {first.offset} of {first.place}{until}.",
+        f"The application failed on {first.record}{until}.",
         evidence_for=(
             Evidence(
                 f"the offset of {first.place} stayed {first.offset} while {counted(len(first.attempts), 'member')} had "
@@ -149,8 +151,8 @@ def past_incident(
     is_deleted = log_ends(context).written_ms((first.topic, first.partition), first.offset) is None
     jumped = after.offset - first.offset
     step = NextStep(
-        f"Find out in the log of the application what failed from {moment(since)} on, and whether the record at offset "
-        f"{first.offset} of {first.place} was processed or left out"
+        f"Find out in the log of the application what failed from {moment(since)} on, and whether "
+        f"{first.record} was processed or left out"
     )
     finding = ReportFinding(
         kind=KIND,

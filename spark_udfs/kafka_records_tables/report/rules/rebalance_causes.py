@@ -15,6 +15,7 @@ from kafka_records_tables.report.facts.short_stays import ShortStay, short_stays
 from kafka_records_tables.report.report_parts import Evidence, NextStep, Rows
 from kafka_records_tables.report.rule import Hypothesis, Question, Verdict
 from kafka_records_tables.report.rule_context import RuleContext, counted, length, of_group
+from kafka_records_tables.report.rules.frozen_members import departures_of, weigh_freezes, weigh_silent_ends
 from kafka_records_tables.topics import OFFSETS
 
 _MOST_PLACES: Final = 4
@@ -134,8 +135,9 @@ def _weigh_restarts(context: RuleContext, case: dict[str, Any]) -> Verdict:
     moves = _moves(context, case)
     left = _as_evidence(moves["member_left"], "departure")
     stays = _none_left(case, moves)
+    ends = weigh_silent_ends(departures_of(context, case))
     return Verdict(
-        "Its processes end and start again: members leave, and others with new ids take their places.",
+        ends or "Its processes end and start again: members leave, and others with new ids take their places.",
         evidence_for=(*left, *_as_evidence(moves["member_joined"], "new member id")) if left else (),
         refuted_by=stays,
         steps=(
@@ -213,6 +215,13 @@ CAUSES: Final = (
         _weigh_failure,
     ),
     Hypothesis(
+        "members_freeze",
+        "members freeze for longer than their session timeout, are removed and join again",
+        "For: the same clients leave and return while others stay; members committed nothing for the session timeout "
+        "before. Against: clients do not return, or return before the old member is removed; commits until the end.",
+        weigh_freezes,
+    ),
+    Hypothesis(
         "processes_restart",
         "the processes of its members end and start again",
         "For: members leave, and new member ids join. Against: no member left.",
@@ -243,6 +252,12 @@ QUESTIONS: Final = (
         "processes_restart",
         "Is there a record at the offset that does not move, and does the log of the application name it?",
         _first_stuck_record,
+    ),
+    Question(
+        "members_freeze",
+        "processes_restart",
+        "Did the process of a removed member keep running (does its start time, or its log, show no new start)?",
+        lambda context, case: context.command(Rows("timeline", of_group(case["group_id"], "event=member_left"))),
     ),
     Question(
         "processes_restart",

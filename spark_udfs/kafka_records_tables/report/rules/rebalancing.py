@@ -37,6 +37,7 @@ from kafka_records_tables.report.rule_context import (
     of_group,
     shown,
 )
+from kafka_records_tables.report.rules.frozen_members import departures_of, who_left
 from kafka_records_tables.report.rules.group_spans import SETTLES
 from kafka_records_tables.report.rules.rebalance_causes import CAUSES, QUESTIONS, stays_words, whole_report
 from kafka_records_tables.tables.words.timeline_words import UNCHANGED
@@ -240,6 +241,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         ),
         impact="In each rebalance consumers stop; records that they had not committed by then are consumed again.",
         consequence="none" if case["usual"] else "work_stopped",
+        who=who_left(departures_of(context, case), group),
         is_going_on=case["goes_on"],
         scale={"rebalances": count} | ({"records_waiting": work.waiting} if work.waiting else {}),
         symptom_confidence="medium" if stays else "high",

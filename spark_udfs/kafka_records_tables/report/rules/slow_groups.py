@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +35,7 @@ from kafka_records_tables.report.rule_context import (
     partitions_shown,
     shown,
 )
+from kafka_records_tables.report.rules.key_skew import HotPartition, hot_partition, spread, weigh_skew
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -73,6 +75,8 @@ class Growth:
     """The median of its backlog from then until it last kept up."""
     episodes: int
     """How often it had a backlog of this size before and caught up."""
+    reads: dict[Place, int] = field(default_factory=dict)
+    """The records that were read of each partition."""
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -138,8 +142,22 @@ def _find(context: RuleContext) -> list[Incident]:
         ends = log_ends(context) if context.is_stored else asked.get(group)
         growth = None if ends is None else _growth(context, of_places, ends)
         if growth is not None:
-            found.append(_incident(context, group, topic, growth))
+            hot = _hot(context, topic, growth, ends) if ends is not None else None
+            found.append(_incident(context, group, topic, growth, hot))
     return found
+
+
+def _hot(context: RuleContext, topic: str, growth: Growth, ends: LogEnds) -> HotPartition | None:
+    """The partition that gets most records of a topic, if the group falls behind there."""
+    rows = context.table("log_ends")
+    partitions = sorted(kept(rows, equal(rows, "topic", topic))["partition"].to_pylist())
+    hot = hot_partition(topic, partitions, ends, growth.since_ms, growth.until_ms)
+    if hot is None or (topic, hot.partition) not in growth.reads:
+        return None
+    if growth.before is None:
+        return hot
+    before = hot_partition(topic, partitions, ends, growth.from_ms, growth.since_ms)
+    return replace(hot, was_hot=before is not None and before.partition == hot.partition)
 
 
 def _committed(spans: list[Span], at_ms: int) -> int | None:
@@ -189,7 +207,11 @@ def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogE
     newest = max((spans[-1] for spans in moving.values()), key=lambda each: each.from_ms or 0)
     episodes = earlier_backlogs(lags[: kept_up + 1], last)
     times = known[start][0], known[-1][0]
-    return Growth(sorted(moving), *times, last, read, written, before, newest, known[0][0], usual, episodes)
+    reads = {
+        place: (_committed(spans, times[1]) or 0) - (_committed(spans, times[0]) or 0)
+        for place, spans in moving.items()
+    }
+    return Growth(sorted(moving), *times, last, read, written, before, newest, known[0][0], usual, episodes, reads)
 
 
 def earlier_backlogs(lags: list[int], size: int) -> int:
@@ -202,17 +224,19 @@ def earlier_backlogs(lags: list[int], size: int) -> int:
     return count
 
 
-def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> Incident:
+def _incident(
+    context: RuleContext, group: str, topic: str, growth: Growth, hot: HotPartition | None = None
+) -> Incident:
 
     reads, writes = growth.rates
     lag = kept(context.table("lag"), equal(context.table("lag"), "group_id", group))
-    waiting = sum(each["lag"] or 0 for each in kept(lag, equal(lag, "topic", topic)).to_pylist()) or growth.lag
+    lags = kept(lag, equal(lag, "topic", topic)).to_pylist()
+    waiting = sum(each["lag"] or 0 for each in lags) or growth.lag
     members = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
-    partitions = tuple(sorted({each["partition"] for each in kept(lag, equal(lag, "topic", topic)).to_pylist()}))
-    behind, owners = _behind(kept(lag, equal(lag, "topic", topic)).to_pylist(), waiting)
+    partitions = tuple(sorted({each["partition"] for each in lags}))
+    behind, owners = _behind(lags, waiting)
     is_uneven = 0 < len(behind) < len(partitions)
     slow = [each for each in members if each["member_id"] in owners] if is_uneven and owners else members
-    room = len(partitions) - len(members)
     since = Evidence(
         f"{growth.read} records read and {growth.written} written since, {growth.lag} left over at the last commit",
         OFFSETS,
@@ -220,28 +244,19 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
         growth.last.log_offset,
         growth.last.from_ms,
     )
-    steps = (
-        NextStep(
-            f"Add members: {counted(len(members), 'member')} {'reads' if len(members) == 1 else 'read'}"
-            f" {counted(len(partitions), 'partition')}, so up to {room} more help"
-            if room > 0
-            else (
-                "There is already a member for each partition, so more members do not help: spread what is "
-                f"written to {partitions_shown(behind)} over all partitions (by their keys), or make the work for "
-                "each record faster"
-                if is_uneven
-                else "There is already a member for each partition, so more members do not help: make the work for "
-                "each record faster"
-            )
-        ),
-    )
+    steps = (_what_helps(members, lags, behind if is_uneven else (), owners),) if hot is None else (spread(hot),)
     look = NextStep("Find out why the work became slow (a database, a service it calls, garbage collection)")
     unknown = without_end(context, [group])
     lacked = (ends_of_logs(unknown),) if unknown else ()
     # The time that a group spends on other partitions is missing here.
-    causes = {
-        name: replace(each, lacked=each.lacked + lacked) for name, each in _weighed(group, topic, growth, since).items()
-    }
+    weighed = _weighed(group, topic, growth, since)
+    if hot is not None and not hot.was_hot:
+        of_hot = sum(each["lag"] or 0 for each in lags if each["partition"] == hot.partition)
+        weighed["key_skew"] = weigh_skew(hot, growth.reads[topic, hot.partition], of_hot, waiting)
+        if growth.before is None:
+            # That more is written than the group reads is known; the hot partition explains it.
+            del weighed["more_written"]
+    causes = {name: replace(each, lacked=each.lacked + lacked) for name, each in weighed.items()}
     is_usual = growth.before is not None and growth.episodes >= _USUAL
     finding = ReportFinding(
         kind=KIND,
@@ -288,6 +303,29 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
         thresholds=context.limits_of(*(f"{KIND}.{each.name}" for each in RULE.thresholds)),
     )
     return Incident(finding, waiting, causes)
+
+
+def _what_helps(
+    members: list[dict[str, Any]], lags: list[dict[str, Any]], behind: tuple[int, ...], owners: set[str]
+) -> NextStep:
+    """Whether more members help; `behind` are the partitions in which records wait, if they do not in all, and `owners`
+    the members that have them."""
+    room = len({each["partition"] for each in lags}) - len(members)
+    has = Counter(each["member_id"] for each in lags)
+    is_own = bool(behind and owners) and all(has[each] == 1 for each in owners)
+    if room > 0 and not is_own:
+        return NextStep(
+            f"Add members: {counted(len(members), 'member')} {'reads' if len(members) == 1 else 'read'}"
+            f" {counted(len(lags), 'partition')}, so up to {room} more help"
+        )
+    faster = "make the work for each record faster"
+    spreads = f"spread what is written to {partitions_shown(behind)} over all partitions (by their keys), or {faster}"
+    why = (
+        f"Each of {partitions_shown(behind)} already has a member of its own"
+        if room > 0
+        else "There is already a member for each partition"
+    )
+    return NextStep(f"{why}, so more members do not help: {spreads if behind else faster}")
 
 
 def _behind(rows: list[dict[str, Any]], waiting: int) -> tuple[tuple[int, ...], set[str]]:
@@ -358,7 +396,7 @@ present size, `lasts` ago or earlier, it has grown in each third of the time, al
 and `left_over` of what was written was not read. Partitions that do not move at all belong to other findings. Running
 brokers are asked when the records at its committed offsets, and some after them, were written: up to 37 Fetch requests
 for each partition with a backlog, of any topic, of the groups with the five largest backlogs in a topic.""",
-    tables=("progress", "lag", "members", "groups"),
+    tables=("progress", "lag", "members", "groups", "log_ends"),
     levels={
         Level.HIGH: "it reads less than half of what is written",
         Level.MODERATE: "it reads more",
@@ -367,10 +405,18 @@ for each partition with a backlog, of any topic, of the groups with the five lar
     find=_find,
     listing=Rows("progress", ("state=falling_behind",)),
     causes=(
+        PossibleCause(
+            "key_skew",
+            "one partition gets most records, and has one reader",
+            "for: its rates, and what waits in it; not if it got most records when the group kept up",
+        ),
         PossibleCause("work_slower", "the work became slow", "for: fewer records per second than before"),
         PossibleCause("more_written", "more is written than before", "for: more records per second than before"),
     ),
-    questions=(Question("work_slower", "more_written", "Does the work for each record take longer than it did?"),),
+    questions=tuple(
+        Question("work_slower", other, "Does the work for each record take longer than it did?")
+        for other in ("more_written", "key_skew")
+    ),
     thresholds=(
         Threshold("records", "count", 100, "records left over", "fewer are read in a moment"),
         Threshold("after", "duration", "10s", "how long the oldest of them has waited", "pauses may be as long"),

@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept, numbers
 from kafka_records_tables.report.command_lines import option
-from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Place, commit_spans
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Place, commit_spans, member_lives
 from kafka_records_tables.report.facts.moved_groups import without_old_copies
 from kafka_records_tables.report.facts.usual_values import STOP, UsualGap, usual_gap
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import Threshold, Verdict
+from kafka_records_tables.report.rule import Question, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
     RuleContext,
     counted,
@@ -26,6 +26,7 @@ from kafka_records_tables.report.rule_context import (
     places_shown,
     shown,
 )
+from kafka_records_tables.report.rules.silent_readers import DOES_NOT_COMMIT, PROCESSES, reads_without_commits
 from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "group_stands_still"
@@ -171,6 +172,7 @@ def _incident(
             ),
         ),
     )
+    silent = None if others else reads_without_commits(context, group, _stays(context, members, since))
     progress = context.table("progress")
     rest = kept(progress, equal(progress, "group_id", group), equal(progress, "state", "ok")).num_rows
     along = f" {counted(rest, 'other partition')} {'goes' if rest == 1 else 'go'} on." if rest else ""
@@ -213,7 +215,20 @@ def _incident(
         measured={"wait_ms": wait, "limit_ms": limit} | ({} if usual is None else {"usual_ms": usual}),
         thresholds=context.limits_of(f"{KIND}.after"),
     )
-    return Incident(finding, waiting, {"application_hangs": verdict, "partition_left_out": skips})
+    causes = {"application_hangs": verdict, "partition_left_out": skips}
+    if silent is not None and not rest:
+        causes["does_not_commit"] = silent
+    return Incident(finding, waiting, causes)
+
+
+def _stays(context: RuleContext, members: list[dict[str, Any]], since_ms: int) -> list[int]:
+    """How long the given members have been there while records waited."""
+    lives = [
+        each for of_group in member_lives(context, {each["group_id"] for each in members}).values() for each in of_group
+    ]
+    there = {each["member_id"] for each in members}
+    joined = (each.joined_ms for each in lives if each.member_id in there and each.joined_ms is not None)
+    return [context.at_ms - max(each, since_ms) for each in joined]
 
 
 def _names(members: list[dict[str, Any]]) -> dict[str, str]:
@@ -295,7 +310,9 @@ brokers, twice the longest), and at least `report.group_settles_within`; if the 
             "it has paused a partition, or fails in it alone",
             "certain if its member commits its other partitions; refuted if none of them goes on",
         ),
+        DOES_NOT_COMMIT,
     ),
+    questions=(Question("does_not_commit", "application_hangs", PROCESSES),),
     thresholds=(
         Threshold(
             "after",

@@ -10,7 +10,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.report.case_columns import equal, kept
-from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.command_lines import AFTER_RECORD, option
+from kafka_records_tables.report.facts.departures import session_timeout
 from kafka_records_tables.report.facts.usual_values import usual_most
 from kafka_records_tables.report.rule_context import length, shown
 
@@ -24,6 +25,12 @@ _OF_BROKERS: Final = ("consumer", "streams")
 """The kinds of groups whose session timeout is a setting of the brokers, not of the members."""
 _SESSION_MS: Final = 45_000
 """The default of that setting, and the least that `group.*.min.session.timeout.ms` allows by default."""
+_LEAST_SESSION_MS: Final = 6000
+"""The default of `group.min.session.timeout.ms`, for members of classic groups."""
+_RECORDS: Final = 20
+"""The records to look at after a committed offset, unless commits advance further."""
+_MOST_RECORDS: Final = 500
+"""The most records to look at; consumers of Java get so many in one poll (`max.poll.records`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +48,18 @@ class StuckPartition:
     usual: int | None = None
     """The number of members that had it and left before its offset moved, which 95 % of the earlier cases do not
     exceed; None if the log has too few cases."""
+    step: int | None = None
+    """How far 95 % of its commits advanced the offset at most; None if the log has too few."""
 
     @property
     def place(self) -> str:
         """The partition in the form that operators write."""
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def record(self) -> str:
+        """The record on which members fail, as far as commits show it."""
+        return f"the record at offset {self.offset} of {self.place}{or_after(self.step)}"
 
 
 def usual_attempts(
@@ -98,49 +112,62 @@ def polls_too_late(limits: list[int], stays: list[int]) -> str:
     return f"members stay for {length(usual)}, and max.poll.interval.ms is {length(fits[0])}" if fits else ""
 
 
-def look_at(context: RuleContext, place: Place, offset: int) -> NextStep:
-    """The step to look at a record."""
+def usual_step(spans: list[Span]) -> int | None:
+    """How far 95 % of the commits of a partition advanced its offset at most; None if the log has too few."""
+    return usual_most(after.offset - before.offset for before, after in pairwise(spans) if after.offset > before.offset)
+
+
+def or_after(step: int | None) -> str:
+    """What to add to the offset that does not move, as the place of the record that fails. Consumers that do not commit
+    each record by itself process some records after the committed offset before they fail."""
+    return "" if step == 1 else " or one soon after it"
+
+
+def look_at(context: RuleContext, place: Place, offset: int, step: int | None = None) -> NextStep:
+    """The step to look at the record on which members fail, or at those after the committed offset that it may be;
+    `step` is how far commits usually advance."""
     topic, partition = place
+    if step == 1:
+        what = f"Look at the record at offset {offset} of {topic}-{partition}, and in the log of the application for "
+        what += "what fails"
+    else:
+        what = f"Look at the records of {topic}-{partition} from offset {offset} on, and in the log of the application "
+        what += "for the one that fails"
+        what += "" if step is None else f" (commits usually advance by up to {step})"
+    number = 1 if step == 1 else min(max(step or 0, _RECORDS), _MOST_RECORDS)
     return context.ask_kafka(
-        f"Look at the record at offset {offset} of {topic}-{partition}, and in the log of the application for what "
-        "fails",
+        what,
         "kafka-console-consumer",
         *option("--topic", topic),
-        *("--partition", str(partition), "--offset", str(offset), "--max-messages", "1"),
+        *("--partition", str(partition), "--offset", str(offset), "--max-messages", str(number)),
+        *(() if step == 1 else ("--property", "print.offset=true")),
     )
 
 
-def how_they_left(context: RuleContext, group: str, usual: float) -> str:
+def how_they_left(context: RuleContext, group: str, stays: list[int]) -> str:
     """Whether they left by themselves or timed out, as a sentence."""
-    rows = kept(context.table("members"), equal(context.table("members"), "group_id", group))
-    timeouts = [each for each in rows["session_timeout_ms"].to_pylist() if each is not None]
-    if timeouts and usual < min(timeouts):
-        return f" They leave by themselves: the session timeout is {length(min(timeouts))}, and was not over."
+    timeout = session_timeout(context, group)
+    if timeout is not None and stays and median(stays) < timeout:
+        return f" They leave by themselves: the session timeout is {length(timeout)}, and was not over."
     groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
     kind = groups["group_kind"][0].as_py() if groups.num_rows else None
-    if not timeouts and kind in _OF_BROKERS and usual < _SESSION_MS:
-        return (
-            f" The members left on their own: brokers wait {length(_SESSION_MS)} for a silent member (unless "
-            f"group.{kind}.session.timeout.ms says otherwise)."
-        )
-    if not timeouts and kind not in _OF_BROKERS and usual < 6000:
-        return (
-            " The members left on their own: brokers allow no session timeout below 6 s (unless "
-            "group.min.session.timeout.ms says so)."
-        )
+    if timeout is None and stays and min(stays) < (_SESSION_MS if kind in _OF_BROKERS else _LEAST_SESSION_MS):
+        setting = f"group.{kind}.session.timeout.ms of the brokers" if kind in _OF_BROKERS else "their session timeout"
+        return f" Either they left by themselves, or {setting} is at most {length(min(stays))}, their shortest stay."
     return " No record shows whether they left on their own or timed out."
 
 
-def step_past(context: RuleContext, group: str, place: Place, offset: int) -> NextStep:
-    """The step to continue after a record."""
+def step_past(context: RuleContext, group: str, place: Place, offset: int, step: int | None = None) -> NextStep:
+    """The step to continue after a record. Its offset is known only if each record is committed by itself."""
     words = ("--group", group), ("--topic", f"{place[0]}:{place[1]}")
+    where = str(offset + 1) if step == 1 else f"{AFTER_RECORD}, the offset after that record,"
     return context.ask_kafka(
         f"If the record cannot be processed, save it elsewhere and stop the members of {shown(group)}; this shows "
-        f"what continuing at {offset + 1} would do, and does it with --execute in place of --dry-run",
+        f"what continuing at {where} would do, and does it with --execute in place of --dry-run",
         "kafka-consumer-groups",
         "--reset-offsets",
         *(word for name, value in words for word in option(name, value)),
         "--to-offset",
-        str(offset + 1),
+        str(offset + 1) if step == 1 else AFTER_RECORD,
         "--dry-run",
     )

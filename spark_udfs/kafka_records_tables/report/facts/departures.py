@@ -1,0 +1,187 @@
+"""Determines how members left: how long they had been silent, and how soon their client was a member again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.facts.cluster_settings import cluster_settings
+from kafka_records_tables.report.facts.group_facts import MemberLife, Place, member_lives
+from kafka_records_tables.report.facts.usual_values import UsualGap, usual_gap
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.rule_context import RuleContext
+
+Client = tuple[str | None, str | None]
+"""Client id and host."""
+_MOST_OVERLAP_MS: Final = 60_000
+"""Two members that are in a group together for longer than this are two clients, even if their ids are the same: few
+session timeouts are longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A member that left its group or was removed from it."""
+
+    life: MemberLife
+    silent_ms: int | None
+    """How long before that it had last committed, or joined; None if it had no partition."""
+    back: MemberLife | None
+    """The next member with its client id and host; None if there is none, or if several members share them."""
+
+    @property
+    def client(self) -> Client:
+        """Its client id and host."""
+        return self.life.client_id, self.life.host
+
+    @property
+    def back_ms(self) -> int | None:
+        """How long after its removal the next member joined; negative if it was still in the group."""
+        if self.back is None or self.back.joined_ms is None or self.life.left_ms is None:
+            return None
+        return self.back.joined_ms - self.life.left_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Departures:
+    """The members that left a group since a moment."""
+
+    every: list[Departure]
+    session_ms: int | None
+    """The session timeout of the group's members; None if no record shows it."""
+    usual: UsualGap | None
+    """The intervals between commits of a partition; None if the log has too few."""
+    stayed: int
+    """Members that were there all the time."""
+
+    @property
+    def clients(self) -> Counter[Client]:
+        """How often each client left."""
+        return Counter(each.client for each in self.every)
+
+    @property
+    def silences(self) -> list[int]:
+        """How long members had been silent."""
+        return [each.silent_ms for each in self.every if each.silent_ms is not None]
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether commits speak for a session timeout: most of them had been silent for that long, and missed commits
+        that they usually make."""
+        missed = 0 if self.usual is None else (3 if self.session_ms is None else 2) * self.usual.median_ms
+        return missed > 0 and self._most(lambda silent: silent >= max(self.session_ms or 0, missed))
+
+    @property
+    def left_by_themselves(self) -> bool:
+        """Whether most of them cannot have timed out: they committed until less than the session timeout before. A
+        commit starts that time again in a classic group (`OffsetMetadataManager.validateOffsetCommit`), and a
+        frozen process commits in no group. Without a known timeout, they were silent no longer than
+        usual."""
+        limit = self.session_ms
+        if limit is not None:
+            return self._most(lambda silent: silent < limit)
+        usual = self.usual
+        return usual is not None and self._most(lambda silent: silent <= usual.high_ms)
+
+    def _most(self, holds: Callable[[int], bool]) -> bool:
+        silences = self.silences
+        return 2 * sum(map(holds, silences)) > len(silences)
+
+    @property
+    def were_replaced_before(self) -> bool:
+        """Whether most of their clients joined again before the old member was removed."""
+        early = sum((each.back_ms or 0) < 0 for each in self.every)
+        return 2 * early > len(self.every)
+
+
+def departures(context: RuleContext, group: str, since_ms: int) -> Departures:
+    """The members that left a group at or after a moment. Reads the single commits of the group."""
+    lives = member_lives(context, [group]).get(group, [])
+    left = [each for each in lives if each.left_at is not None and (each.left_ms or 0) >= since_ms]
+    commits = _commit_times(context, group)
+    places = {place for each in left for place in each.places}
+    gaps = [later - one for place in places for (_, one), (_, later) in pairwise(commits.get(place, []))]
+    shared = _shared_names(lives)
+    return Departures(
+        [Departure(each, _silence(each, commits), _next(each, lives, shared)) for each in left],
+        session_timeout(context, group, {each.client_id for each in left}),
+        usual_gap(accumulate(gaps, initial=0)),
+        sum((each.joined_ms or 0) <= since_ms and each.left_at is None for each in lives),
+    )
+
+
+def _commit_times(context: RuleContext, group: str) -> dict[Place, list[tuple[int, int]]]:
+    """The commits of each partition in the order of the log: offset of the record, time."""
+    rows = context.look("offset_commits", (group,))
+    rows = kept(rows, pc.invert(rows["is_tombstone"]), pc.is_valid(rows["log_timestamp_ms"]))
+    columns = (rows[name].to_pylist() for name in ("topic", "partition", "log_offset", "log_timestamp_ms"))
+    found: dict[Place, list[tuple[int, int]]] = {}
+    for topic, partition, log_offset, at_ms in zip(*columns, strict=True):
+        found.setdefault((topic, partition), []).append((log_offset, at_ms))
+    for times in found.values():
+        times.sort()
+    return found
+
+
+def _silence(life: MemberLife, commits: dict[Place, list[tuple[int, int]]]) -> int | None:
+    """How long a member had committed nothing when it was gone. Only commits of the partitions that it had to the end
+    count, because other members commit those that it lost."""
+    if life.left_ms is None or life.joined_ms is None or life.left_at is None:
+        return None
+    had = [each for each in life.places if life.lost_ms.get(each, life.left_ms) >= life.left_ms]
+    if not had:
+        return None
+    last = life.joined_ms
+    for place in had:
+        of_life = [at_ms for at, at_ms in commits.get(place, ()) if life.joined_at < at < life.left_at]
+        last = max([last, *of_life[-1:]])
+    return life.left_ms - last
+
+
+def _next(life: MemberLife, lives: list[MemberLife], shared: set[Client]) -> MemberLife | None:
+    client = life.client_id, life.host
+    if client[0] is None or client in shared:
+        return None
+    return next(
+        (each for each in lives if each.joined_at > life.joined_at and (each.client_id, each.host) == client), None
+    )
+
+
+def _shared_names(lives: list[MemberLife]) -> set[Client]:
+    """Clients of which several members are in the group at the same time, for longer than a dead one stays."""
+    latest: dict[Client, MemberLife] = {}
+    shared = set()
+    for each in lives:
+        client = each.client_id, each.host
+        former = latest.get(client)
+        if former is not None and each.joined_ms is not None:
+            ended = former.left_ms if former.left_at is not None else None
+            if ended is None or ended - each.joined_ms > _MOST_OVERLAP_MS:
+                shared.add(client)
+        latest[client] = each
+    return shared
+
+
+def session_timeout(context: RuleContext, group: str, clients: Set[str | None] = frozenset()) -> int | None:
+    """The session timeout of the given clients, if some are members now, or else the shortest of all members; for
+    consumer groups the setting of the group or of all brokers. None if no record shows it: a broker may have one in its
+    own file.
+    """
+    rows: list[dict[str, Any]] = kept(
+        context.table("members"), equal(context.table("members"), "group_id", group)
+    ).to_pylist()
+    known = [each for each in rows if each["session_timeout_ms"] is not None]
+    own = [each["session_timeout_ms"] for each in known if each["client_id"] in clients]
+    if known:
+        return int(min(own or [each["session_timeout_ms"] for each in known]))
+    groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
+    kind = groups["group_kind"][0].as_py() if groups.num_rows else None
+    if kind not in ("consumer", "streams"):
+        return None
+    return cluster_settings(context).group_limit(group, f"{kind}.session.timeout.ms")
