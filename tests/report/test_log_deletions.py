@@ -28,7 +28,7 @@ def _looks(
     created: int = _NEW,
     base: int = 0,
     times: int = END_MS,
-    replicas: int = 1,
+    replicas: int | None = 1,
     changed: Sequence[str] = (),
     size: int = 0,
 ) -> dict[str, list[Row]]:
@@ -80,7 +80,14 @@ def _jump(looks: dict[str, list[Row]], away: int = 30 * SECOND) -> ReportFinding
         (_looks(base=1000, created=_OLD), 30 * SECOND, ["too_slow medium"], "retention.ms=604800000"),
         (_looks(base=1000, created=_OLD), 2 * DAY, ["away high"], "retention.ms=604800000"),
         (_looks(base=1000, changed=["retention.ms"]), 30 * SECOND, ["too_slow medium"], "retention.ms=604800000"),
+        (
+            {**_looks(base=1000, times=END_MS // 1000), "configs": [], "topics": [], "topic_changes": []},
+            30 * SECOND,
+            ["early_timestamps medium", "too_much low", "by_hand low"],
+            "retention.ms=-1",
+        ),
         (_looks(), 30 * SECOND, ["by_hand high"], "kafka-delete-records"),
+        (_looks(created=_OLD, replicas=None), 2 * DAY, ["by_hand medium", "away low"], "kafka-delete-records"),
         (_looks(created=_OLD, replicas=3), 2 * DAY, ["away medium", "by_hand medium"], "kafka-delete-records"),
     ],
     ids=[
@@ -92,7 +99,9 @@ def _jump(looks: dict[str, list[Row]], away: int = 30 * SECOND) -> ReportFinding
         "away for 30 s",
         "away",
         "changed",
+        "no metadata",
         "inside a file",
+        "replicas unknown",
         "of a follower",
     ],
 )

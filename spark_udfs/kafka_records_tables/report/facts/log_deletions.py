@@ -50,8 +50,8 @@ class LogDeletions:
     knows_files: bool
     """Whether the source shows which files the logs have."""
     never_by_age: Evidence | None
-    """The fact that rules out a deletion of old records: the topic keeps them for ever, or is younger than its
-    retention."""
+    """The fact that rules out that records were deleted when they grew old: the topic keeps them for ever, is younger
+    than its retention, or its records were too old when they were written."""
     early_times: tuple[Evidence, ...]
     """Records that are left, and have timestamps long before they were written."""
 
@@ -86,6 +86,9 @@ def log_deletions(context: RuleContext, topic: str, partitions: Sequence[int], e
             f"{topic} was created at {moment(created)}, {length(context.at_ms - created)} before the report, and its "
             f"retention.ms is {length(retention)}: no record was so old"
         )
+    early = _early_times(topic, partitions, ends, created, retention, context.at_ms)
+    if never is None and early:
+        never = early[0]
     rows = context.look(LOG_SIZES, topic=topic).to_pylist()
     by_partition = {row["partition"]: row for row in rows}
     topics = context.look("topics")
@@ -102,7 +105,7 @@ def log_deletions(context: RuleContext, topic: str, partitions: Sequence[int], e
         replicas[0] == 1 if replicas and replicas[0] is not None else None,
         any(row["sizes"] for row in rows),
         never,
-        _early_times(topic, partitions, ends, created, retention, context.at_ms),
+        early,
     )
 
 

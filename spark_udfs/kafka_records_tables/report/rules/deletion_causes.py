@@ -54,7 +54,7 @@ def weigh_request(
     follows = () if found.is_by_request or not found.inside_files else (f"which replica of {shown(found.topic)} led",)
     return Verdict(
         statement,
-        evidence_for=found.inside_files or otherwise,
+        evidence_for=found.inside_files or (() if found.early_times else otherwise),
         is_certain=found.is_by_request,
         lacked=(
             *follows,

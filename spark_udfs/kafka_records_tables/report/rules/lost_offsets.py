@@ -328,6 +328,7 @@ def _weigh_retention(context: RuleContext, case: dict[str, Any]) -> Verdict:
             )
         ),
         refuted_by=found.never_by_age if by_size and found.is_size_unlimited else found.below_size,
+        evidence_against=found.inside_files if found.has_one_replica is None else (),
         lacked=("requests to brokers",),
         steps=(
             *_first_steps(context, case),

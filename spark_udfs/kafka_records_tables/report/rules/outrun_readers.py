@@ -202,12 +202,15 @@ def _deleted_by(
     slow = f"{shown(group)} reads more slowly than {shown(topic)} is written, and"
     away = _away(context, group, jumps)
     never_old = deletions.never_by_age
+    # The log of one replica of several may begin inside a file for another reason.
+    inside = () if deletions.has_one_replica is False else deletions.inside_files
     # Records that it had not read when it left may have been old already.
     too_short = _too_short(jumps, deletions.retention_ms)
     causes = {
         "too_slow": Verdict(
             f"{slow} the retention of the topic deletes what it has not read.",
-            evidence_for=shows,
+            evidence_for=shows[-1:] if inside else shows,
+            evidence_against=inside,
             refuted_by=never_old or (None if too_short else away),
             lacked=unknown or (("when the deleted records were written",) if away and too_short else ()),
             steps=(
@@ -233,6 +236,7 @@ def _deleted_by(
         causes["away"] = Verdict(
             f"{shown(group)} was away, and the retention of {shown(topic)} deleted what it had not read.",
             evidence_for=(away,),
+            evidence_against=inside,
             refuted_by=never_old or too_short,
             lacked=() if deletions.retention_ms is not None else (f"retention.ms of {shown(topic)}",),
             steps=(_alter(context, topic, "retention.ms", "604800000", "above the time that it is away (7 days"),),
