@@ -64,17 +64,25 @@ def _find(context: RuleContext) -> list[Incident]:
     suspects = _suspects(context)
     if not suspects:
         return []
-    groups = kept(
-        context.table("groups"), equal(context.table("groups"), "group_id", *{group for group, _ in suspects})
-    )
+    names = {group for group, _ in suspects}
+    groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", *names))
     kinds = {each["group_id"]: each["group_kind"] for each in without_old_copies(context, groups).to_pylist()}
-    spans = commit_spans(context, sorted({group for group, _ in suspects})[:MOST_GROUPS])
+    assigned = _by_topic(context.table("assignments"), list(suspects))
+    there: dict[str, set[int]] = {}
+    for topic, number in known_ends(context):
+        there.setdefault(topic, set()).add(number)
+    left_over = {
+        (group, topic): there.get(topic, set()) - committed - assigned[group, topic]
+        for (group, topic), committed in suspects.items()
+        # Members have their partitions assigned, and these are known.
+        if kinds.get(group) == "simple" or (kinds.get(group) in ("classic", "consumer") and assigned[group, topic])
+    }
+    left_over = {key: partitions for key, partitions in left_over.items() if partitions}
+    spans = commit_spans(context, sorted({group for group, _ in left_over})[:MOST_GROUPS])
     found = []
-    for group, topic in suspects:
-        if kinds.get(group) not in ("simple", "classic", "consumer"):
-            continue
+    for (group, topic), partitions in left_over.items():
         is_simple = kinds[group] == "simple"
-        left = _left_out(context, group, topic, spans, is_simple)
+        left = _left_out(context, group, topic, partitions, spans, is_simple)
         if left is not None:
             others = _sharers(left, suspects)
             if not any(_END.sub("", each) == _END.sub("", group) for each in others):
@@ -103,39 +111,41 @@ def _suspects(context: RuleContext) -> dict[GroupTopic, set[int]]:
         for group, topic, number in zip(*(of_groups[name].to_pylist() for name in names), strict=True)
         if number < wanted[topic]
     ]
-    return _committed(rows, fewer)
+    return _by_topic(rows, fewer)
 
 
-def _committed(rows: pa.Table, wanted: list[GroupTopic]) -> dict[GroupTopic, set[int]]:
+def _by_topic(rows: pa.Table, wanted: list[GroupTopic]) -> dict[GroupTopic, set[int]]:
+    """The partitions in rows of some groups and topics."""
     found: dict[GroupTopic, set[int]] = {each: set() for each in wanted}
     rows = kept(rows, equal(rows, "group_id", *{group for group, _ in wanted})) if wanted else rows.slice(0, 0)
     for row in rows.select(["group_id", "topic", "partition"]).to_pylist():
-        if (row["group_id"], row["topic"]) in found:
+        if (row["group_id"], row["topic"]) in found and row["partition"] is not None:
             found[row["group_id"], row["topic"]].add(row["partition"])
     return found
 
 
 def _left_out(
-    context: RuleContext, group: str, topic: str, spans: dict[Offset, list[Span]], is_simple: bool
+    context: RuleContext,
+    group: str,
+    topic: str,
+    partitions: set[int],
+    spans: dict[Offset, list[Span]],
+    is_simple: bool,
 ) -> _LeftOut | None:
     own = {number: each for (name, of_topic, number), each in spans.items() if (name, of_topic) == (group, topic)}
     times = sorted({each.from_ms for of_place in own.values() for each in of_place if each.from_ms is not None})
     gap = usual_gap(times)
     limit = context.limit(f"{KIND}.{'after' if is_simple else 'assigned_after'}")
     ends, at_ms = known_ends(context), context.at_ms
-    there = {number for name, number in ends if name == topic}
-    if gap is None or not own or not there >= set(own):
+    if gap is None or any((topic, number) not in ends for number in own):
         return None
     wait = max(limit, STOP * gap.most_ms)
     if at_ms - times[-1] > wait:
         return None
-    assigned = _assigned(context, group, topic)
-    if not is_simple and not assigned:
-        return None
     logs, began = log_ends(context), times[0]
     unread = {
         number: count
-        for number in sorted(there - set(own) - assigned)
+        for number in sorted(partitions - set(own))
         if (count := _written(logs, topic, number, began, at_ms - wait, ends[topic, number]))
     }
     lag = context.table("lag")
@@ -165,12 +175,6 @@ def _before(changes: list[dict[str, Any]], change: dict[str, Any]) -> int:
     """The number of partitions that a topic had before a change."""
     earlier = [each["partition_count"] or 0 for each in changes[: changes.index(change)] if each["event"] != "deleted"]
     return max(earlier[-1:], default=0)
-
-
-def _assigned(context: RuleContext, group: str, topic: str) -> set[int]:
-    rows = context.table("assignments")
-    rows = kept(rows, equal(rows, "group_id", group), equal(rows, "topic", topic))
-    return set(filter(lambda each: each is not None, rows["partition"].to_pylist()))
 
 
 def _written(logs: LogEnds, topic: str, partition: int, began_ms: int, until_ms: int, end: int) -> int:
