@@ -277,7 +277,7 @@ def _how_sure(kind: str, case: dict[str, Any]) -> tuple[Confidence, str | None]:
 
 
 _WITHOUT_CAUSE: Final = "offsets of a group went backwards"
-_CAUGHT_UP: Final = " It has read up to the offsets from which it fell again."
+_CAUGHT_UP: Final = " It has read all of these records again since."
 _FELL = {
     "two_committers": "rose and fell in turns: they fell",
 }
