@@ -275,7 +275,7 @@ RULE = incident_rule(
 Members of one group that consume the same topics, and whose client ids have no word and no beginning in common.
 Numbers, ids of processes, default client ids and words such as consumer or worker do not count; client ids of more than
 three kinds are taken for names of hosts. Both must have been there for `together`, or for `share` of the group's life
-after one of them had it alone, and ten times as long as members took to join: an application that is replaced by one
+after one of them had it alone, and much longer than members took to join: an application that is replaced by one
 with other client ids is not a finding. It is more than a note if both are still there, and their clients write
 different subscriptions, or if the later one joined a group whose members all stayed, and each has several members.""",
     tables=("timeline", "members"),
