@@ -434,6 +434,7 @@ CASES: Final = (
         END_MS - 9 * MINUTE,
         Evidence(OFFSETS, 0, 10),
         (_TABLE, _TABLE, _GROUPS),
+        topics=("orders",),
     ),
     RuleCase(
         "members_unsettled",
