@@ -56,11 +56,11 @@ def test_the_name_of_a_message_is_the_name_of_files() -> None:
     (violation,) = refused(write(Foo=spec(field("X"), name="A" * 200_000))).violations
     assert (violation.path, len(str(violation)) < 1000) == ("name", True)
     assert violation.message == (
-        "the file names of this message would have 200000 letters; the limit is 250, because file systems "
+        "the file names of this message would be 200000 characters long; the limit is 250, because file systems "
         "do not accept longer names"
     )
     (humps,) = refused(write(Foo=spec(field("X"), name="Ab" * 84))).violations
-    assert "would have 251 letters" in humps.message
+    assert "would be 251 characters long" in humps.message
 
 
 # ---- levels

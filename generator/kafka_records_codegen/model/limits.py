@@ -32,7 +32,7 @@ def check_limits(message: MessageSpec, structs: Mapping[str, StructDefinition]) 
     if letters > MAX_NAME:
         message.report(
             "name",
-            f"the file names of this message would have {letters} letters; the limit is {MAX_NAME}, because "
+            f"the file names of this message would be {letters} characters long; the limit is {MAX_NAME}, because "
             f"file systems do not accept longer names",
         )
     order = leaves_first(structs[message.name], structs)

@@ -68,7 +68,7 @@ class Snapshot:
         self._path = fspath(path)
         if not is_snapshot(self._path):
             what = "is not a snapshot" if os.path.isdir(self._path) else "there is no such directory"
-            raise LogSourceError(self._path, f"{what}: create one with kafka-records snapshot")
+            raise LogSourceError(self._path, f"{what}: create one with `kafka-records snapshot`")
 
     def __repr__(self) -> str:
         return f"Snapshot({self._path!r})"

@@ -30,7 +30,7 @@ class ByteProgress:
         self._task: Any = None
 
     def waiting(self, description: str) -> None:
-        """Show that something takes time, without a measure of progress."""
+        """Show that work is under way, without measuring its progress."""
         if self._is_wanted:
             self._show(description, None)
 

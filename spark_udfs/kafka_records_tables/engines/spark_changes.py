@@ -180,7 +180,7 @@ def _packet(partition: int, *, rows: bytes | None = None, seen: bytes | None = N
 
 @dataclass(frozen=True)
 class StateOfLog:
-    """Continues one log partition, for `applyInPandasWithState`."""
+    """Resumes reading a log partition where the batch before it stopped, for `applyInPandasWithState`."""
 
     going_on: IncrementalTable
 

@@ -26,7 +26,7 @@ class Incident:
 
     finding: ReportFinding
     rank: float = 0
-    """The rank of the finding: the largest is the worst of its level."""
+    """The rank of the finding. Within a level, a higher rank is worse."""
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     """The verdicts by the names of hypotheses; a hypothesis without a verdict does not apply."""
     command: str | None = None

@@ -34,7 +34,7 @@ TABLE: Final = Table(
         Column("topic", "string", "topic of the offset; null for other records"),
         Column("partition", "int32", "partition of the topic; null for other records"),
         Column("member_id", "string", "the member; null for records that are not about a member"),
-        Column("regular_expression", "string", "the regular expression; null for other records"),
+        Column("regular_expression", "string", "the regular expression of a subscription; null for all other records"),
         Column(
             "cause",
             "string",

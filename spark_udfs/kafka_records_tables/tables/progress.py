@@ -70,7 +70,7 @@ TABLE: Final = Table(
             "there, or a rate is null",
         ),
         Column("window_ms", "int64", "window that was used for the state: at most a quarter of the history"),
-        Column("fell_from", "int64", "highest offset before a rewound one; otherwise null"),
+        Column("fell_from", "int64", "the highest offset before the offset went backwards; null if it did not"),
         *timestamps("changed", "when the offset was first committed; no other offset was committed since"),
         *timestamps("commit", "when the offset was last committed"),
         Column(

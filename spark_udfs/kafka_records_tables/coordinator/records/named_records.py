@@ -37,7 +37,7 @@ class Event(NamedTuple):
     offset: int
     record: str
     key: tuple[Any, ...]
-    """The fields of the key, in their order."""
+    """The fields of the key, in the order of the schema."""
     value: Any
     """The picked fields of the value, as a named tuple (`attribute` returns the names); None for a tombstone, and if
     `is_broken` or `is_past`."""

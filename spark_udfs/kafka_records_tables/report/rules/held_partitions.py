@@ -69,7 +69,7 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
     if holder is None or not waits or asked_ms is None or context.at_ms - asked_ms < context.limit(f"{KIND}.after"):
         return None
     if moved > asked_ms:
-        # The member is still working, and gives the partitions up when it has processed what it fetched.
+        # The member is still working, and will give up the partitions once it has processed what it fetched.
         return None
     waiting = sum(each["lag"] or 0 for each in lags)
     is_known = not owned.intersection(without_end(context, [group]))

@@ -76,13 +76,13 @@ class SweptGroup:
     ends: Sequence[Event]
     """The tombstones of a whole group."""
     never: Evidence | None = None
-    """Why no clean-up removed this."""
+    """Why no clean-up removed this group."""
     not_yet: Evidence | None = None
-    """Why no clean-up removed this if the given retention is right."""
+    """Why no clean-up removed this group if the given retention is right."""
     longest_ms: int | None = None
     """The longest retention with which a clean-up removes this, if records show it."""
     is_late: bool = False
-    """Whether a clean-up would have removed this long before."""
+    """Whether a clean-up would have removed this group long before."""
     is_due: bool = False
     """Whether a clean-up would remove this, if anything is known about it."""
     due: Evidence | None = None

@@ -74,7 +74,7 @@ class Boundaries:
         rows = joined(parts)
         starts, is_whole = self._writes(rows)
         if not is_end:
-            # Do not split the last batch in which a write begins: its length and first record decide about the write.
+            # Do not split the last batch in which a write begins: its length and first record show what wrote it.
             behind = int(starts[_begins_batch(rows, starts)][-1])
             self._held = [rows.slice(behind)]
             if not behind:

@@ -11,7 +11,7 @@ COLUMNS: Final = (
     Column("partition", "int32", "partition of the topic"),
     Column("records", "int64", "records, without transaction markers"),
     Column("markers", "int64", "markers of transactions"),
-    Column("superseded", "int64", "records that a cleaner removes"),
+    Column("superseded", "int64", "the number of records that a log cleaner would remove"),
     Column("tombstones", "int64", "tombstones that are not superseded"),
     Column("open_from", "int64", "first record of an open transaction; null if there is none"),
 )
