@@ -258,3 +258,17 @@ def test_a_group_that_was_shut_down_or_pauses_waits_for_nothing(member_count: in
 def test_only_what_is_certain_is_a_consequence() -> None:
     cases = [Beginning(50, 20, True), Beginning(0, 20), Beginning(50, 0)]
     assert [consequence_of(scale_of([each])) for each in cases] == ["none", "data_lost", "work_repeated"]
+
+
+@pytest.mark.parametrize(
+    ("offset", "committed_ms", "is_found"),
+    [(120, END_MS, False), (121, END_MS, True), (120, END_MS - 2 * MINUTE, True)],
+)
+def test_files_that_were_copied_one_after_another_are_not_cut(offset: int, committed_ms: int, is_found: bool) -> None:
+    """The topic got twenty records in the last minute, so its copy may lack as many."""
+    samples = [{"offset": at, "timestamp_ms": ms} for at, ms in ((79, END_MS - 90 * SECOND), (99, END_MS - SECOND))]
+    ends = {**_PLACE, "log_start_offset": 0, "log_end_offset": 100, "samples": samples, "exact_from": 0}
+    lag = {**_PLACE, "group_id": "g", "offset": offset, "end_offset": 100, "log_start_offset": 0}
+    row = {**lag, "problem": "beyond_end", "commit_timestamp_ms": committed_ms}
+    found = _found(_context({"log_samples": [ends]}, lag=[row]), "offsets_beyond_end")
+    assert bool(found) == is_found

@@ -161,6 +161,22 @@ def test_where_others_are_as_silent_transactions_are_long(silent_ms: int, count:
     assert len(_found(_context(transactions=[first, other]), "transaction_of_dead_instance")) == count
 
 
+def test_who_reads_uncommitted_records_does_not_wait() -> None:
+    """Its offset is after the first record of the transaction."""
+    open_one, done = _transactions()
+    place = {"topic": "orders", "partition": 0}
+    transaction = {**open_one, "partitions": [{"topic": "orders", "partitions": [0]}]}
+    started = {**place, "producer_id": open_one["producer_id"], "first_offset": 10}
+    lag = [
+        {**place, "group_id": group, "offset": at, "lag": 30 - at, "held_back": 5}
+        for group, at in (("g", 10), ("h", 28))
+    ]
+    (found,) = _found(
+        _context(transactions=[transaction, done], open_transactions=[started], lag=lag), "transaction_of_dead_instance"
+    )
+    assert (found.group_ids, found.scale["records_waiting"]) == (("g",), 20)
+
+
 def test_an_abort_of_the_application_is_none_of_a_start(tmp_path: Path) -> None:
     """A start raises the epoch before it aborts; in transactions of version 2 every end does, so that time decides."""
     cluster = MadeCluster("starts", END_MS, offsets_partitions=1)

@@ -142,10 +142,12 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     if not later or silent < max(quiet_ms, context.limit(f"{KIND}.times") * max(usual, 0)):
         return None
     places = [(each["topic"], number) for each in row["partitions"] or () for number in each["partitions"]]
+    begins = _first_offsets(context, row)
     held = []
     for each in context.table("lag").to_pylist() if places else ():
         place = each["topic"], each["partition"]
-        if place in places and each["held_back"]:
+        # A group that has committed a later offset does not wait: it reads uncommitted records too.
+        if place in places and each["held_back"] and each["offset"] <= begins.get(place, each["offset"]):
             held.append(each)
     groups = tuple(dict.fromkeys(each["group_id"] for each in held))
     stuck = sum(each["lag"] or 0 for each in held)
@@ -226,6 +228,15 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     return Incident(finding, stuck, causes)
 
 
+def _first_offsets(context: RuleContext, row: dict[str, Any]) -> dict[tuple[str, int], int]:
+    """Where a transaction begins, by topic and partition, as far as the logs are there."""
+    return {
+        (each["topic"], each["partition"]): each["first_offset"]
+        for each in context.table("open_transactions").to_pylist()
+        if each["producer_id"] == row["producer_id"] and each["first_offset"] is not None
+    }
+
+
 def _steps(context: RuleContext, row: dict[str, Any], own: list[tuple[str, int]]) -> list[NextStep]:
     """The steps to end the transaction: `abort-transaction` refuses it, because its coordinator has it open."""
     name = shown(row["transactional_id"])
@@ -233,15 +244,9 @@ def _steps(context: RuleContext, row: dict[str, Any], own: list[tuple[str, int]]
         f"Start a producer with the transactional.id {name} once (initTransactions): its coordinator aborts what is"
         " open, in all partitions"
     )
-    starts = [
-        (each["topic"], each["partition"], each["first_offset"])
-        for each in context.table("open_transactions").to_pylist()
-        if each["producer_id"] == row["producer_id"]
-        and each["first_offset"] is not None
-        and (each["topic"], each["partition"]) in own
-    ]
+    starts = [(place, offset) for place, offset in _first_offsets(context, row).items() if place in own]
     if starts:
-        topic, partition, offset = starts[0]
+        (topic, partition), offset = starts[0]
         more = f" (the same for {len(starts) - 1} more, each with its own start offset)" if len(starts) > 1 else ""
         abort = context.ask_kafka(
             f"If the instance has certainly ended, abort its transaction in {topic}-{partition}{more}",

@@ -27,6 +27,7 @@ from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Hypothesis, Question, ReportRule, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
+    MINUTE_MS,
     MOST_EVIDENCE,
     RuleContext,
     counted,
@@ -38,6 +39,7 @@ from kafka_records_tables.report.rule_context import (
 from kafka_records_tables.report.rules import crash_loops
 from kafka_records_tables.report.rules.deletion_causes import weigh_early_times, weigh_request
 from kafka_records_tables.report.rules.group_spans import life_words, with_life
+from kafka_records_tables.tables.lag import BEYOND_END
 
 _LIVELY = Threshold(
     "alive_within",
@@ -49,12 +51,17 @@ _LIVELY = Threshold(
 
 
 _BELOW: Final = "offsets_below_log_start"
+_COPY_MS: Final = MINUTE_MS
+"""The time that a copy of the files of a running broker may take."""
 
 
 def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext], pa.Table]:
     def cases(context: RuleContext) -> pa.Table:
         rows = context.table("lag")
-        rows = with_life(context, kept(rows, equal(rows, "problem", problem)), context.limit(f"{kind}.alive_within"))
+        rows = kept(rows, equal(rows, "problem", problem))
+        if problem == BEYOND_END and context.is_stored and rows.num_rows:
+            rows = rows.filter(pa.array([not _was_copied_later(context, each) for each in rows.to_pylist()]))
+        rows = with_life(context, rows, context.limit(f"{kind}.alive_within"))
         lists = ("partition", "offset", "log_start_offset", "end_offset", "topic_id", "commit_timestamp_ms", "lost")
         found = grouped(
             rows,
@@ -76,6 +83,17 @@ def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext]
         )
 
     return cases
+
+
+def _was_copied_later(context: RuleContext, row: dict[str, Any]) -> bool:
+    """Whether an offset may be beyond the end only because the files of a running broker were copied one after another,
+    those of the topic before those of the commit: it was committed last, and no further beyond the end than the topic
+    grows in that time."""
+    at_ms, end = row["commit_timestamp_ms"], row["end_offset"]
+    if at_ms is None or end is None or context.at_ms - at_ms > _COPY_MS:
+        return False
+    before = log_ends(context).end_at((row["topic"], row["partition"]), at_ms - _COPY_MS)
+    return before is not None and row["offset"] - end <= end - before
 
 
 def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding]:
@@ -468,7 +486,9 @@ RULES = (
         Level.HIGH,
         "offsets are beyond the end of their log",
         "Committed offsets above the end of their log: the topic was recreated under its name, or its log was cut when "
-        "a leader was lost. One finding for a topic, with all groups.",
+        "a leader was lost. One finding for a topic, with all groups. Files of a running broker are copied one after "
+        "another. So an offset that was committed in the last minute is left out if it is no further beyond the end "
+        "than the topic grows in a minute.",
     ),
 )
 _RULES_BY_KIND = {rule.kind: rule for rule in RULES}
