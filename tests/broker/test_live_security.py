@@ -312,7 +312,7 @@ def test_a_listener_of_another_kind(guarded: Guarded) -> None:
         f"{place}: this port uses TLS: set security.protocol to SSL or SASL_SSL in the configuration"
     )
     place = guarded.at("PLAINTEXT")
-    assert refusal(place, tls).startswith(f"{place}: it closed the connection while TLS was agreed on")
+    assert refusal(place, tls).startswith(f"{place}: it closed the connection during the TLS handshake")
     place = guarded.at("PASSWORD")
     assert refusal(place) == (
         f"{place}: it closed the connection when it received a request: it may require a password (security.protocol "
@@ -532,7 +532,7 @@ def test_tokens_that_do_not_do(guarded: Guarded) -> None:
             "the broker rejected the token: invalid_token: it expired at 2",
         ),
         (lambda: "two words", "invalid token"),
-        (lambda: {"other": ""}["secret-name"], "the token function failed with KeyError: call it alone"),
+        (lambda: {"other": ""}["secret-name"], "the token function failed with KeyError: call it directly"),
         (
             with_credentials(guarded, "reader", "wrong-5"),
             f"{url}/token responded with status 401 (invalid_client): check client id",

@@ -125,7 +125,7 @@ def test_explain(record: tuple[bytes, bytes]) -> None:
     errors = {message: number for number, message in explained(ran.lines)}
     assert told["message"] in errors
     assert ran.status == 1
-    if told["reason"] == "BufferUnderflow" and " 0 left" not in told["message"]:
+    if told["reason"] == "BufferUnderflow" and "but 0 are left" not in told["message"]:
         # Numbers that fit and the bytes after a length that do not fit are lines of their own.
         assert errors[told["message"]] == str(told["byte_offset"])
 

@@ -125,7 +125,7 @@ def test_rows_that_no_comparison_holds_for_are_told(topics_dir: Path) -> None:
             "2026-11-22",
             "2026-11-22T00:00:00.000Z is later than the last record, of 2026-11-21T02:15:01.659Z (the answer covers",
         ),
-        ("2026-11-20", "2026-11-20T00:00:00.000Z is before the first record, of 2026-11-21T02:10:40.299Z (nothing was"),
+        ("2026-11-20", "2026-11-20T00:00:00.000Z is before the first record, of 2026-11-21T02:10:40.299Z (nothing"),
         ("2026-11-21T02:14", None),
         ("2026-11-21T03:14", None),
     ],

@@ -71,7 +71,7 @@ def test_scram_takes_no_word_for_it() -> None:
         challenge % (b"abcd", 4096): "nonce of another exchange",
         challenge % (b"mine", 4096): "nonce of another exchange",
         challenge % (b"mine-yours", 1): "asks for 1 iterations",
-        b"e=unknown-user": "rejected it: unknown-user",
+        b"e=unknown-user": "rejected the login: unknown-user",
     }.items():
         with pytest.raises(ValueError, match=why):
             Scram("sha256", "user", "pencil", "mine").next(answer)

@@ -293,7 +293,7 @@ def test_a_run_that_did_not_get_to_look_is_made_up_for(tmp_path: Path, monkeypat
 
     damage = read_table("current_offsets", tmp_path).findings
     assert [found.reason for found in damage] == [INCOMPLETE_HISTORY]
-    assert "no run has looked yet" in str(damage[0])
+    assert "no run has checked yet" in str(damage[0])
     assert damage[0].severity == "damage"
 
     take_snapshot(after, tmp_path)

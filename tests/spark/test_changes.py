@@ -124,7 +124,7 @@ def test_a_stream_gives_the_rows_of_the_table_at_every_restart(
     spark: SparkSession, parts: Sequence[pa.Table], tmp_path: Path
 ) -> None:
     check(spark, "current_offsets", parts, tmp_path / "place", [2, 2])
-    with pytest.raises(NoStream, match=r'kafka_records_tables.spark.table\(raw, "groups"\) gives the rows'):
+    with pytest.raises(NoStream, match=r'kafka_records_tables.spark.table\(raw, "groups"\) returns the rows'):
         tables.changes(spark.read.parquet(str(tmp_path / "place" / "raw")), "groups")
 
 
