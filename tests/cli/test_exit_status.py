@@ -98,25 +98,25 @@ def _forget(document: dict[str, object]) -> None:
 def _lower(document: dict[str, object]) -> None:
     findings = document["findings"]
     assert isinstance(findings, list)
-    assert "high" in {finding["level"] for finding in findings}
+    assert "moderate" in {finding["level"] for finding in findings}
     for finding in findings:
-        finding["level"] = "low" if finding["level"] == "high" else finding["level"]
+        finding["level"] = "low" if finding["level"] == "moderate" else finding["level"]
 
 
 def test_new_findings_are_those_that_came_or_grew_worse(watch: Watch) -> None:
-    assert watch("--fail-on", "high")[0] == 3
+    assert watch("--fail-on", "moderate")[0] == 3
     assert watch("--fail-on", "new:note") == (0, watch()[1]), "nothing is new"
-    status, err = watch("--fail-on", "new:high", change=_forget)
-    assert (status, "1 finding for --fail-on new:high\n" in err) == (3, True)
-    assert watch("--fail-on", "new:high", change=_lower)[0] == 3, "what was low is high"
+    status, err = watch("--fail-on", "new:moderate", change=_forget)
+    assert (status, "1 finding for --fail-on new:moderate\n" in err) == (3, True)
+    assert watch("--fail-on", "new:moderate", change=_lower)[0] == 3, "what was low is moderate"
     assert watch("--fail-on", "new:critical", change=_forget)[0] == 0
 
 
 def test_the_report_of_the_last_run_may_be_written_over(whole: Path, tmp_path: Path) -> None:
     last = str(tmp_path / "last.json")
     watched = ("report", str(whole), "--output", last, "--no-tables", "--fail-on")
-    assert run(*watched, "high").status == 3
-    again = run(*watched, "new:high", "--diff", last, "--overwrite")
+    assert run(*watched, "moderate").status == 3
+    again = run(*watched, "new:moderate", "--diff", last, "--overwrite")
     assert (again.status, "; since " in again.err, "no change" in again.err) == (0, True, True)
 
 
