@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -83,3 +84,11 @@ def record_batch(schema: pa.Schema, columns: dict[str, Any], count: int) -> pa.R
         else:
             arrays.append(pa.repeat(pa.scalar(column, field.type), count))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def batch_of(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+    """Rows of a table with `log_timestamp_ms`, given by name; `log_timestamp` follows from it."""
+    given = [field for field in schema if field.name != "log_timestamp"]
+    columns = {field.name: pa.array([each[field.name] for each in rows], field.type) for field in given}
+    columns["log_timestamp"] = instants(columns["log_timestamp_ms"])
+    return record_batch(schema, columns, len(rows))

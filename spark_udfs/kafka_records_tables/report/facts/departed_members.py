@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
-from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.column_types import batch_of
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.topics import OFFSETS
@@ -66,7 +66,4 @@ class Reader(RecordReader):
             if groups[at] is not None and times is not None and times[at] is not None
         ]
         if left:
-            names = [name for name in TABLE.schema.names if name != "log_timestamp"]
-            columns = {name: pa.array([each[name] for each in left], TABLE.schema.field(name).type) for name in names}
-            columns["log_timestamp"] = instants(columns["log_timestamp_ms"])
-            yield record_batch(TABLE.schema, columns, len(left))
+            yield batch_of(TABLE.schema, left)

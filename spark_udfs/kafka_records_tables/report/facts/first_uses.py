@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
-from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.column_types import batch_of
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.topics import TRANSACTIONS
@@ -84,7 +84,4 @@ class Reader(RecordReader):
     def finish(self) -> Iterator[pa.RecordBatch]:
         found = list(self._firsts.values())
         if found:
-            names = [name for name in TABLE.schema.names if name != "log_timestamp"]
-            columns = {name: pa.array([each[name] for each in found], TABLE.schema.field(name).type) for name in names}
-            columns["log_timestamp"] = instants(columns["log_timestamp_ms"])
-            yield record_batch(TABLE.schema, columns, len(found))
+            yield batch_of(TABLE.schema, found)

@@ -237,6 +237,16 @@ def asked_ends(context: RuleContext, groups: Sequence[str]) -> dict[str, LogEnds
     return {group: LogEnds(rows) for group, rows in found.items()}
 
 
+def ends_of_topic(context: RuleContext, group: str, topic: str) -> LogEnds:
+    """The ends over time of the logs of a topic that a group consumes. From files, those of other topics are read too
+    only if a rule has asked for them."""
+    if not context.is_stored:
+        return asked_ends(context, (group,)).get(group, LogEnds(()))
+    if context.looked_up(SAMPLES.name) is not None:
+        return log_ends(context)
+    return LogEnds(context.look(SAMPLES, topic=topic).to_pylist())
+
+
 def had_no_members(lives: Sequence[MemberLife], commit: Span) -> bool:
     """Whether a group had had members, but had none when a commit was written. The order of records decides, because a
     member may leave in the millisecond of its last commit."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
-from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.column_types import batch_of
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.topics import TRANSACTIONS
@@ -108,10 +108,7 @@ class Reader(RecordReader):
         found = [row for name, records in self._records.items() for row in self._starts(name, records)]
         if found:
             found.sort(key=lambda each: each["log_offset"])
-            names = [name for name in TABLE.schema.names if name != "log_timestamp"]
-            columns = {name: pa.array([each[name] for each in found], TABLE.schema.field(name).type) for name in names}
-            columns["log_timestamp"] = instants(columns["log_timestamp_ms"])
-            yield record_batch(TABLE.schema, columns, len(found))
+            yield batch_of(TABLE.schema, found)
 
     def _starts(self, name: str, records: list[_Record]) -> Iterator[dict[str, Any]]:
         if sum(each.status == _EMPTY for each in records) + (records[0].status != _EMPTY) < 2:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 from kafka_records_tables.coordinator.records.named_records import events
 from kafka_records_tables.coordinator.shares.share_replay import PICKED, SNAPSHOT, UPDATE
-from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.column_types import batch_of
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.topics import SHARE_STATE
@@ -133,9 +133,4 @@ class Reader(RecordReader):
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         if self._rows:
-            names = [name for name in TABLE.schema.names if name != "log_timestamp"]
-            columns = {
-                name: pa.array([each[name] for each in self._rows], TABLE.schema.field(name).type) for name in names
-            }
-            columns["log_timestamp"] = instants(columns["log_timestamp_ms"])
-            yield record_batch(TABLE.schema, columns, len(self._rows))
+            yield batch_of(TABLE.schema, self._rows)

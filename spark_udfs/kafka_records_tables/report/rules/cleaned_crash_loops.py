@@ -24,7 +24,7 @@ from kafka_records_tables.report.rule_context import (
     of_group,
     shown,
 )
-from kafka_records_tables.report.rules.stuck_partitions import KIND, look_at, poll_limits, step_past
+from kafka_records_tables.report.rules.stuck_partitions import KIND, departures_shown, look_at, poll_limits, step_past
 from kafka_records_tables.topics import OFFSETS
 
 _NO_POLL_LIMIT_MS = 1000
@@ -164,16 +164,7 @@ def _longest_stay(loop: CleanedLoop) -> float:
 def _evidence(context: RuleContext, loop: CleanedLoop) -> tuple[Evidence, ...]:
     """The first departures."""
     if not loop.by_tombstones:
-        return tuple(
-            Evidence(
-                f"{each.name} is gone after {length(stopped_quickly(each) or 0)}",
-                OFFSETS,
-                each.log_partition,
-                each.left_at,
-                each.left_ms,
-            )
-            for each in loop.seen[:MOST_EVIDENCE]
-        )
+        return departures_shown(loop.seen)
     rows = context.look(DEPARTED, (loop.group_id,)).to_pylist()
     left = [each for each in rows if each["log_timestamp_ms"] >= loop.written_ms]
     return tuple(

@@ -25,10 +25,9 @@ from kafka_records_tables.report.facts.group_facts import (
 from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, command_of, incident_rule
 from kafka_records_tables.report.levels import Level
-from kafka_records_tables.report.report_parts import AT_LEAST, Actor, Evidence, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.report_parts import AT_LEAST, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
-    MOST_EVIDENCE,
     RuleContext,
     counted,
     length,
@@ -43,6 +42,7 @@ from kafka_records_tables.report.rules.silent_readers import DOES_NOT_COMMIT, PR
 from kafka_records_tables.report.rules.stuck_partitions import (
     KIND,
     StuckPartition,
+    departures_shown,
     how_they_left,
     look_at,
     poll_limits,
@@ -51,6 +51,7 @@ from kafka_records_tables.report.rules.stuck_partitions import (
     step_past,
     usual_attempts,
     usual_step,
+    who_left,
 )
 from kafka_records_tables.topics import OFFSETS
 
@@ -276,10 +277,7 @@ def _incident(
         group_ids=(group,),
         topics=tuple(sorted({each.topic for each in stuck})),
         partitions=tuple(sorted({each.partition for each in stuck if each.topic == first.topic})),
-        who=tuple(
-            Actor(f"left {counted(count, 'time')}", group, None, name, next(x.host for x in tries if x.name == name))
-            for name, count in clients.most_common(5)
-        ),
+        who=who_left(group, tries),
         since_timestamp_ms=first.span.from_ms,
         is_going_on=goes_on,
         scale={
@@ -288,16 +286,7 @@ def _incident(
             f"attempts{AT_LEAST if least else ''}": len(tries),
             "partitions": len(stuck),
         },
-        evidence=tuple(
-            Evidence(
-                f"{each.name} is gone after {length(stopped_quickly(each) or 0)}",
-                OFFSETS,
-                each.log_partition,
-                each.left_at,
-                each.left_ms,
-            )
-            for each in tries[:MOST_EVIDENCE]
-        ),
+        evidence=departures_shown(tries),
         evidence_count=len(tries),
         rows=(Rows("timeline", of_group(group)), Rows("lag", of_group(group))),
         next=(

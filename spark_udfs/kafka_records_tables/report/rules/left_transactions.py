@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from kafka_records_tables.coordinator.rules.open_on_purpose import has_timeout
+from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.facts.first_uses import uses_of
 from kafka_records_tables.report.facts.known_logs import incomplete_partitions
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
@@ -144,10 +145,12 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     places = [(each["topic"], number) for each in row["partitions"] or () for number in each["partitions"]]
     begins = _first_offsets(context, row)
     held = []
-    for each in context.table("lag").to_pylist() if places else ():
+    rows = context.table("lag")
+    rows = kept(rows, equal(rows, "topic", *{topic for topic, _ in places}), pc.greater(rows["held_back"], 0))
+    for each in rows.to_pylist():
         place = each["topic"], each["partition"]
         # A group that has committed a later offset does not wait: it reads uncommitted records too.
-        if place in places and each["held_back"] and each["offset"] <= begins.get(place, each["offset"]):
+        if place in places and each["offset"] <= begins.get(place, each["offset"]):
             held.append(each)
     groups = tuple(dict.fromkeys(each["group_id"] for each in held))
     stuck = sum(each["lag"] or 0 for each in held)

@@ -21,7 +21,7 @@ from kafka_records_tables.report.case_columns import (
 from kafka_records_tables.report.command_lines import condition_of, option
 from kafka_records_tables.report.facts.beginnings import has_all_records
 from kafka_records_tables.report.facts.gone_offsets import GoneOffset, place_of
-from kafka_records_tables.report.facts.group_facts import LogEnds, asked_ends, log_ends
+from kafka_records_tables.report.facts.group_facts import ends_of_topic
 from kafka_records_tables.report.facts.log_deletions import LogDeletions, log_deletions
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
@@ -92,7 +92,9 @@ def _was_copied_later(context: RuleContext, row: dict[str, Any]) -> bool:
     at_ms, end = row["commit_timestamp_ms"], row["end_offset"]
     if at_ms is None or end is None or context.at_ms - at_ms > _COPY_MS:
         return False
-    before = log_ends(context).end_at((row["topic"], row["partition"]), at_ms - _COPY_MS)
+    before = ends_of_topic(context, row["group_id"], row["topic"]).end_at(
+        (row["topic"], row["partition"]), at_ms - _COPY_MS
+    )
     return before is not None and row["offset"] - end <= end - before
 
 
@@ -312,8 +314,7 @@ def _weigh_cut(_: RuleContext, case: dict[str, Any]) -> Verdict:
 
 
 def _deletions(context: RuleContext, case: dict[str, Any]) -> LogDeletions:
-    groups = case["group_id_list"][:1]
-    ends = log_ends(context) if context.is_stored else asked_ends(context, groups).get(groups[0], LogEnds(()))
+    ends = ends_of_topic(context, case["group_id_list"][0], case["topic"])
     return log_deletions(context, case["topic"], sorted(set(case["partition_list"])), ends)
 
 

@@ -13,7 +13,7 @@ from kafka_records_tables.report.facts.gone_offsets import GoneOffset
 from kafka_records_tables.report.facts.group_facts import stopped_quickly
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause
 from kafka_records_tables.report.levels import Level
-from kafka_records_tables.report.report_parts import Actor, Evidence, ReportFinding, Rows
+from kafka_records_tables.report.report_parts import Evidence, ReportFinding, Rows
 from kafka_records_tables.report.rule import Verdict
 from kafka_records_tables.report.rule_context import (
     MOST_EVIDENCE,
@@ -24,7 +24,7 @@ from kafka_records_tables.report.rule_context import (
     of_group,
     shown,
 )
-from kafka_records_tables.report.rules.stuck_partitions import KIND, StuckPartition
+from kafka_records_tables.report.rules.stuck_partitions import KIND, StuckPartition, departures_shown, who_left
 from kafka_records_tables.topics import OFFSETS
 
 TITLE = "members leave and join again, endlessly: the log no longer has their offset"
@@ -113,26 +113,11 @@ def out_of_range_incident(
         group_ids=(group,),
         topics=tuple(sorted({each.topic for each in stuck})),
         partitions=tuple(sorted({each.partition for each in stuck if each.topic == first.topic})),
-        who=tuple(
-            Actor(f"left {counted(count, 'time')}", group, None, name, next(x.host for x in tries if x.name == name))
-            for name, count in clients.most_common(5)
-        ),
+        who=who_left(group, tries),
         since_timestamp_ms=first.failed_ms,
         is_going_on=goes_on,
         scale={"records_waiting": waiting, "attempts": len(tries), "partitions": len(stuck)},
-        evidence=(
-            below,
-            *(
-                Evidence(
-                    f"{each.name} is gone after {length(stopped_quickly(each) or 0)}",
-                    OFFSETS,
-                    each.log_partition,
-                    each.left_at,
-                    each.left_ms,
-                )
-                for each in tries[: MOST_EVIDENCE - 1]
-            ),
-        ),
+        evidence=(below, *departures_shown(tries, MOST_EVIDENCE - 1)),
         evidence_count=1 + len(tries),
         rows=(Rows("timeline", of_group(group)), Rows("lag", of_group(group))),
         next=(

@@ -20,7 +20,7 @@ from kafka_records_tables.report.facts.commit_jumps import (
     usual_if_most_jump,
     was_outrun,
 )
-from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, LogEnds, asked_ends, commit_spans, log_ends
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans, ends_of_topic
 from kafka_records_tables.report.facts.log_deletions import log_deletions
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
@@ -91,14 +91,10 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
             left.append(row)
     usual = usual_if_most_jump(steps.values(), least, times) if left else None
     if usual is not None:
-        ends = _ends(context, group)
+        ends = ends_of_topic(context, group, rows[0]["topic"])
         if any(was_outrun(row, steps.get(row["partition"], ()), ends, _largest_file(context, row)) for row in left):
             found += [jump for row in left for jump in jumps_of(row, steps.get(row["partition"], ()), usual)]
     return found
-
-
-def _ends(context: RuleContext, group: str) -> LogEnds:
-    return log_ends(context) if context.is_stored else asked_ends(context, (group,)).get(group, LogEnds(()))
 
 
 def _largest_file(context: RuleContext, row: dict[str, Any]) -> int:
@@ -194,7 +190,7 @@ def _deleted_by(
         for each in jumps[-2:]
     )
     unknown = lacking_settings(context)
-    ends = _ends(context, group)
+    ends = ends_of_topic(context, group, topic)
     deletions = log_deletions(context, topic, sorted({each.partition for each in jumps}), ends)
     faster = NextStep(
         "Then make the group faster: more members (up to one for each partition), less work for each record"

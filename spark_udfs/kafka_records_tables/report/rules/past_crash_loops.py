@@ -21,7 +21,6 @@ from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Verdict
 from kafka_records_tables.report.rule_context import (
-    MOST_EVIDENCE,
     RuleContext,
     counted,
     length,
@@ -33,6 +32,7 @@ from kafka_records_tables.report.rule_context import (
 from kafka_records_tables.report.rules.stuck_partitions import (
     KIND,
     StuckPartition,
+    departures_shown,
     is_fixed_time,
     poll_limits,
     polls_too_late,
@@ -191,16 +191,7 @@ def past_incident(
             else None
         ),
         scale={"attempts": len(first.attempts), "partitions": len(over)},
-        evidence=tuple(
-            Evidence(
-                f"{each.name} is gone after {length(stopped_quickly(each) or 0)}",
-                OFFSETS,
-                each.log_partition,
-                each.left_at,
-                each.left_ms,
-            )
-            for each in first.attempts[:MOST_EVIDENCE]
-        ),
+        evidence=departures_shown(first.attempts),
         evidence_count=len(first.attempts),
         rows=(Rows("timeline", of_group(group)), Rows("history", of_group(group))),
         next=(

@@ -88,6 +88,7 @@ def _find(context: RuleContext) -> list[Incident]:
 def _with_higher_offsets(context: RuleContext, resets: pa.Table) -> list[str]:
     """The groups of resets, without those whose offsets all fell, so that fewer commits are read a second time."""
     falls = context.table("regressions")
+    falls = kept(falls, equal(falls, "group_id", *resets["group_id"].unique().to_pylist()))
     keys = ("group_id", "topic", "log_partition", "log_offset")
     fell = set(zip(*(falls[name].to_pylist() for name in keys), strict=True))
     found: dict[str, None] = {}

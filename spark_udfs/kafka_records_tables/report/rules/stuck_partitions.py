@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -12,8 +13,11 @@ from typing import TYPE_CHECKING, Final
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import AFTER_RECORD, option
 from kafka_records_tables.report.facts.departures import session_timeout
+from kafka_records_tables.report.facts.group_facts import stopped_quickly
 from kafka_records_tables.report.facts.usual_values import usual_most
-from kafka_records_tables.report.rule_context import length, shown
+from kafka_records_tables.report.report_parts import Actor, Evidence
+from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, length, shown
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.facts.group_facts import MemberLife, Place, Span
@@ -170,4 +174,29 @@ def step_past(context: RuleContext, group: str, place: Place, offset: int, step:
         "--to-offset",
         str(offset + 1) if step == 1 else AFTER_RECORD,
         "--dry-run",
+    )
+
+
+def departures_shown(tries: Sequence[MemberLife], most: int = MOST_EVIDENCE) -> tuple[Evidence, ...]:
+    """The first departures of members, as evidence."""
+    return tuple(
+        Evidence(
+            f"{each.name} is gone after {length(stopped_quickly(each) or 0)}",
+            OFFSETS,
+            each.log_partition,
+            each.left_at,
+            each.left_ms,
+        )
+        for each in tries[:most]
+    )
+
+
+def who_left(group: str, tries: Sequence[MemberLife]) -> tuple[Actor, ...]:
+    """The clients whose members left most often, each with its first host."""
+    hosts: dict[str, str | None] = {}
+    for each in tries:
+        hosts.setdefault(each.name, each.host)
+    counts = Counter(each.name for each in tries)
+    return tuple(
+        Actor(f"left {counted(count, 'time')}", group, None, name, hosts[name]) for name, count in counts.most_common(5)
     )
