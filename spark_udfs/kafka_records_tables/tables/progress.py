@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TABLE: Final = Table(
     name="progress",
     topic=EVERY_TOPIC,
-    about="progress of groups: ok, idle, falling behind, stalled, stopped or rewound, and when that began",
+    about="whether groups keep up, fall behind, have stalled, stopped or gone backwards, and since when",
     helper="view",
     inputs=("commit_progress", "assigned_partitions", "log_ends"),
     records=(),

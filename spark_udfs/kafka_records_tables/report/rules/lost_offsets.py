@@ -487,9 +487,9 @@ RULES = (
         Level.HIGH,
         "offsets are beyond the end of their log",
         "Committed offsets above the end of their log: the topic was recreated under its name, or its log was cut when "
-        "a leader was lost. One finding for a topic, with all groups. Files of a running broker are copied one after "
-        "another. So an offset that was committed in the last minute is left out if it is no further beyond the end "
-        "than the topic grows in a minute.",
+        "a leader was lost. One finding for a topic, with all groups. If the files of a running broker are copied, the "
+        "last commits may be newer than the copy of the topic: an offset that was committed in the last minute counts "
+        "only if it is further beyond the end than the topic grows in a minute.",
     ),
 )
 _RULES_BY_KIND = {rule.kind: rule for rule in RULES}

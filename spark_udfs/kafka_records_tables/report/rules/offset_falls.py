@@ -377,8 +377,8 @@ RULES = (
         Level.MODERATE,
         Level.LOW,
         "offsets were moved backwards while a group had no members",
-        "Lower offsets that were committed while nobody was a member: most likely a reset by an administrator, which "
-        "may be a planned replay",
+        "Lower offsets that were committed while the group had no members. Most likely an administrator reset them, "
+        "possibly for a planned replay",
     ),
     _rule(
         "offsets_rewound",
