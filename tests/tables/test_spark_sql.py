@@ -49,6 +49,26 @@ def test_a_table_by_its_name(spark: SparkSession, segments: str, name: str) -> N
     assert frame.rdd.getNumPartitions() >= partitions
 
 
+def test_each_session_gets_the_source(spark: SparkSession, segments: str) -> None:
+    """Spark looks for the name of a source in the active session, but registers the source in the given one."""
+    from kafka_records_tables.spark import register
+
+    first, second = spark.newSession(), spark.newSession()
+    jvm: Any = spark._jvm
+    before = jvm.SparkSession.getActiveSession().get()
+    try:
+        for session in (first, second, second):
+            register(session, engine="python")
+            jvm.SparkSession.setActiveSession(first._jsparkSession)
+        active = jvm.SparkSession.getActiveSession().get()
+        register(second, engine="python")
+        assert jvm.SparkSession.getActiveSession().get().equals(active)
+        groups = len(read_table("groups", segments))
+        assert [load(each, segments, table="groups").count() for each in (first, second)] == [groups, groups]
+    finally:
+        jvm.SparkSession.setActiveSession(before)
+
+
 @pytest.mark.usefixtures("names")
 def test_where_logs_end(spark: SparkSession, segments: str) -> None:
     whole = load(spark, segments, table="log_ends")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -18,6 +19,8 @@ from kafka_records_engine.spark.functions import function_for_sql
 from kafka_records_engine.spark.jvm import Engine, add_functions, functions_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 _IN_SQL_ALONE: Final = ("record_type", "value_version")
@@ -44,12 +47,34 @@ def register_source(spark: SparkSession) -> None:
         raise UnsupportedSpark("register", pyspark.__version__, instead, "4.0")
     from kafka_records_tables.engines.spark_source import KafkaRecordsSource
 
-    registry: Any = spark.dataSource
+    with _active(spark):
+        try:
+            spark.dataSource.register(KafkaRecordsSource)
+        except AnalysisException as error:
+            if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+                raise  # otherwise this session has it already
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """This session as the active one of its JVM.
+
+    DataSourceRegistration.registerPython looks for the name in the active session but registers it in the given one. If
+    the active one has it already, the given one would not get it.
+    """
+    if not hasattr(spark, "_jsparkSession"):
+        yield  # Spark Connect: the server makes the session active
+        return
+    sessions: Any = spark._jvm
+    before = sessions.SparkSession.getActiveSession()
+    sessions.SparkSession.setActiveSession(spark._jsparkSession)
     try:
-        registry.register(KafkaRecordsSource)
-    except AnalysisException as error:
-        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
-            raise  # another session of this application has registered it for all sessions
+        yield
+    finally:
+        if before.isDefined():
+            sessions.SparkSession.setActiveSession(before.get())
+        else:
+            sessions.SparkSession.clearActiveSession()
 
 
 def register_functions(spark: SparkSession, package: str, engine: Engine | None) -> tuple[str, ...]:
