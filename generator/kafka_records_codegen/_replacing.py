@@ -43,7 +43,8 @@ class Busy(OSError):
 
 @contextmanager
 def held(folder: Path, *, to_write: bool, when_waiting: Callable[[], None] | None = None) -> Iterator[bool]:
-    """Keep all other runs out of `folder`, or only those that write to it. Calls `when_waiting` once if it has to wait.
+    """Keep all other runs out of `folder`; unless `to_write`, only runs that write to it. Calls `when_waiting` once if
+    it has to wait.
 
     Yields whether the folder exists; a missing one is created if `to_write`. A folder that does not exist cannot be
     locked, and another run may create it at any time: use the yielded value instead of checking again. The lock is
@@ -85,7 +86,7 @@ if sys.platform != "win32":
                 if _is_still(handle, folder):
                     return handle
                 os.close(handle)
-                continue  # the holder has deleted the lock file
+                continue  # the process that held the lock has deleted its file
             if time.monotonic() > deadline:
                 text = f"another run has been writing to this folder for more than {PATIENCE:g} seconds"
                 raise Busy(errno.EAGAIN, text, str(folder))

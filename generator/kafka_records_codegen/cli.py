@@ -146,8 +146,9 @@ def _note_long_modules(out: Path, files: dict[str, str]) -> None:
 
     for path, lines in long_modules(files).items():
         print(
-            f"note: {printable(str(out / path))} has {lines} lines. Modules have fewer than {MOST_LINES}, but a "
-            "class or function is never split; fewer fields or versions in one message make it shorter",
+            f"note: {printable(str(out / path))} has {lines} lines, more than the usual limit of {MOST_LINES}, "
+            "because a class or function is never split. To make the module shorter, use fewer fields or "
+            "versions in one message",
             file=sys.stderr,
         )
 

@@ -17,8 +17,8 @@ from kafka_records_codegen.text.page import Links, Package
 class Product:
     """One kind of generated file.
 
-    `writes` are the paths it may write below the folder of its `tree`, as patterns of `fnmatch`. `made_from` names the
-    part of the model that determines the content of the files. `generate` returns the files: text by path.
+    `writes` are patterns of `fnmatch` for the paths that it may write below the folder of its `tree`. `made_from` names
+    the part of the model that determines the content of the files. `generate` returns the files: text by path.
     """
 
     name: str

@@ -53,7 +53,9 @@ def load(
 
 @dataclass(frozen=True)
 class LoadedSpecs:
-    """A model, and the specs it was made from by name, including retired ones, with the places of all their parts."""
+    """A model, and by name the specs from which it was made, with the places of all their parts. Retired specs are
+    included.
+    """
 
     model: Model
     files: Mapping[str, SpecFile]
@@ -124,7 +126,7 @@ def _walk_below(
     directory: Path, folder: str, violations: list[Violation], seen: set[Path]
 ) -> Iterator[tuple[str, list[Path], list[str]]]:
     entries = sorted(directory.iterdir())
-    # Keep a dangling link: reading it then reports the error.
+    # Keep a dangling link, so that the error is reported when it is read.
     files = [entry for entry in entries if entry.suffix == ".json" and (entry.is_file() or not entry.exists())]
     files = [entry for entry in files if _has_readable_name(entry, violations)]
     notes = [entry for entry in files if entry.name == NOTES]
@@ -158,7 +160,9 @@ def _has_readable_name(path: Path, violations: list[Violation]) -> bool:
 
 
 def unread(specs_dir: Path) -> list[Path]:
-    """The files in and below `specs_dir` that look like specs but are not read, because their names end differently."""
+    """The files in and below `specs_dir` that look like specs but are not read, because their names do not end with
+    .json.
+    """
     found = (path for path in sorted(specs_dir.rglob("*")) if path.suffix != ".json")
     return [path for path in found if path.suffix.lower() in _LIKE_SPECS and path.is_file()]
 

@@ -27,7 +27,7 @@ class UntrackedFiles(KafkaRecordsError):
     """The output folder contains files that this run must neither replace nor delete: `paths` below it, sorted.
 
     These are files that no run wrote, links, folders in the place of a generated file, and files of other trees and
-    packages; `marks` says by path to which of these a file belongs.
+    packages; `marks` contains, by path, the mark of each file that belongs to another tree or package.
     """
 
     def __init__(self, out: Path, paths: tuple[str, ...], wanted: Mark, marks: Mapping[str, Mark]) -> None:

@@ -28,7 +28,9 @@ def texts(name: str, given: object) -> tuple[str, ...]:
 
 
 def names(name: str, given: object) -> tuple[str, ...]:
-    """The argument as a list of names. A single string is rejected, because it would be a list of letters."""
+    """The argument as a list of names. A single string is rejected, because it would be treated as a list of
+    letters.
+    """
     if isinstance(given, str):
         raise TypeError(f"{name} must be a list of names: write [{given!r}]")
     if not isinstance(given, Iterable) or isinstance(given, bytes):
@@ -37,7 +39,7 @@ def names(name: str, given: object) -> tuple[str, ...]:
 
 
 def count(name: str, given: object, of: str) -> int:
-    """The argument as a number of `of` (what is counted), 1 or more."""
+    """The argument as a number of at least 1. `of` names what is counted, for error messages."""
     if isinstance(given, bool) or not isinstance(given, int):
         raise _wrong(name, f"a number of {of}", given)
     if given < 1:

@@ -1,4 +1,6 @@
-"""Findings: problems found between the bytes of a log and a result, each printed as one line."""
+"""Findings: problems that were found while a result was computed from the bytes of a log. Each is printed as one
+line.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,15 @@ if TYPE_CHECKING:
 Severity = Literal["damage", "note"]
 
 UNDECIDED_TRANSACTION: Final = "UndecidedTransaction"
-"""The `reason` of a finding about a record that can be read, but whose transaction has an unknown outcome."""
+"""The `reason` of a finding about a readable record whose transaction has an unknown outcome."""
 
 UNKNOWN_STATE: Final = "UnknownState"
-"""The `reason` of a finding about a record that can be read, but contains a state that Kafka does not know."""
+"""The `reason` of a finding about a readable record that contains a state unknown to Kafka."""
 
 UNKNOWN_RECORDS: Final = "UnknownRecords"
-"""The `reason` of damage if no record of a log has a known type. Most likely, the keys were read in another encoding
-than the one in which they were written."""
+"""The `reason` of damage if no record of a log has a known type. Most likely, the keys were read in an encoding other
+than the one in which they were written.
+"""
 
 DAMAGED_LOG: Final = "DamagedLog"
 """The `reason` of damage in the bytes of a log, found before they were decoded into records."""
@@ -34,7 +37,7 @@ UNREACHABLE_LOG: Final = "UnreachableLog"
 """The `reason` of damage if some offsets of a log were not delivered in time. Another try may succeed."""
 
 FORBIDDEN_LOG: Final = "ForbiddenLog"
-"""The `reason` of damage to a result if the log is intact, but the user is not allowed to read one of its files."""
+"""The `reason` of damage if the log itself is intact, but the user is not allowed to read one of its files."""
 
 MISSING_RIGHT: Final = "MissingRight"
 """The `reason` of damage to a result that lacks data hidden by an ACL. The text names the operation, resource type and
@@ -54,10 +57,10 @@ INCOMPLETE_HISTORY: Final = "IncompleteHistory"
 """The `reason` of a note that says from which offset or moment the history in a table is complete."""
 
 OTHER_RETENTION: Final = "OtherRetention"
-"""The `reason` of a note which says that brokers kept offsets for a shorter time than the given retention."""
+"""The `reason` of a note that brokers kept offsets for a shorter time than the given retention."""
 
 UNJUDGED_RULES: Final = "UnjudgedRules"
-"""The `reason` of a note about requested rules that were never compared with a broker."""
+"""The `reason` of a note about rules that were requested, but were never compared with the behavior of a broker."""
 
 LATER_RECORDS: Final = "LaterRecords"
 """The `reason` of a note that a table shows a moment before the last records of its log."""
@@ -66,17 +69,20 @@ OUTSIDE_LOG: Final = "OutsideLog"
 """The `reason` of a note that the requested moment is before the first record of a topic, or long after the last."""
 
 JUDGED_AS_OF: Final = "JudgedAsOf"
-"""The `reason` of a note that, in a copied log, the newest time in the log is used as the present when timeouts are
-judged. A report names that moment in its first line instead."""
+"""The `reason` of a note about a copied log: timeouts are judged as of the newest time in the log. A report names this
+time in its first line instead.
+"""
 
 UNMADE_CHECKS: Final = "UnmadeChecks"
 """The `reason` of a note about a check that was not possible. The note says what the check needs."""
 
 ABSENT_GROUP: Final = "AbsentGroup"
-"""The `reason` of a note that a group requested by name has no rows."""
+"""The `reason` of a note that there are no rows of a group that was requested by name."""
 
 OTHER_PARTITIONS: Final = "OtherPartitions"
-"""The `reason` of a note that a topic has more partitions than the given number, or groups in several partitions."""
+"""The `reason` of a note that a topic has more partitions than the given number, or that some groups are in several
+partitions.
+"""
 
 NOT_WRITTEN: Final = "NotWritten"
 """The `reason` of damage to an output file whose format cannot hold one of the rows."""
@@ -85,12 +91,12 @@ SPARK_CHECKPOINT: Final = "SparkCheckpoint"
 """The `reason` of a note about offsets that are missing from the checkpoint of a Spark query."""
 
 OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, FORBIDDEN_LOG, MISSING_RIGHT, DELETED_MEANWHILE)
-"""The reasons that are about logs and not about the content of a record."""
+"""The reasons that concern logs, and not the content of a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem that users have to know about when they judge a result.
+    """A problem that users must know to judge a result.
 
     `str()` is one line: `<file>: byte <position>, batch at offset <offset>: <what> (<consequence>)`, or the log
     partition instead of the file if there is none.
@@ -229,5 +235,5 @@ def said_of(error: KafkaRecordsError) -> str:
 
 
 def reason_of(error: KafkaRecordsError) -> str:
-    """The `reason` of a record that could not be decoded."""
+    """The `reason` of a finding about a record that could not be decoded because of this error."""
     return type(error).__name__

@@ -11,6 +11,6 @@ INT16 = NDArray[np.int16]
 INT32 = NDArray[np.int32]
 INT64 = NDArray[np.int64]
 INTEGERS = NDArray[np.signedinteger[Any]]
-"""Integers of any width, with a sign."""
+"""Signed integers of any width."""
 
 FLAGS = NDArray[np.bool_]

@@ -75,7 +75,7 @@ def _unknown(table: Table, name: str) -> str:
     if others:
         return f"{lacks}; it is one of {others}"
     own = [option.name for option in table.options]
-    if name == "options":  # it is an argument of read_tables
+    if name == "options":  # `options` is an argument of read_tables
         if not own:
             return f"{lacks}, and no other of its own: leave it out"
         return (

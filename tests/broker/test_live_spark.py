@@ -121,7 +121,7 @@ def test_offsets_that_are_not_there_are_named(session: SparkSession, broker: Bro
         (
             "startingOffsets",
             '{"spark_offsets": {"2": 0}}',
-            "startingOffsets has partition 2, but the partitions are 0, 1",
+            "startingOffsets has partition 2, but the topic has the partitions 0, 1",
         ),
     ):
         options = {"bootstrap": broker.bootstrap, "topic": "spark_offsets", option: offsets}

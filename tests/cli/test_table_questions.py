@@ -162,7 +162,8 @@ def test_topics(segments: str, offsets: list[dict[str, Any]]) -> None:
     )
     ran = run("table", "groups", segments, "--topic-filter", "x")
     others = ", ".join(name for name, table in TABLES.items() if topic_columns(table))
-    assert complaint(ran) == f"--topic-filter: rows of groups do not belong to a topic, those of {others} do"
+    told = "--topic-filter: rows of groups do not belong to a topic; tables whose rows do: "
+    assert complaint(ran) == f"{told}{others}"
 
 
 def test_what_one_table_alone_is_asked(segments: str) -> None:
@@ -186,7 +187,7 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
 @pytest.mark.parametrize(
     ("table", "arguments", "message"),
     [
-        ("groups", ("--within", "24h"), "--within: groups has no such option, but expirations has"),
+        ("groups", ("--within", "24h"), "--within: groups has no such option; it is for expirations"),
         (
             "expirations",
             ("--within", "24h", "--at", "now"),
@@ -473,8 +474,8 @@ def test_a_pattern_that_no_topic_matches_is_told(segments: str) -> None:
         (
             UnknownTransactions("__consumer_offsets", 3, 7),
             "__consumer_offsets-3: it is unknown whether the record at offset 7 was written in a transaction, and "
-            "whether that was committed. To count such records as committed, although some may be of aborted or open "
-            "transactions, use --assume committed",
+            "whether that was committed. To count such records as committed, although some may belong to aborted or "
+            "open transactions, use --assume committed",
         ),
         (
             WorkerEnded("__consumer_offsets-3", -9),

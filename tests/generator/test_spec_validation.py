@@ -74,7 +74,7 @@ REFUSED: Mapping[str, str] = {
     "tagged mapKey": "fields[0].fields[0].mapKey: a tagged field cannot be a key",
     "mapKey at top level": "fields[0].mapKey: is allowed only in elements of an array, not in fields of the message",
     "field flexibleVersions on int32": "fields[0].flexibleVersions: only string and bytes can have their own, but this",
-    "field flexibleVersions below message": "fields[0].flexibleVersions: takes only versions in which the message is",
+    "field flexibleVersions below message": "fields[0].flexibleVersions: may contain only versions in which the",
     "tagged zeroCopy bytes": "fields[0].zeroCopy: a tagged field cannot be zeroCopy: the code Kafka generates",
     "entityType groupId on int32": "fields[0].entityType: groupId needs the type string or []string, but this is int32",
     "default bool '1'": "fields[0].default: the default of a bool must be true or false, found '1'",

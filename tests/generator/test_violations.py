@@ -242,7 +242,7 @@ def test_message_rules(text: str, problem: str) -> None:
         (field(flexibleVersions="1+"), "flexibleVersions: only string and bytes can have their own, but this is int32"),
         (
             field(type_="string", flexibleVersions="0+"),
-            "flexibleVersions: takes only versions in which the message is flexible (1+), found 0+",
+            "flexibleVersions: may contain only versions in which the message is flexible (1+), found 0+",
         ),
         (field(taggedVersions="1+"), "taggedVersions: a field with taggedVersions needs a tag"),
         (field(tag=0, taggedVersions="1-2"), "taggedVersions: must be an open range such as 0+, found 1-2"),

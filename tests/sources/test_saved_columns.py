@@ -463,4 +463,4 @@ def test_places_below_zero_are_refused(column: str, place: int, tmp_path: Path) 
     kind = rows.schema.field(column).type
     pq.write_table(rows.set_column(place, column, pa.array([0, -1], kind)), tmp_path / "rows.parquet")
     source = SavedRows(tmp_path)
-    assert said(source) == f"row 2 has the {column} -1, but {column}s begin with 0"
+    assert said(source) == f"row 2 has the {column} -1, but {column}s start at 0"

@@ -74,7 +74,7 @@ def test_a_topic_that_was_made_anew_is_no_log_that_was_cut_off(reader: Reader) -
 @pytest.mark.parametrize(
     ("bound", "sentence"),
     [
-        ('{"t": {"2": 0}}', r"startingOffsets has partition 2, but the partitions are 0$"),
+        ('{"t": {"2": 0}}', r"startingOffsets has partition 2, but the topic has the partitions 0$"),
         ('{"t": {"0": 11}}', r"startingOffsets is 11 for t-0, whose log ends at 10$"),
     ],
 )

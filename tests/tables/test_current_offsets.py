@@ -387,7 +387,7 @@ UNTOLD = (
     "__consumer_offsets-0: it is unknown whether the record at offset 1 was written in a transaction, and whether "
     "that was committed: the source has neither transaction nor producer ids. Read a source that has them "
     '(log segments, or rows saved from them with all columns), or pass assume="committed" to count such records as '
-    "committed, although some may be of aborted or open transactions"
+    "committed, although some may belong to aborted or open transactions"
 )
 
 

@@ -310,7 +310,7 @@ def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path, name: st
         == read_table(name, folder, group="well").table.num_rows
     )
     assert tables.read_findings(spark, name, folder).count() == 0
-    with pytest.raises(ValueError, match=f"{name} is not made of records: read_table takes the source of the logs"):
+    with pytest.raises(ValueError, match=f"{name} is not computed from records: pass the source of the logs"):
         tables.table(spark.range(1), name)
 
 

@@ -88,7 +88,7 @@ def test_where_logs_end_by_spark(
     frame = tables.read_table(spark, "log_ends", segments("kafka-4.3"), topic="__transaction_state")
     one = read_table("log_ends", segments("kafka-4.3"), topic="__transaction_state")
     assert in_order(frame, "log_ends").equals(one.table)
-    with pytest.raises(ValueError, match="log_ends is not made of records: read_table takes the source of the logs"):
+    with pytest.raises(ValueError, match="log_ends is not computed from records: pass the source of the logs"):
         tables.table(frame, "log_ends")
 
 

@@ -21,7 +21,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "there is nothing to read: give load a path, or set the option 'path' or 'bootstrap'"),
+        ({}, "there is nothing to read: pass a path to load, or set the option 'path' or 'bootstrap'"),
         (
             {**LIVE, "path": "/data"},
             "files and brokers cannot be read together: leave out the path, or the option 'bootstrap'",
@@ -145,7 +145,7 @@ def test_what_cannot_be_asked(options: dict[str, str], sentence: str) -> None:
         ),
         (
             {"endingOffsets": '{"t": {"0": -2}}'},
-            "endingOffsets is earliest, but there is nothing before it: write latest, or offsets",
+            "endingOffsets is earliest, but there are no records before the earliest offset: write latest, or offsets",
         ),
     ],
 )

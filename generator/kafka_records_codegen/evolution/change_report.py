@@ -22,7 +22,9 @@ _QUIET: Final = frozenset({"same", "yes"})
 
 
 def as_text(comparison: SpecComparison, show: Rank = Rank.WORDS) -> Iterator[str]:
-    """Lines: a heading for each rank, then each change with its place, its rule and what it does downstream."""
+    """The lines of the report: a heading for each rank, then each change with its place, its rule and its effects
+    downstream.
+    """
     explained: set[str] = set()
     for rank, changes in groupby(comparison.at_least(show), key=lambda change: change.rank):
         listed = list(changes)

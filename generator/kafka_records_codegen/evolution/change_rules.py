@@ -1,6 +1,7 @@
 """The rules by which two states of specs are compared: each has a name, a rank, a source and a sentence.
 
-`RULES` is the whole list; docs/evolution.md shows it. Each change that a rule finds says what it is about.
+`RULES` is the whole list; docs/evolution.md shows it. The text of each change names the message or field that it is
+about.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Rank(Enum):
         return _TITLES[self]
 
     def is_at_least(self, other: Rank) -> bool:
-        """Whether this is as bad as `other`, or worse."""
+        """Whether this rank is as bad as `other`, or worse."""
         order = list(Rank)
         return order.index(self) <= order.index(other)
 
@@ -44,7 +45,7 @@ _TITLES: Final = {
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule. `source` is where the rule comes from: a class of Kafka, or this project."""
+    """A rule. `source` names its origin: a class of Kafka, or this project."""
 
     name: str
     rank: Rank
@@ -257,4 +258,4 @@ ATTRIBUTE: Final = Rule(
 )
 
 RULES: Final = tuple(value for value in list(globals().values()) if isinstance(value, Rule))
-"""Every rule, in the order in which this module declares them: the worst first."""
+"""All rules, in the order in which this module declares them: the worst first."""

@@ -58,9 +58,9 @@ class Change:
 
     `message` is its name in the newer state, or in the older one if it is gone. `field` is the path in Kafka's names
     (`Topics.Name`), empty for the message itself. `versions` are the versions of the older state whose bytes show the
-    change or, for something that was added or left out, the new versions. `older` and `newer` describe the two sides;
-    empty for a side that does not exist. `early_access`, if not empty, says why users could not rely on the older
-    layout; `rank` is then that of early access.
+    change or, if something was added or left out, the new versions. `older` and `newer` describe the two sides; empty
+    for a side that does not exist. If `early_access` is not empty, it says why users could not rely on the older
+    layout, and `rank` is the rank of early access.
     """
 
     rule: Rule
@@ -123,7 +123,7 @@ class SpecComparison:
 
 
 def ranges(versions: Iterable[int]) -> tuple[Versions, ...]:
-    """Single versions as ranges, ascending."""
+    """Combine single versions into ranges, in ascending order."""
     found: list[Versions] = []
     for version in sorted(set(versions)):
         if found and found[-1].highest == version - 1:

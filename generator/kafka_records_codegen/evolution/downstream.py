@@ -48,7 +48,7 @@ _PROMOTED: Final = frozenset(
 
 @dataclass(frozen=True)
 class Attribute:
-    """A field with its message, and its types in each product. `name` is its path in Python names."""
+    """A field with its message, and its type in each product. `name` is its path in Python names."""
 
     message: Message
     field: Field
@@ -83,7 +83,7 @@ def nothing() -> Downstream:
 
 
 def of_versions(name: str) -> Downstream:
-    """The effect if some versions lose or gain a field and others keep it."""
+    """The effect if some versions lose or gain a field, and other versions keep the field."""
     effect = DownstreamEffect("default", f"{name} stays, and has its default if the bytes lack it")
     return Downstream(effect, effect, _YES, _YES, _SAME)
 
@@ -102,14 +102,16 @@ def of_default(older: Attribute, newer: Attribute) -> Downstream:
 
 
 def of_ignorable(newer: Attribute) -> Downstream:
-    """The effect of `ignorable`, which matters only for writing versions without the field."""
+    """The effect of `ignorable`, which matters only if a version without the field is written."""
     verb = "drops" if newer.field.ignorable else "refuses"
     effect = DownstreamEffect("encode", f"encode {verb} {newer.name} in versions that lack it")
     return Downstream(effect, _SAME, _YES, _YES, _SAME)
 
 
 def of_misread(older: Attribute | None, newer: Attribute | None, text: str) -> Downstream:
-    """The effect of a moved field on existing bytes: `text`, unless the attribute is now a different one."""
+    """The effect of a field that has moved, on existing bytes: `text`, unless the bytes now belong to another
+    attribute.
+    """
     products = of_field(older, newer)
     if products.python.kind != "same":
         return products

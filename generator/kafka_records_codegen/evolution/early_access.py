@@ -1,7 +1,7 @@
 """Finds layouts that users could not rely on yet, because Kafka released the feature as early access.
 
-A spec may say so itself: with `latestVersionUnstable` (in a request, also for its response), or in the comment at its
-start. For specs of Kafka that do not say so, there is `FEATURES`.
+A spec may say this itself: with `latestVersionUnstable` (in a request, also for its response), or in the comment at its
+start. `FEATURES` lists the messages whose specs in Kafka do not say it.
 """
 
 from __future__ import annotations

@@ -36,8 +36,9 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "4.2.0": _SHARE,
     "4.3.1": _SHARE,
 }
-"""For each release, the modules whose jars contain its specs. A release that is not listed has the modules of the
-release before it."""
+"""For each release, the modules whose jars contain its specs. A release that is not listed has the modules of the last
+listed release before it.
+"""
 
 RELEASE: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:-[A-Za-z0-9]+)?")
 """The pattern of a release number."""
@@ -73,8 +74,9 @@ def release_order(release: str) -> tuple[int, ...]:
 
 
 def modules_of(release: str) -> tuple[str, ...]:
-    """The modules that contain the specs of a release. An unlisted release has the modules of the release before it in
-    `MODULES`."""
+    """The modules that contain the specs of a release. A release that is not in `MODULES` has the modules of the last
+    release before it.
+    """
     if release in MODULES:
         return MODULES[release]
     before = [known for known in MODULES if release_order(known) <= release_order(release)]
@@ -91,7 +93,9 @@ def cache_folder() -> Path:
 
 
 def keep(made: Path, place: Path) -> None:
-    """Rename a complete folder to its place in the cache. If another process was faster, keep its folder instead."""
+    """Rename a complete folder to its place in the cache. If another process has already put a folder there, keep that
+    folder instead.
+    """
     try:
         made.rename(place)
     except OSError:
@@ -115,7 +119,7 @@ def folder_name(module: str) -> str:
 
 
 def fetch_specs(release: str, tell: Callable[[str], None] = lambda line: None) -> Path:
-    """The folder with the specs of `release`, which contains one folder per module.
+    """Return the folder with the specs of `release`, which contains one folder per module.
 
     Fetches what the cache does not have yet; `tell` is called with a line of progress per jar. For a release that is
     not in `MODULES`, a module that does not exist gets an empty folder (see `absent_modules`). Raises FetchError if

@@ -46,14 +46,14 @@ _MISREAD: Final[Mapping[Rule, str]] = {
 
 
 def prefix(side: Side, version: int) -> int:
-    """The int16 before a record's key or value: the type of a key, the version of a value."""
+    """The int16 at the start of a record's key or value: the record type for a key, the version for a value."""
     if side.spec.type == "coordinator-key" and side.spec.api_key is not None:
         return side.spec.api_key
     return version
 
 
 def common_versions(older: Side, newer: Side) -> dict[int, int]:
-    """Pairs of older and newer versions that should have the same bytes; mostly with the same numbers.
+    """Pairs of an older and a newer version that should have the same bytes. Mostly, both have the same number.
 
     Before 4.1 Kafka described keys as data, whose versions were the types of records.
     """
@@ -203,7 +203,7 @@ class MessageChanges:
         products = self._downstream(difference)
         elsewhere = self._in_other_versions(difference)
         if elsewhere is not None:
-            # Both sides have the field; only its versions differ.
+            # Both sets of specs have the field; only its versions differ.
             attribute, products = "versions", downstream.of_versions(self._name(elsewhere, difference.path))
             older, newer = older or elsewhere, newer or elsewhere
             texts = texts[0] or _NOT_THERE, texts[1] or _NOT_THERE

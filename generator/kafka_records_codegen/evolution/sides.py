@@ -17,7 +17,7 @@ from kafka_records_runtime.schema.layout import StructLayout, Value, message_lay
 
 @dataclass(frozen=True)
 class SidedField:
-    """A field, both as resolved in the model and as written in the file."""
+    """A field as resolved in the model, and as written in the file."""
 
     field: Field
     spec: FieldSpec
@@ -43,7 +43,7 @@ class FieldInBytes:
 
 @dataclass(frozen=True)
 class Side:
-    """A message of one side. `message` is None if the message is retired, so that there is only its spec."""
+    """A message of one side. `message` is None if the message is retired and therefore has only a spec."""
 
     specs: SpecSet
     file: SpecFile

@@ -50,8 +50,8 @@ class UnusableSpecs(KafkaRecordsError):
 
 @dataclass(frozen=True)
 class SpecSet:
-    """One side of a comparison. `title` is the name that the user gave. `release` is the number of a Kafka release, if
-    it is one; it can also be recognized by the names of jars.
+    """One side of a comparison. `title` is the name that the user gave. `release` is the number of the Kafka release,
+    if the side is one; the names of jars may also show it.
 
     `files` maps paths below the specs directory to the names that messages use for these files. `absent` are the
     folders of modules that could not be fetched.
@@ -68,8 +68,8 @@ class SpecSet:
 def read_spec_set(
     word: str, other: str, *, older_dialect: bool = False, tell: Callable[[str], None] = lambda line: None
 ) -> SpecSet:
-    """The specs that `word` refers to. `other` is the other side: for a git revision, its folder is read in that
-    revision.
+    """The specs that `word` refers to. `other` is the other side. If `word` is a git revision, the folder of `other` is
+    read in that revision.
 
     Raises UnusableSpecs, and SpecErrors for specs that are rejected.
     """

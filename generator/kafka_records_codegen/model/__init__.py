@@ -1,1 +1,1 @@
-"""The resolved model: what every product of the generator is made from."""
+"""The resolved model, from which the generator makes every product."""

@@ -230,7 +230,7 @@ def _check_field_in_message(field: FieldSpec, message: MessageSpec) -> None:
     if override is not None and not message.flexible.contains_all(override):
         field.report(
             "flexibleVersions",
-            f"takes only versions in which the message is flexible ({message.flexible}), found {override}",
+            f"may contain only versions in which the message is flexible ({message.flexible}), found {override}",
         )
     flexible = message.flexible if override is None else override
     if field.tag is not None and not flexible.contains_all(field.tagged):

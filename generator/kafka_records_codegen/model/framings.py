@@ -25,7 +25,9 @@ def framing_of(specs: Iterable[MessageSpec], notes: NotesSpec | None) -> Framing
 
 
 def check_framing(specs: Sequence[MessageSpec], notes: NotesSpec | None, *, complete: bool) -> None:
-    """Report a framing that does not fit the specs of the folder (all of them if `complete`), and a missing framing."""
+    """Report a framing that is missing, or that does not fit the specs of the folder. `specs` are all of its specs if
+    `complete`.
+    """
     records = {
         framing: [spec for spec in specs if spec.type in types and not spec.is_retired and spec.is_sound("type")]
         for framing, types in _TYPES.items()

@@ -14,16 +14,18 @@ from kafka_records_codegen.model.structs import StructDefinition, leaves_first, 
 from kafka_records_codegen.spec.attributes import MessageSpec
 
 MAX_LEVELS: Final = 32
-"""The largest number of nested structs, counting the body of the message. An array of structs opens four brackets in
-its Spark type, and Python accepts at most 200 nested ones."""
+"""The largest number of nested structs, counting the body of the message. In its Spark type, an array of structs opens
+four brackets, and Python accepts at most 200 nested brackets.
+"""
 
 MAX_FIELDS: Final = 10_000
 """The largest number of fields in all versions together. Fields of a struct count once for each use, because types,
 pages and wire layouts repeat them."""
 
 MAX_NAME: Final = 250
-"""The largest number of letters in the module name of a message: on most file systems, names of files have at most 255
-bytes, and `.avsc` takes 5."""
+"""The largest number of characters in the module name of a message. On most file systems, a file name has at most 255
+bytes, of which `.avsc` takes 5.
+"""
 
 
 def check_limits(message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:

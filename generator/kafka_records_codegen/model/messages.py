@@ -112,7 +112,7 @@ class Message:
 
     @property
     def is_stored(self) -> bool:
-        """Whether topics contain such messages. Only these have Spark functions."""
+        """Whether topics contain such messages. Only stored messages have Spark functions."""
         return self.type not in NOT_STORED
 
     def struct(self, name: str) -> Struct:
@@ -151,7 +151,7 @@ class RecordPair:
 
     @property
     def key(self) -> Message:
-        """The key. Raises ValueError for a metadata record, which has none."""
+        """The key. Raises ValueError for a metadata record, which has no key."""
         if self.key_or_none is None:
             raise ValueError(f"{self.name} is a metadata record, and metadata records have no keys")
         return self.key_or_none

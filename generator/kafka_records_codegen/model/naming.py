@@ -40,7 +40,9 @@ RESERVED_CLASSES: Final = frozenset(
 """Names that a struct or message class must not have, because generated modules use them themselves."""
 
 RESERVED_STARTS: Final = ("READERS_", "WRITERS_")
-"""Prefixes of table names in the private modules of a long module. These modules contain its classes, too."""
+"""Prefixes of table names in the private modules of a module that was split. The classes of the module are visible
+there too.
+"""
 
 RESERVED_CONSTANTS: Final = frozenset({"EMPTY_STRUCT", "RECORDS", "RETIRED_TYPES", "TYPE_CHECKING", "ZERO_UUID"})
 """Names in schema and Spark modules that the constant of a message must not hide."""

@@ -58,7 +58,7 @@ def check_notes(
 
 
 def resolved_notes(notes: NotesSpec) -> Notes:
-    """The notes as the generator uses them. `check_notes` must have found no fault in them."""
+    """Convert the notes into the form that the generator uses. `check_notes` must have found no problem in them."""
     version_notes: dict[str, tuple[VersionNote, ...]] = {}
     for each in notes.version_notes:
         known = version_notes.get(each.message, ())

@@ -24,7 +24,7 @@ class StructDefinition:
     is_common: bool = False
 
     def reach(self, versions: Versions) -> Versions:
-        """The versions of a member that count inside this struct.
+        """The versions of a member that matter inside this struct.
 
         Kafka's code never checks the upper end of a common struct: a later version of the message is read like the
         struct's highest version, so a member of that version continues to exist.
@@ -82,10 +82,10 @@ class _Registry:
                 if field.fields:
                     field.report("fields", f"{name} is a common struct; its fields belong only in commonStructs")
             elif name in self._open:
-                continue  # it contains itself, which `cycles` reports
+                continue  # the struct contains itself, which `cycles` reports
             elif name in self._found:
                 if not self._message.is_whole("commonStructs"):
-                    continue  # it may be a common struct
+                    continue  # the type may be a common struct
                 first = self._found[name].origin.path
                 field.report(
                     "type",
@@ -130,7 +130,7 @@ def leaves_first(root: StructDefinition, structs: Mapping[str, StructDefinition]
 def uses(
     struct: StructDefinition, structs: Mapping[str, StructDefinition]
 ) -> Iterator[tuple[FieldSpec, StructDefinition]]:
-    """The fields of `struct` whose type is a struct, with that struct."""
+    """The fields of `struct` whose type is a struct, each with this struct."""
     for field in struct.fields:
         used = structs.get(field.type.base) if field.type.is_struct else None
         if used is not None and not isinstance(used.origin, MessageSpec):

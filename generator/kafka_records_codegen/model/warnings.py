@@ -15,8 +15,8 @@ _VERSIONS: Final = ("versions", "taggedVersions")
 
 
 def warn_about(message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:
-    """Warn about everything in a message that is probably a mistake. The message must have versions; `structs` are its
-    structs.
+    """Warn about everything in a message that is probably a mistake. The message must have at least one version.
+    `structs` are its structs.
     """
     for struct in structs.values():
         for field in struct.fields:

@@ -1,4 +1,6 @@
-"""Generates the registry, which looks up classes by spec name when they are needed, and the subpackages themselves."""
+"""Generates the registry, which looks up classes by spec name when they are needed, and the `__init__` modules of the
+package.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def _records(model: Model, package: Package) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for folder in model.folders:
         for record in folder.records:
-            if record.key_or_none is None:  # it has the same name as its message
+            if record.key_or_none is None:  # the record has the same name as its message
                 continue
             found.setdefault(record.name, package.module(folder.path, module_name(record.name)))
     return sorted(found.items())

@@ -31,8 +31,8 @@ def read_array_function(layout: Layout, uses: Uses) -> str:
     with lines.block(f"{head} -> tuple[tuple[{name}, ...], int]:"):
         smallest = layout.wire.smallest
         if not smallest:
-            # The limit on zero-size elements applies to all arrays of a message together, so the general reader counts
-            # them.
+            # The limit on zero-size elements applies to all arrays of a message together, so only the general reader
+            # can count them.
             give_up_if("count", lines, uses)
             lines.add("return (), pos")
             return lines.text()

@@ -16,7 +16,7 @@ from kafka_records_runtime.schema.layout import UVARINT, ArrayValue, StructValue
 
 
 def reading_functions(message: Message, uses: Uses) -> Iterator[str]:
-    """All functions that the readers of a message need, and the readers."""
+    """The readers of a message, and all functions that they need."""
     reached = _Reached(message)
     for layout, tags in reached.with_tags.values():
         yield read_tags_function(layout, tags, uses)
@@ -30,7 +30,7 @@ def reading_functions(message: Message, uses: Uses) -> Iterator[str]:
 
 
 def writing_functions(message: Message, uses: Uses) -> Iterator[str]:
-    """All functions that the writers of a message need, and the writers."""
+    """The writers of a message, and all functions that they need."""
     reached = _Reached(message)
     for layout in reached.in_classic_array.values():
         yield write_array_function(layout, uses, compact=False)

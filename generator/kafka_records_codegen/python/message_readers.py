@@ -1,8 +1,8 @@
 """Generates functions that decode whole messages: `bytes -> value`. They give up if bytes are left over.
 
 A message of a version that is not flexible, and whose only variable parts are one or two strings, is read by a single
-`struct` unpack. The size of the message determines the format; for two strings, the size and the length of the first
-one do. All other messages are read piece by piece.
+`struct` unpack. With one string, the size of the message determines the format. With two strings, the size and the
+length of the first string determine it. All other messages are read piece by piece.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def local(field: FieldSchema) -> str:
 
 
 def function(verb: str, layout: Layout, kind: str = "") -> str:
-    """The name of the function that does `verb` for a layout: `_read_member_metadata_array_v3`."""
+    """The name of the function for a `verb` (read or write) and a layout: `_read_member_metadata_array_v3`."""
     suffix = f"_{kind}" if kind else ""
     return f"_{verb}_{snake_case(layout.struct.python_name)}{suffix}_v{layout.version}"
 

@@ -12,7 +12,7 @@ from kafka_records_runtime.schema.layout import FieldLayout, FixedValue, Member,
 
 
 def is_plain_string(value: Value | None) -> bool:
-    """Whether this is a string that cannot be null. Such strings stay bytes until the object is built."""
+    """Whether the value is a string that cannot be null. Such strings stay bytes until the object is built."""
     return isinstance(value, SizedValue) and value.type == "string" and not value.nullable
 
 
@@ -23,7 +23,7 @@ def construction(layout: Layout, uses: Uses, *, with_tags: bool = True) -> str:
         arguments.append("unknown" if layout.wire.is_flexible and with_tags else None)
     while arguments and arguments[-1] is None:
         arguments.pop()
-    # The argument for unknown tags is the last one; it has no field and is never None.
+    # The last argument is for unknown tags. It belongs to no field, and is never None.
     sources = [
         argument or uses.literal(layout, layout.wire.fields[place].field) for place, argument in enumerate(arguments)
     ]
@@ -65,6 +65,6 @@ def read_by_table(lines: Lines, names: str, entry: str, otherwise: str, argument
 
 
 def give_up_if(condition: str, lines: Lines, uses: Uses) -> None:
-    """Write a statement that leaves the message to the walker if `condition` is true."""
+    """Write a statement that gives up if `condition` is true, so that the schema walker reads the message instead."""
     with lines.block(f"if {condition}:"):
         lines.add(uses.give_up)

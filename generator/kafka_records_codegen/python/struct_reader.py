@@ -85,7 +85,7 @@ class StructReader:
         """The current position, as an expression."""
         return self._place()
 
-    # Places
+    # Code for positions
 
     def _arguments(self) -> str:
         """The arguments of an unpack function at this position."""
@@ -168,7 +168,7 @@ class StructReader:
             self.settle()
             with self._lines.block(f"if {self._length} > 127:"):
                 self._lines.add(f"{self._length}, pos = {self._uses.runtime_name('read_uvarint')}(data, pos - 1)")
-                if self._has_guessed:  # a null longer than one byte: the length was guessed at the wrong place
+                if self._has_guessed:  # If a null takes more than one byte, the length was guessed at the wrong place.
                     give_up_if(f"not {self._length}", self._lines, self._uses)
 
     def read_tags(self, tags: TagsLayout) -> None:

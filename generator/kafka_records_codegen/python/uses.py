@@ -81,12 +81,12 @@ class Uses:
 
     @property
     def give_up(self) -> str:
-        """The statement that leaves everything to the walker."""
+        """The statement that gives up, so that the schema walker handles the message instead."""
         return f"raise {self.runtime_name('GiveUp')}"
 
     @property
     def any_type(self) -> str:
-        """The name of `Any`, the type of everything."""
+        """The name of `typing.Any` in the module."""
         self.typing.add("Any")
         return "Any"
 
@@ -108,7 +108,8 @@ class Uses:
         self.uuids |= literals.uuid_names([field])
         return literals.literal(layout.message, field)
 
-    # Functions for fixed-width values, and tables of functions by length. Their names say what they read or write.
+    # Functions for fixed-width values, and tables of functions by length. The name of each says what it reads or
+    # writes.
 
     def unpack(self, formats: Formats) -> str:
         """The function that reads a run of fixed-width fields."""
@@ -149,7 +150,7 @@ class Uses:
 
     @property
     def constants(self) -> list[str]:
-        """The statements that define the constants that the methods above have named."""
+        """The statements that define all constants whose names the methods above have returned."""
         return [self._constants[key] for key in sorted(self._constants)]
 
     @property

@@ -21,8 +21,8 @@ _BETWEEN_WORDS: Final = re.compile(r"[_\-. ]+")
 
 
 def type_like(text: str, structs: Collection[str] = ()) -> str | None:
-    """The type that the user probably meant by `text`, which is not a type or is an undefined struct. `structs` are the
-    defined ones.
+    """The type that the user probably meant by `text`, which is neither a primitive type nor a defined struct.
+    `structs` are the defined structs.
     """
     base = element_of(text)
     meant = _base_like(base, structs)

@@ -1,7 +1,7 @@
 """The mark at the start of every generated file, by which the generator recognizes its own files.
 
-It counts only at the very start of a file. A file that quotes a mark further down is not generated, and a file with the
-mark of another tree or package belongs to another run.
+The mark counts only at the very start of a file. A file that quotes a mark further down is not generated, and a file
+with the mark of another tree or package belongs to another run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Self
 
 Tree = Literal["codecs", "pages"]
-"""The kind of tree that a run writes into a folder: the package, or the reference pages."""
+"""The kind of tree that a run writes into a folder: a package, or reference pages."""
 
 LONGEST: Final = 2**16
 """The number of bytes at the start of a file that contain the whole mark. Package names are too short to exceed it."""
@@ -40,7 +40,7 @@ class Mark:
 
     @classmethod
     def read(cls, start: str) -> Self | None:
-        """The mark that `start`, the start of a file, begins with; None if it begins with anything else."""
+        """The mark at the beginning of `start`, the first bytes of a file; None if there is no mark."""
         opening = _OPENING.match(start)
         if opening is None:
             return None

@@ -106,5 +106,5 @@ def docstring(text: str, indent: int = 0) -> str:
 
 
 def sources(folder: Folder) -> list[str]:
-    """The specs that the header of a page about a whole folder names."""
+    """The specs to name in the header of a page about a whole folder."""
     return [f"{folder.path}/*.json" if folder.path else "*.json"] if folder.messages else []

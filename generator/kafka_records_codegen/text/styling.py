@@ -31,8 +31,8 @@ def with_long_lines_in_style(page: str) -> str:
     """The result of black for a page that is already in black's style, except for lines that are too long or contain a
     single quote.
 
-    Each of those lines must be a statement or the head of one. If one is not (it ends with a comma, or black cannot
-    read it), the whole page is passed to black.
+    Each of these lines must be a statement or the first line of a statement. If a line is neither (it ends with a
+    comma, or black cannot read it), the whole page is passed to black.
     """
     try:
         return "\n".join(_pieces(page.splitlines())) + "\n"

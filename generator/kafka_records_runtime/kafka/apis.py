@@ -32,7 +32,7 @@ class Api(NamedTuple):
         return 2 if self._is_flexible(version) else 1
 
     def response_header_version(self, version: int) -> int:
-        """The version of the ResponseHeader before a response of `version`: 1 if that is flexible, else 0.
+        """The version of the ResponseHeader before a response of `version`: 1 if the version is flexible, otherwise 0.
 
         An ApiVersions response always has header version 0, because a client that sends the request does not know yet
         what the broker supports (KIP-511). Raises UnsupportedVersion. (`ApiKeys.responseHeaderVersion`)

@@ -9,9 +9,9 @@ from typing import Self
 class OpenIntEnum(IntEnum):
     """An IntEnum that keeps unknown numbers: it can be created from any integer.
 
-    A number that has no name becomes a new member, called UNKNOWN_ and the number. Such a member equals its number,
-    also as the key of a dict, and its `is_known` is False. Each call creates a new object, so compare with `==` and not
-    with `is`.
+    A number that has no name becomes a new member, called UNKNOWN_ and the number. Such a member equals its number and
+    has the same hash, and its `is_known` is False. Each call creates a new object, so compare with `==` and not with
+    `is`.
     """
 
     @property
@@ -21,8 +21,8 @@ class OpenIntEnum(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in the form of Kafka's tools, `PrepareCommit` for PREPARE_COMMIT; for an unknown number, the
-        number.
+        """The name in the form of Kafka's tools, `PrepareCommit` for PREPARE_COMMIT; for an unknown number, the number
+        itself.
         """
         return "".join(word.capitalize() for word in self.name.split("_")) if self.is_known else str(self.value)
 

@@ -1,8 +1,9 @@
-"""Computes the partition of a coordinator key in its topic, which also decides which broker coordinates it.
+"""Computes the partition of a coordinator key in its topic. The leader of this partition is the coordinator.
 
-The key is a group id, a transactional id or, for a share partition, `share_partition_key`. Kafka takes Java's hash of
-that text, without its sign, modulo the number of partitions: `GroupCoordinatorService`, `TransactionStateManager` and
-`ShareCoordinatorService`, each in its method `partitionFor`, and `org.apache.kafka.common.utils.Utils.abs`.
+The key is a group id, a transactional id or, for a share partition, `share_partition_key`. Kafka computes Java's hash
+of that text, drops its sign, and takes it modulo the number of partitions: `GroupCoordinatorService`,
+`TransactionStateManager` and `ShareCoordinatorService`, each in its method `partitionFor`, and
+`org.apache.kafka.common.utils.Utils.abs`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MINIMUM: Final = -(2**31)
 def java_hash(text: str) -> int:
     """Java's `String.hashCode`, a signed 32-bit number.
 
-    It is computed over UTF-16 units: a character beyond U+FFFF counts as two. Lone surrogates count as themselves.
+    The hash is computed over UTF-16 units: a character beyond U+FFFF counts as two units, and a lone surrogate as one.
     """
     data = text.encode("utf-16-be", "surrogatepass")
     result = 0

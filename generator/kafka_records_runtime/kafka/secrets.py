@@ -56,7 +56,7 @@ def secret_fields(message: str, value: Mapping[str, Any]) -> frozenset[str]:
     if message != _CONFIG:
         return _FIELDS.get(message, _NONE)
     if not value.keys() >= _CONFIG_FIELDS:
-        return _NONE  # a user's own message of the same name
+        return _NONE  # this is a user's own message with the same name
     is_secret = value["value"] is not None and is_secret_config(value["resourceType"], value["name"])
     return _VALUE if is_secret else _NONE
 

@@ -151,7 +151,7 @@ class _Reader:
         if field.base == "uuid":
             return _uuid(value)
         if isinstance(value, str) and field.base in ("bytes", "records"):
-            # A default in Avro's own notation, which fastavro does not turn into bytes (its issue 869).
+            # This is a default in Avro's own notation, which fastavro does not convert to bytes (fastavro issue 869).
             return _bytes(value)
         return value
 

@@ -45,7 +45,7 @@ _pack_i: Final = Struct(">i").pack
 
 
 class GiveUp(Exception):
-    """Raised by a fast path to leave the work to the schema walker. Callers never see this exception."""
+    """A fast path raises this exception to leave the work to the schema walker. It never reaches callers."""
 
 
 def unpacker(table: dict[int, Unpack], layout: str, key: int, length: int) -> Unpack:
@@ -183,7 +183,7 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
         shift += 7
         if shift > 28:
             raise GiveUp
-    if value > 0x7FFFFFFE:  # tags and lengths are less than 2³¹ − 1
+    if value > 0x7FFFFFFE:  # tags and lengths must be less than 2³¹ − 1
         raise GiveUp
     return value, pos
 
@@ -445,7 +445,7 @@ class Codec(Generic[M]):
         return value  # type: ignore[no-any-return]
 
     def decode_prefix(self, data: bytes, version: int) -> tuple[M, int]:
-        """The message that `data` starts with, and its size in bytes."""
+        """The message at the start of `data`, and its size in bytes."""
         from kafka_records_runtime.wire import walker
 
         return walker.decode(self.schema, data, version, classes=self.classes, allow_trailing=True)

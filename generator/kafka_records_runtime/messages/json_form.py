@@ -4,7 +4,7 @@ Keys are Kafka's lowerCamel names in the declared order, tagged fields included.
 always present; tagged fields are present only if they differ from their default. A uuid is Kafka's 22-character text,
 bytes are padded base64.
 
-The form contains two things that Kafka's form loses: the bytes of `records` fields, as base64 (Kafka prints the empty
+This form contains two things that Kafka's form lacks: the bytes of `records` fields, as base64 (Kafka prints the empty
 text), and unknown tagged fields, as the last member of their struct, `unknown_tagged_fields`, a list of objects with
 `tag` (a number) and `data` (base64). Kafka's converters read the first and ignore the second. With `lossy`, the form is
 exactly that of Kafka. No field can be named `unknown_tagged_fields`, because names of fields contain no `_`.

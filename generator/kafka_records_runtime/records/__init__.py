@@ -1,1 +1,1 @@
-"""Records of a topic: what frames their messages, their classes, reading them, their form in JSON."""
+"""Records of a topic: their framing, their classes, how they are read, and their form in JSON."""

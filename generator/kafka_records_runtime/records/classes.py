@@ -45,7 +45,8 @@ class AnyRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True, repr_omit_d
     """The bytes of the key, if the record has bytes left over or leniencies; encoding `key` may not reproduce them."""
 
     raw_value: bytes | None = None
-    """The bytes of the value, if the record has bytes left over or leniencies."""
+    """The bytes of the value, if the record has bytes left over or leniencies; encoding `value` may not reproduce them.
+    """
 
     @property
     def is_lenient(self) -> bool:
@@ -95,7 +96,7 @@ class KnownRecord(JsonRecord, frozen=True, gc=False):
     """The common base of the generated record classes: `key` is a message, and `value` is a message or None."""
 
     record_type: ClassVar[int]
-    """The number that the keys of such records start with or, in metadata framing, the api key in their values."""
+    """The record type, with which the keys of such records start; in metadata framing, the api key in their values."""
 
     name: ClassVar[str]
     """The name of the record in Kafka's specs, without Key and Value."""
@@ -116,9 +117,9 @@ class KnownRecord(JsonRecord, frozen=True, gc=False):
 class UnknownVersionRecord(JsonRecord, Generic[K], frozen=True, gc=False):
     """A record whose value has a version that this build does not know, for example one of a newer Kafka.
 
-    `key` is decoded; `value` is all bytes of the value, which start with `value_version`. Kafka's brokers stop loading
-    a partition at such a record, so it has an `error`, with the same text as in the column `error` of Spark and in
-    `kafka-records dump`.
+    `key` is decoded; `value` is the undecoded bytes of the value, which start with `value_version`. Kafka's brokers
+    stop loading a partition at such a record, so it has an `error`, with the same text as in the column `error` of
+    Spark and in `kafka-records dump`.
     """
 
     key: K
@@ -145,7 +146,7 @@ class UnknownVersionRecord(JsonRecord, Generic[K], frozen=True, gc=False):
 class UnknownTypeRecord(JsonRecord, frozen=True, gc=False):
     """A record of a type that this build does not know, or of a retired one.
 
-    `key` and `value` are all their bytes; `value` is None for a tombstone. `name` is None unless the type is retired.
+    `key` and `value` are undecoded bytes; `value` is None for a tombstone. `name` is None unless the type is retired.
     """
 
     key: bytes
@@ -162,8 +163,8 @@ class UnknownTypeRecord(JsonRecord, frozen=True, gc=False):
 class UnknownApiKeyRecord(JsonRecord, frozen=True, gc=False):
     """A record of metadata framing whose api key (`record_type`) is unknown to this build or retired.
 
-    `value` is all bytes of its value. Kafka stops reading at such a record, so it has an `error`, with the same text as
-    in the column `error` of Spark and in `kafka-records dump`. `name` is None unless the api key is retired.
+    `value` is undecoded bytes. Kafka stops reading at such a record, so it has an `error`, with the same text as in the
+    column `error` of Spark and in `kafka-records dump`. `name` is None unless the api key is retired.
     """
 
     value: bytes

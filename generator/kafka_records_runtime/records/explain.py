@@ -56,8 +56,8 @@ class Line(NamedTuple):
     """One line of an explanation: the `length` bytes at `offset` in hex (shortened), the path indented by its depth,
     type and value.
 
-    `offset` is counted from the first byte of the item in the heading above or, for a message in a key or value, from
-    the byte after the int16. The offsets in errors are counted in the same way.
+    `offset` is counted from the first byte of the item that the heading above names or, for a message in a key or
+    value, from the byte after the int16. The offsets in errors are counted in the same way.
 
     A line without bytes (`offset` is None) is a heading or, if its type is `error`, the error at which reading ended.
     """

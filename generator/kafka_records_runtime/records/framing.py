@@ -62,19 +62,19 @@ KEY_VERSION: Final = 0
 
 
 def prefix_of(data: bytes | None) -> int | None:
-    """The int16 that a key or value starts with; None if it is null or too short."""
+    """The int16 at the start of a key or value; None if the key or value is null or too short."""
     return None if data is None or len(data) < PREFIX.size else cast(int, PREFIX.unpack_from(data)[0])
 
 
 def record_type_of(key: bytes) -> int:
-    """The record type that a key starts with. Raises MissingRecordType for a key that is too short."""
+    """The record type at the start of a key. Raises MissingRecordType for a key that is too short."""
     if len(key) < PREFIX.size:
         raise unframed_key(len(key))
     return cast(int, PREFIX.unpack_from(key)[0])
 
 
 def value_version_of(value: bytes) -> int:
-    """The version that a value starts with. Raises MissingValueVersion for a value that is too short."""
+    """The version at the start of a value. Raises MissingValueVersion for a value that is too short."""
     if len(value) < PREFIX.size:
         raise unframed_value(len(value))
     return cast(int, PREFIX.unpack_from(value)[0])
@@ -157,7 +157,7 @@ def end_frame(value: bytes, at: int) -> tuple[int, int]:
 
 
 def numbers_of_frame(value: bytes | None) -> tuple[int | None, int | None]:
-    """The api key and the version in a value; None for one that cannot be read."""
+    """The api key and the version in a value; None for a number that cannot be read."""
     try:
         api_key, at = start_frame(None, value)
     except FramingError:
@@ -189,7 +189,9 @@ def frame_start(api_key: int) -> bytes:
 
 
 def bytes_behind(message: MessageSchema, version: int, used: int, left: int) -> DecodeError:
-    """The error for `left` bytes after a message of `used` bytes, in records that must not have any."""
+    """The error for `left` bytes after a message of `used` bytes, in records that must not have bytes after the
+    message.
+    """
     from kafka_records_runtime.wire.failure import ReadFailure
 
     return ReadFailure(TrailingBytes, used, left).located(message, version)
@@ -222,7 +224,7 @@ def _varint(number: int) -> bytes:
 
 
 class SchemaRecordType:
-    """Reads records into plain values (`walker.decode`) with only their schemas."""
+    """Reads records as plain values (`walker.decode`), with schemas only."""
 
     def __init__(self, schema: RecordSchema) -> None:
         from kafka_records_runtime.wire import walker

@@ -1,4 +1,4 @@
-"""Records as JSON in the form of Kafka's console formatters, with the bytes that those leave out.
+"""Records as JSON in the form of Kafka's console formatters, plus the bytes that the formatters leave out.
 
 The formatters (`CoordinatorRecordMessageFormatter`) print nothing for a record of an unknown type or value version.
 Here, and in the output of `kafka-records dump`, such a key or value is shown in hex: `{"type": 9, "hex": "0009..."}`.

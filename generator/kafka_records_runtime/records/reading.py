@@ -1,6 +1,7 @@
 """Turns the bytes of a key and a value into a record of `records`, with generated classes or with schemas.
 
-The rules are those of `framing`. Spark workers need no records, so they import `framing`, which works without msgspec.
+The rules are those of `framing`. Spark workers need no record objects, so they import only `framing`, which works
+without msgspec.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def _read_metadata_record(
 
 
 class PlainRecordType(SchemaRecordType):
-    """Reads records as plain values, with only their schemas."""
+    """Reads records as plain values, with schemas only."""
 
     def record(self, key: Any, value: Any, **others: Any) -> PlainRecord:
         return PlainRecord(key, value, self.schema.type, self.name, **others)

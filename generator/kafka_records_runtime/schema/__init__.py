@@ -21,7 +21,8 @@ from kafka_records_runtime.kafka.uuids import ZERO_UUID
 
 FORMAT: Final = 1
 """The number of the schema format. It is increased whenever the meaning of a generated schema changes, so that an
-outdated package raises an error instead of being misread."""
+outdated package leads to an error and is not misread.
+"""
 
 Range = tuple[int, int] | None
 
@@ -83,7 +84,7 @@ def natural_default(type: str) -> object:
 
 
 def covers(versions: Range, version: int) -> bool:
-    """Whether `version` is in the range `versions`."""
+    """Whether the range `versions` contains `version`."""
     return versions is not None and versions[0] <= version <= versions[1]
 
 
@@ -117,7 +118,7 @@ class FieldSchema:
 
     @cached_property
     def base(self) -> str:
-        """The type of the field or, for an array, of its elements."""
+        """The type of the field; for an array, the type of its elements."""
         return self.type.removeprefix("[]")
 
     @cached_property
@@ -185,7 +186,7 @@ class MessageSchema:
 class RecordSchema:
     """A record type of a topic: its number, its name, and the schemas of key and value.
 
-    `framing` determines where the number is and what else precedes the messages
+    `framing` determines where the number is, and which other bytes precede the messages
     (`kafka_records_runtime.records.framing`). The records of metadata framing have no key, and `type` is their api key.
     """
 
@@ -197,7 +198,7 @@ class RecordSchema:
 
     @property
     def key(self) -> MessageSchema:
-        """The schema of the key. Raises ValueError for a metadata record, which has none."""
+        """The schema of the key. Raises ValueError for a metadata record, which has no key."""
         if self.key_or_none is None:
             raise ValueError(f"{self.name} is a metadata record, and metadata records have no keys")
         return self.key_or_none

@@ -203,7 +203,7 @@ class StructLayout:
 
     @cached_property
     def absent(self) -> tuple[FieldSchema, ...]:
-        """The fields that the version does not have."""
+        """The fields that do not exist in this version."""
         return tuple(each.field for each in self.fields if each.value is None)
 
     @cached_property
@@ -265,7 +265,7 @@ class _Derivation:
             fields = tuple(self._field(field) for field in struct.fields)
             made = StructLayout(struct.name, fields, self._schema.is_flexible(self._version))
             known = self._of_other_versions.setdefault(struct.name, [])
-            # Nested structs are already shared, so only one level has to be compared.
+            # Nested structs are already shared, so only the top level has to be compared.
             equal = next((other for other in known if other == made), None)
             if equal is None:
                 known.append(made)

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 LIKENESS: Final = 0.7
-"""How similar two names must be, from 0 to 1 (`difflib.SequenceMatcher.ratio`). Less similar names are mostly unrelated
-words of the same length."""
+"""How similar two names must be, from 0 to 1 (`difflib.SequenceMatcher.ratio`). Names below this limit are mostly
+unrelated words of the same length.
+"""
 
 
 def close_names(name: str, names: Iterable[str], most: int = 1, likeness: float = LIKENESS) -> list[str]:

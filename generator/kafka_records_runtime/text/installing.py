@@ -37,7 +37,7 @@ def install_command(extra: str) -> str:
 
 
 def with_hint(missing: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
-    """The error for a missing package, with the command that installs it in the text. `name` is kept."""
+    """The error for a missing package, with an install command in its text. Its `name` stays the same."""
     hint = f"{missing.name} is not installed: {install_command(extra)}"
     return ModuleNotFoundError(hint, name=missing.name, path=missing.path)
 
@@ -49,7 +49,8 @@ def _requirement(extra: str) -> tuple[list[str], str]:
     origin = _origin()
     url = str(origin.get("url", ""))
     if url.startswith("file:"):
-        from urllib.request import url2pathname  # this import is slow, because it loads the HTTP client
+        # imported here, because this module loads the HTTP client, which is slow
+        from urllib.request import url2pathname
 
         # The clone or wheel that was installed may have been deleted since.
         path = Path(url2pathname(urlsplit(url).path))
@@ -68,7 +69,7 @@ def _command() -> str:
     for mark, command in _BY_MARK.items():
         if os.path.exists(os.path.join(sys.prefix, mark)):
             return command
-    # uvx runs a program in an environment of uv's cache, where nothing can be installed.
+    # uvx runs a program in an environment of uv's cache, into which nothing can be installed.
     return _UVX if Path(sys.prefix).parent.name.startswith("archive-v") else _PIP
 
 

@@ -1,8 +1,8 @@
 """Decodes malformed UTF-8 in the same way as Java.
 
-`new String(bytes, UTF_8)` replaces malformed input by U+FFFD, like Python's `errors="replace"`, but one replacement
-does not cover the same number of bytes: an encoded surrogate (`ed a0 80`) becomes one U+FFFD in Java and three in
-Python. Kafka reads every string this way.
+`new String(bytes, UTF_8)` replaces malformed input with U+FFFD, like Python's `errors="replace"`, but not always with
+the same number of replacements: an encoded surrogate (`ed a0 80`) becomes one U+FFFD in Java and three in Python. Kafka
+reads every string this way.
 """
 
 from __future__ import annotations

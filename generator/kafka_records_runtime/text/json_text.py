@@ -16,7 +16,7 @@ _ESCAPES: Final = re.compile(r"\\\\|\\u[0-9a-f]{4}")
 
 
 def json_text(value: Any) -> str:
-    """One line of JSON, identical to what Jackson prints for this tree."""
+    """One line of JSON, identical to the output of Jackson for the same tree."""
     text = _encode(value)
     return _ESCAPES.sub(_upper, text) if "\\u" in text else text
 

@@ -18,8 +18,9 @@ _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 def printable(text: str) -> str:
     r"""`text` with every unprintable character as a Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`.
 
-    `str.isprintable` decides: letters, digits, marks and symbols of every script stay unchanged, and so does the space.
-    Invisible letters and symbols are escaped too, because a name made of them would look empty.
+    `str.isprintable` determines which characters are printable: letters, digits, marks and symbols of every script stay
+    unchanged, and so does the space. Invisible letters and symbols are escaped too, because a name made of them would
+    look empty.
     """
     return text if _is_printable(text) else "".join(map(_escaped, text))
 
@@ -41,8 +42,8 @@ def _escaped(character: str) -> str:
 def json_printable(text: str) -> str:
     r"""The same JSON in printable characters; all others become `\uXXXX`.
 
-    The JSON must have no line breaks between its tokens. Then such characters occur only inside texts, where the escape
-    means the same.
+    The JSON must have no line breaks between its tokens. Unprintable characters then occur only inside strings, where
+    the escape has the same meaning.
     """
     return text if _is_printable(text) else "".join(map(_json_escaped, text))
 

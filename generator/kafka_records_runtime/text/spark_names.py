@@ -19,6 +19,7 @@ SPARK_TYPES: Final[Mapping[str, str]] = {
     "bytes": "BinaryType",
     "records": "BinaryType",
 }
-"""The class of `pyspark.sql.types` by spec type. Unsigned numbers become the next wider signed type, because Spark has
-no unsigned types. A uuid becomes Kafka's 22-character text, so that it can be joined with the output of Kafka's
-tools."""
+"""For each spec type, the class in `pyspark.sql.types`. Unsigned numbers become the next wider signed type, because
+Spark has no unsigned types. A uuid becomes Kafka's 22-character text, so that it can be joined with the output of
+Kafka's tools.
+"""

@@ -32,7 +32,7 @@ class Leniency(StrEnum):
     """A tag occurs twice. If it is known, the last value counts; if it is unknown, both are kept."""
 
     TAG_ORDER = "tag_order"
-    """Tags are in any order."""
+    """Tags are not in ascending order."""
 
     TAG_NUMBER = "tag_number"
     """An unknown tag has a number that cannot be written: 2147483647, or one that is read as negative."""

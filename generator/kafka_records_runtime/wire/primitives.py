@@ -76,7 +76,7 @@ class ByteCursor:
         self.trail = trail
 
     def underflow(self, needed: int, start: int | None = None) -> ReadFailure:
-        """The error for a value that needs `needed` bytes, more than are left."""
+        """The error for a value that needs `needed` bytes, which is more than are left."""
         at = self.pos if start is None else start
         return ReadFailure(BufferUnderflow, at, needed, self.end - at)
 
@@ -215,7 +215,7 @@ def read_uvarint(cursor: ByteCursor) -> int:
 
 
 def signed32(value: int) -> int:
-    """`value` as a Java int."""
+    """`value` as a signed 32-bit number, like a Java int."""
     value &= 0xFFFFFFFF
     return value - 0x100000000 if value > MAX_INT32 else value
 

@@ -1,4 +1,4 @@
-"""Wraps readers so that they record what they read in the trail of their cursor."""
+"""Wraps readers so that they record, in the trail of their cursor, each item that they read."""
 
 from __future__ import annotations
 

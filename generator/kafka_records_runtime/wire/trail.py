@@ -28,7 +28,7 @@ class TrailStep(NamedTuple):
 
 
 class Trail:
-    """The steps so far, and the path of the current item."""
+    """The steps recorded so far, and the path of the current item."""
 
     def __init__(self) -> None:
         self.steps: list[TrailStep] = []

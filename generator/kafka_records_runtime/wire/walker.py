@@ -38,7 +38,7 @@ def decode(
     allow_trailing: bool = False,
     leniencies: list[str] | None = None,
 ) -> tuple[Any, int]:
-    """Read the message that `data` starts with. Returns it and its size in bytes.
+    """Read the message at the start of `data`. Returns the message and its size in bytes.
 
     A struct becomes a dict of all its members by Python name (those that the version lacks have their defaults, and
     there is `unknown_tagged_fields` if the message has flexible versions), or `classes[struct name](**members)`. Arrays
@@ -61,7 +61,7 @@ def decode(
 
 
 def walk(schema: MessageSchema, version: int, data: bytes, lenient: bool = False) -> Iterator[TrailStep]:
-    """Yield a step for everything in the message that `data` starts with, in wire order.
+    """Yield a step for every item in the message at the start of `data`, in wire order.
 
     Bytes after the message are left to the caller. If the message is invalid, the steps before the error are yielded
     first, then the DecodeError is raised.

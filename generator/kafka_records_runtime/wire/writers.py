@@ -55,7 +55,7 @@ def message_writer(schema: MessageSchema, version: int) -> Writer:
 
 
 def member(schema: MessageSchema, field: FieldSchema, get: Callable[[str, object], Any], value: object) -> Any:
-    """The value of a field in the struct `value`, or its default if `value` is a dict without the field."""
+    """The value of a field in the struct `value`. If `value` is a dict without the field, the field's default."""
     found = get(field.name, MISSING)
     if found is not MISSING:
         return found

@@ -1,8 +1,9 @@
 """Converts schemas to Arrow types.
 
-ARROW_TYPES maps each primitive; a type that is not in it is rejected by name. Times stay int64 milliseconds, an
-unsigned number becomes the next wider signed type (Spark has no unsigned types), and a uuid becomes Kafka's
-22-character text, so that it can be joined with the output of Kafka's tools. A field is nullable if its spec says so.
+ARROW_TYPES contains the Arrow type of each primitive type; for a type that it lacks, an error names the type. Times
+stay int64 milliseconds, an unsigned number becomes the next wider signed type (Spark has no unsigned types), and a uuid
+becomes Kafka's 22-character text, so that it can be joined with the output of Kafka's tools. A field is nullable if its
+spec says so.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ARROW_TYPES: Final[Mapping[str, pa.DataType]] = {
     "bytes": pa.binary(),
     "records": pa.binary(),
 }
-"""Arrow type by spec type."""
+"""For each spec type, the Arrow type."""
 
 UNKNOWN_TAGS_TYPE: Final = pa.list_(
     pa.field(

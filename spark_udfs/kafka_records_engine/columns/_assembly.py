@@ -49,7 +49,8 @@ class Columns:
 def decode_rows(
     message: MessageSchema, piece: ColumnPiece, rows: INT64, versions: int | INTEGERS, skip: int, unknown_tags: bool
 ) -> Columns:
-    """Decode some rows of a piece, each in its version, skipping its first `skip` bytes; all other rows become null.
+    """Decode some rows of a piece, each in its own version, and skip the first `skip` bytes of each. All other rows
+    become null.
 
     `rows` must be in order. `versions` is one number per row, or one number for all.
     """
@@ -72,7 +73,7 @@ def decode_rows(
 def refuse_bytes_behind(message: MessageSchema, piece: ColumnPiece, rows: INT64, versions: INT64, out: Columns) -> None:
     """Turn rows with bytes after their messages into errors.
 
-    `piece` begins with the messages; `versions` has one number for each of the decoded `rows`.
+    `piece` begins with the messages; `versions` contains one number for each of the decoded `rows`.
     """
     longer = out.bytes_left[rows] != 0
     if not longer.any():

@@ -39,7 +39,7 @@ _keep_free_memory()
 
 
 class RowBlock:
-    """Rows that are decoded together: their bytes, and what is known about each row."""
+    """Rows that are decoded together: their bytes, and facts about each row."""
 
     __slots__ = ("_views", "buffer", "data", "failed", "unknown_tags")
 
@@ -51,13 +51,13 @@ class RowBlock:
         self._views: dict[str, Vector] = {}
 
     def at(self, kind: str, pos: INT64) -> Vector:
-        """The values at some positions, as numpy's type `kind`; meaningless if the buffer ends too early."""
+        """The values at some positions, as numpy's type `kind`. A value is meaningless if the buffer ends too early."""
         view = self._views.get(kind)
         if view is None:
             view = self._views[kind] = self._view(kind)
         try:
             return view[pos]
-        except IndexError:  # an item may begin in the last row and end after the buffer
+        except IndexError:  # an item may begin in the last row and end beyond the end of the buffer
             return view[np.minimum(pos, len(view) - 1)] if len(view) else np.zeros(len(pos), view.dtype)
 
     def _view(self, kind: str) -> Vector:
@@ -161,7 +161,9 @@ class Cursor(ElementSet):
         self.end = np.where(mask, 0, self.end)
 
     def select(self, which: Any) -> Cursor:
-        """A cursor over the selected elements (alive ones). Moving it does not move this cursor; see `adopt`."""
+        """A new cursor over the selected elements, none of which may be dead. If the new cursor moves, this cursor does
+        not; see `adopt`.
+        """
         return Cursor(self.block, self.pos[which], self.end[which], self.rows_of(which))
 
     def split(self, count: int) -> Cursor:
@@ -210,13 +212,15 @@ class Cursor(ElementSet):
         return Slices(starts, stops)
 
     def bytes(self) -> NDArray[np.uint8]:
-        """The next byte of each element; zero for dead elements."""
+        """Read the next byte of each element; it is zero for dead elements."""
         found = self.peek("u1")
         self.need(1)
         return found if self.dead is None else np.where(self.dead, 0, found).astype(np.uint8)
 
     def uvarints(self) -> INT64:
-        """An unsigned varint of each element, 0 to 2³²-1. Encodings that are longer than necessary are accepted."""
+        """Read an unsigned varint of each element, 0 to 2³²-1. Encodings that are longer than necessary are
+        accepted.
+        """
         values = self.bytes().astype(np.int64)
         if not len(values) or values.max() < 0x80:
             return values

@@ -18,7 +18,7 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.wire.primitives import MAX_INT32
 
 CACHED: Final = 8 << 20
-"""The number of bytes that stay in the processor's caches between two levels of elements."""
+"""The number of bytes that can be expected to stay in the processor's caches between two levels of elements."""
 
 FEW: Final = 48
 """For fewer rows than this, a plain Python loop over the elements is faster than vectors. Without the loop, one huge
@@ -128,8 +128,8 @@ class Elements:
 
 
 class ElementWalk:
-    """One pass over the elements of arrays: the first of every row, then the second, and so on. `cursor` moves past
-    them.
+    """One pass over the elements of arrays: the first element of every row, then the second element of every row, and
+    so on. `cursor` moves past them.
 
     `notes` collects the notes about the elements; with None, the pass only skips them.
     """
@@ -144,7 +144,8 @@ class ElementWalk:
         index = np.flatnonzero(self._counts)
         if not index.size:
             return
-        self._cursor.pos = self._cursor.pos.copy()  # copied, because `adopt` writes into it and notes may refer to it
+        # copy the array, because `adopt` writes into it and notes may refer to it
+        self._cursor.pos = self._cursor.pos.copy()
         for near in self._neighbours(index):
             self._levels(near)
 
@@ -168,7 +169,7 @@ class ElementWalk:
             self._scan(some, index[: len(some)], level)
             level += 1
             self._retire(some, index, int(np.searchsorted(falling[: len(some)], -level)))
-            if some.dead is not None:  # a broken row may have any count, so it must not cost one step per element
+            if some.dead is not None:  # a broken row may have any count, so do not spend one step per element on it
                 self._cursor.adopt(some, index[: len(some)])
                 alive = np.flatnonzero(~some.dead)
                 some, index, left = some.select(alive), index[alive], left[alive]

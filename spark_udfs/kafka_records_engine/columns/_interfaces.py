@@ -1,4 +1,4 @@
-"""Interfaces of the objects that read many values at a time: a step, the content after a length, and a plan.
+"""Interfaces of objects that read many values at a time: the step, the content after a length, and the plan.
 
 A step has two ways of reading. `read` is for rows: it moves a cursor over the bytes of the step and creates arrays
 immediately. `scan` and `build` are for elements of arrays: `scan` moves a cursor and notes positions and values in
@@ -79,15 +79,16 @@ class Content(Protocol):
 
 
 class Packed(NamedTuple):
-    """Elements that all have `size` bytes. The plan gets them, as items of that size, from `slot` (None if `size` is
-    0)."""
+    """Elements that all have `size` bytes. The plan reads them from `slot`, as items of that size. `slot` is None if
+    `size` is 0.
+    """
 
     size: int
     slot: Slot | None
 
 
 class Plan(Protocol):
-    """How one value is read: a whole message, the element of an array, a nested struct or a tagged field.
+    """Describes how to read one value: a whole message, the element of an array, a nested struct or a tagged field.
 
     Each method calls the same method of all steps, in order; `read` and `build` return the array of the value. `packed`
     is not None if the value has a fixed width, because its bytes can then be noted without a scan.

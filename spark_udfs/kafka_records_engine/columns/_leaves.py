@@ -72,7 +72,7 @@ WIRE_WIDTHS: Final[Mapping[str, str]] = {
     "float64": ">f8",
     "uuid": "V16",
 }
-"""The numpy type that reads each spec type from the wire."""
+"""For each spec type, the numpy type of its bytes."""
 
 BUILDERS: Final[Mapping[str, Callable[[Vector], pa.Array]]] = {
     "bool": _bools,
@@ -128,7 +128,8 @@ def _copied(elements: ElementSet, slices: Slices) -> tuple[pa.Buffer, pa.Buffer]
     places[0] = 0
     places[1:-1:2] = starts
     places[2::2] = stops
-    # Arrow allocates bytes according to the mean length of all elements, so the last offset matters.
+    # Arrow decides how many bytes to allocate from the mean length of all elements, so the last offset must be
+    # realistic.
     places[-1] = min(buffer.size, 2 * total + total // count + 1)
     both = pa.Array.from_buffers(pa.binary(), 2 * count + 1, [None, pa.py_buffer(places), buffer], 0)
     _, offsets, content = both.take(_ODD.first(count) if order is None else pa.array(2 * order + 1)).buffers()

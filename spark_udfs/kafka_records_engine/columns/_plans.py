@@ -116,7 +116,8 @@ class StructPlan(_StepPlan):
 class _Planner:
     def __init__(self, message: MessageSchema, version: int, unknown_tags: bool) -> None:
         self._message = message
-        self._type = arrow_type(message, unknown_tags)  # called first, because it rejects a struct that contains itself
+        # call this first, because it rejects a struct that contains itself
+        self._type = arrow_type(message, unknown_tags)
         self._layout = message_layout(message, version)
         self._keeps_tags = unknown_tags and message.flexible is not None
 

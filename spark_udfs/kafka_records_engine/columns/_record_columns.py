@@ -107,7 +107,7 @@ def decode_record_columns(
     if len(looked_at) != count:
         raise ValueError(f"{count} keys but {len(looked_at)} flags in is_record")
     key_piece, value_piece = _whole(keys), _whole(values)
-    if key_piece is None or value_piece is None:  # more bytes than one piece can hold
+    if key_piece is None or value_piece is None:  # the column has more bytes than one piece can hold
         half = count // 2
         return _joined(
             schemas,

@@ -37,7 +37,7 @@ class WrongSlots(LookupError):
 
 
 SlotVectors = dict[Slot, Vector]
-"""The notes of one scan: a vector for each slot of the plan, with an entry for each element of the cursor."""
+"""The notes of one scan: for each slot of the plan, a vector with an entry for each element of the cursor."""
 
 
 def own_slots(owners: Iterable[Sequence[Slot]]) -> list[Slot]:
@@ -85,7 +85,7 @@ class Scanned(ElementSet):
     __slots__ = ("_counts", "_order", "_outer", "_owners", "_total", "_vectors")
 
     def __init__(self, outer: Cursor, counts: INT64, total: int, vectors: SlotVectors, order: INT64 | None) -> None:
-        """`total` is the sum of `counts`."""
+        """`counts` has the number of inner elements for each element of `outer`, and `total` is their sum."""
         self._outer = outer
         self._counts = counts
         self._total = total

@@ -45,7 +45,9 @@ _LENGTH: Final = "length after them"
 
 
 class Fixed:
-    """Adjacent fields of fixed width, read together with the length after them if that has a fixed width too."""
+    """Adjacent fields of fixed width. If the length after them also has a fixed width, it is read together with
+    them.
+    """
 
     def __init__(
         self, fields: Sequence[tuple[str, str]], length: str | None = None, content: Content | None = None
@@ -288,7 +290,7 @@ class Nullable:
     def _skip(self, cursor: Cursor, index: INT64) -> None:
         some = cursor.select(index)
         self._plan.skip(some)
-        cursor.pos = cursor.pos.copy()  # copied, because `adopt` writes into it and notes may refer to it
+        cursor.pos = cursor.pos.copy()  # copy the array, because `adopt` writes into it and notes may refer to it
         cursor.adopt(some, index)
 
     def hop(self, data: Any, pos: int, end: int) -> int:

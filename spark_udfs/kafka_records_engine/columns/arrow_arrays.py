@@ -12,7 +12,7 @@ from kafka_records_engine.numpy_types import FLAGS, INT64, INTEGERS
 from kafka_records_runtime.errors import KafkaRecordsError
 
 KEPT_ROWS: Final = 1 << 16
-"""Constant arrays and index vectors of at most this many rows are cached for the next batch."""
+"""Constant arrays and index vectors are cached for the next batch if they have at most this many rows."""
 
 
 class TooMuchForOneArray(KafkaRecordsError, ValueError):
@@ -57,7 +57,7 @@ def lists(kind: pa.DataType, first: INT64, values: pa.Array, valid: FLAGS | None
 
 
 def structs(kind: pa.StructType, columns: list[pa.Array], count: int) -> pa.StructArray:
-    """A struct array without nulls."""
+    """A struct array in which no element is null."""
     return pa.Array.from_buffers(kind, count, [None], 0, children=columns)
 
 
@@ -68,7 +68,7 @@ def joined(arrays: list[pa.Array]) -> pa.Array:
     """The arrays concatenated. Raises TooMuchForOneArray."""
     try:
         return pa.concat_arrays(arrays)
-    except pa.ArrowInvalid:  # the offsets have 32 bits
+    except pa.ArrowInvalid:  # the offsets have only 32 bits
         raise TooMuchForOneArray from None
 
 
@@ -77,7 +77,7 @@ def at(array: pa.Array, places: INT64) -> pa.Array:
     missing = places < 0
     try:
         taken = array.take(pa.array(places, mask=missing if missing.any() else None))
-    except pa.ArrowInvalid:  # the offsets have 32 bits
+    except pa.ArrowInvalid:  # the offsets have only 32 bits
         raise TooMuchForOneArray from None
     return without_inner_nulls(taken)
 
@@ -118,7 +118,8 @@ class Constant:
 
     def times(self, count: int) -> pa.Array:
         """An array with the value `count` times."""
-        kept = self._kept  # read only once, because another thread may replace it with a shorter array
+        # read the attribute only once, because another thread may replace the array with a shorter one
+        kept = self._kept
         if count <= len(kept):
             return kept.slice(0, count)
         longer = at(kept, np.zeros(count, np.int64))
@@ -128,7 +129,7 @@ class Constant:
 
 
 def sparse(usual: Constant, others: Mapping[int, Any], count: int) -> pa.Array:
-    """An array with `usual` in all rows except those in `others`."""
+    """An array with the value `usual` in all rows, except in the rows that `others` lists with their values."""
     if not others:
         return usual.times(count)
     one = usual.times(1)
@@ -141,7 +142,7 @@ _NO_BYTES: Final = Constant(pa.binary(), None)
 
 
 def bytes_of(array: pa.Array, which: FLAGS) -> pa.Array:
-    """The bytes of the selected rows; null in all others."""
+    """The bytes of the selected rows; null in all other rows."""
     if not which.any():
         return _NO_BYTES.times(len(array))
     if pa.types.is_binary_view(array.type):  # `take` does not support views

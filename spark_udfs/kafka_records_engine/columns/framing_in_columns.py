@@ -34,7 +34,9 @@ PREFIX_BYTES: Final = PREFIX.size
 
 
 def prefixes(piece: ColumnPiece, rows: INT64) -> tuple[INT64, INT16, INT64]:
-    """For some rows: the rows that have a prefix, their prefixes, and the rows that are too short for one."""
+    """Find which of the given rows have a prefix. Returns these rows, their prefixes, and the rows that are too short
+    for a prefix.
+    """
     starts, ends = piece.of(rows)
     long = ends - starts >= PREFIX_BYTES
     short = rows[:0]
@@ -132,7 +134,7 @@ def _numbers(cursor: Cursor, rows: INT64, is_good: FLAGS, read: Callable[[int], 
 
 
 def behind(piece: ColumnPiece, found: FrameNumbers) -> ColumnPiece:
-    """The same piece, except that each row of `found` begins after its number."""
+    """The same piece, except that each row in `found` begins after the number that was read."""
     starts = piece.starts.copy()
     starts[found.rows] = found.ends
     return replace(piece, starts=starts)

@@ -1,4 +1,4 @@
-"""Walks over the fields of a schema, for every type system whose columns are built from it (Arrow, Spark)."""
+"""Walks over the fields of a schema, for each type system with columns (Arrow, Spark)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class UnsupportedType(KafkaRecordsError, TypeError):
-    """The type of a field has no column type. `path` is the field in `message_name`; `detail` says why."""
+    """There is no column type for the type of a field. `path` is the field in `message_name`; `detail` says why."""
 
     def __init__(self, message_name: str, path: str, detail: str) -> None:
         super().__init__(message_name, path, detail)

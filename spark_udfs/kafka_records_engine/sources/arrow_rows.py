@@ -144,7 +144,7 @@ class RowsPartition:
         rows = self._between(start, end)
         context.counts.partitions += 1
         if "control" not in there and rows.num_rows:
-            # Without the column, markers look like records or are missing.
+            # If the column is missing, markers look like records, or are missing too.
             context.log.add_hole(int(rows["offset"][-1].as_py()))
         for at in range(0, rows.num_rows, _ROWS):
             part = rows.slice(at, _ROWS)

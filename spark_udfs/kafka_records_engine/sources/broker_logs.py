@@ -158,7 +158,7 @@ class _Reading:
                 yield from self._taken(fetcher, fetcher.answer())
                 context.progress((self._position - log.start) * _BYTES_PER_OFFSET)
         except NotAllowed as failed:
-            # The right existed when the log was found, so the rows read so far are still useful.
+            # The user had the right when the log was found, so the rows read so far are still useful.
             right = MissingRight(named(log.bootstrap), failed.who, failed.operation, failed.topic)
             self._unread(self._position, log.end, right.detail, reason=MISSING_RIGHT)
         except TopicMissing as missing:
@@ -166,7 +166,7 @@ class _Reading:
         except Refused as failed:
             raise LogSourceError(failed.address, failed.detail) from None
         except GivenUp as given_up:
-            # With a single broker, the reason starts with the same address.
+            # If there is only one broker, the reason starts with the same address.
             why = str(given_up).removeprefix(f"{named(log.bootstrap)}: ")
             self._unread(self._position, log.end, why, reason=UNREACHABLE_LOG)
         finally:

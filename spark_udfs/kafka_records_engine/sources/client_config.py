@@ -164,7 +164,7 @@ class ClientConfig:
 
     def _check_token(self) -> None:
         if self.token is None:
-            raise ValueError(f"{OAUTHBEARER} needs a token: a function that gives it, or {oauth.URL}")
+            raise ValueError(f"{OAUTHBEARER} needs a token: pass a function that returns it, or set {oauth.URL}")
         if not callable(self.token):
             raise TypeError(f"token must be a function that returns the token, not {type(self.token).__name__}")
         for name, value in self.sasl_extensions.items():

@@ -70,7 +70,7 @@ def compact(root: str, stored: StoredLog, needed: NeededRows) -> None:
         if each.path != written.path:
             os.unlink(each.path)
     sync_folder(folder)
-    # The merged file no longer contains the rows that surveys found to be lost.
+    # The merged file no longer contains the rows that, according to surveys, were removed from the log.
     shutil.rmtree(gone_folder_of(root, log.topic, log.partition), ignore_errors=True)
 
 

@@ -109,7 +109,8 @@ def fetch_metadata_log(
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise LogSourceError(str(target), "this is not an empty directory: give a new one")
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))  # only its owner may read it
+    # only the owner may read this directory
+    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         log = partial / f"{METADATA_TOPIC}-0"
         log.mkdir()

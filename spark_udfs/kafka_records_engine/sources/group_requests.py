@@ -356,7 +356,7 @@ class GroupRequests:
         try:
             patience.wait(why, at_most=inf if self._cluster.session.has_answered else _UNTIL_A_FIRST_ANSWER)
         except GivenUp as given_up:
-            # With a single broker, the reason starts with the same address.
+            # If there is only one broker, the reason starts with the same address.
             raise LogSourceError(self.name, str(given_up).removeprefix(f"{self.name}: ")) from None
 
 

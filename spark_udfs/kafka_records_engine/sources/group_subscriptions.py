@@ -36,7 +36,7 @@ def subscriptions_of(kind: str, described: GroupDescription) -> GroupSubscriptio
 
 
 def _of_classic(group: Mapping[str, Any]) -> GroupSubscriptions:
-    # During a rebalance, the answer lacks the subscriptions, and the coordinator uses those of the last generation.
+    # During a rebalance, the response lacks the subscriptions. The coordinator then uses those of the last generation.
     if group["group_state"] != _STABLE:
         return GroupSubscriptions(why_unknown=f"the group is {group['group_state']}")
     return GroupSubscriptions(messages=tuple(member["member_metadata"] for member in group["members"]))

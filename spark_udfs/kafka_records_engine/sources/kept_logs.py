@@ -247,8 +247,8 @@ class KeptPartition:
         context.counts.note_moment("records", self.found_ms)
         for batch in self.stored.batches(context, columns, start, end):
             if self.is_compacted:
-                # Missing offsets hide no marker here. `TransactionResolver` reports them as lost only if it knows how
-                # far the log has been cleaned.
+                # No marker is hidden by missing offsets here. `TransactionResolver` reports missing offsets only if
+                # `cleaned_up_to` is set.
                 context.log.cleaned_up_to = None
             yield batch
 
@@ -388,7 +388,7 @@ class KeptLogs:
             if not run.report.findings:
                 break
             compaction.forget(root, topic, partition)
-            if not run.refused:  # a log that was truncated or rewritten is read again from its start
+            if not run.refused:  # if a log was truncated or rewritten, it is read again from its start
                 return log
         else:
             return log

@@ -107,11 +107,13 @@ def take_snapshot(
         what = "this path is not UTF-8, but Arrow needs UTF-8 to write the files: choose another directory"
         raise LogSourceError(named, what)
     if not is_snapshot(root):
-        _logs(source, topics, _forget)  # checked first, so that an unreadable source does not leave an empty directory
+        # check the source first, so that an unreadable one does not leave an empty directory
+        _logs(source, topics, _forget)
     busy = SnapshotBusy(root, "another process is adding to this snapshot: wait until it has ended")
     with locked_directory(root, "snapshot", busy, _check_is_ours):
         begin_snapshot(root)
-        # List the logs after locking: a run that has just ended may have stored more than they had before.
+        # List the logs only after locking. If another run has just ended, it may have stored records beyond an earlier
+        # end of the logs.
         started_ms = now_ms()
         lacking: list[Finding] = []
         logs = _logs(source, topics, lacking.append)
@@ -164,7 +166,7 @@ def _log_starts(source: Source, topics: Sequence[str]) -> dict[str, int]:
         return {}
     found: dict[str, int] = {}
     for topic in topics:
-        # If this client has no right to read a log, that is reported when its rows are read.
+        # If this client may not read a log, the error is reported when the rows of the log are read.
         with suppress(NotReadable):
             starts = source.log_starts([topic]).offsets
             found |= {f"{topic}-{partition}": offset for (_, partition), (_, offset) in starts.items()}

@@ -187,7 +187,8 @@ def _read_at_ms(root: str, stored: StoredLog) -> int | None:
     if told is not None and told["end"] >= stored.end:
         at_ms: int = told["at_ms"]
         return at_ms
-    # A killed run may have stored more rows. The latest time may come from a clock that was moved backwards later.
+    # A run that was killed may have stored more rows. The latest time may come from a clock that was moved
+    # backwards afterwards.
     return stored.stretches[-1].read_at_ms if stored.stretches else None
 
 
@@ -404,7 +405,7 @@ def _cut(stored: StoredLog, as_of_ms: int | None) -> tuple[int, bool]:
         for before, each in pairwise(stored.stretches):
             if each.first == later and before.last + 1 < later:
                 ended = (before.ended_at_ms, each.quiet_until_ms)
-                # A time after that of the next reading comes from a clock that was moved backwards in between.
+                # A time later than that of the next reading comes from a clock that was moved backwards in between.
                 if any(at is not None and as_of_ms <= at <= each.read_at_ms for at in ended):
                     return before.last + 1, True
     return later, False
@@ -422,7 +423,7 @@ def _first_later(stored: StoredLog, as_of_ms: int) -> int:
                     if len(later):
                         return int(rows["offset"][int(later[0])].as_py())
         except (OSError, pa.ArrowInvalid):
-            return file.first  # its rows are reported as unreadable
+            return file.first  # the rows of this file are reported as unreadable
     return BEHIND_ALL
 
 

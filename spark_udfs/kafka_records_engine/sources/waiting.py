@@ -75,7 +75,7 @@ def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
                     number, question = left.popleft()
                     answers[number] = question()
         except (IndexError, Stopped):
-            return  # either another thread took the last question, or this thread was stopped
+            return  # either another thread has taken the last request, or this thread was stopped
         except BaseException as error:
             errors.append(error)
             stop.set()

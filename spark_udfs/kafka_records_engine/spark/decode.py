@@ -304,7 +304,7 @@ def decode_records(
         }
         function = function_name(catalog, f"decode_{folder.replace('/', '_')}", options)
         decoded = _in_jvm(rows, function, known, kept, is_other)
-        if is_filtered and framing_of(chosen) == METADATA:  # rows of other record types are null here
+        if is_filtered and framing_of(chosen) == METADATA:  # for rows of other record types, the column is null
             decoded = decoded.where(F.col(_IN_ONE).isNotNull())
         decoded = decoded.select(*kept, f"{_IN_ONE}.*")
     if observation is not None:

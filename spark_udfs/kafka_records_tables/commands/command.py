@@ -53,7 +53,7 @@ def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
         repeated = repeat_run(words) if has_output else None
         if repeated is not None:
             return repeated
-        # Slow, and not needed if the kept answer is printed again.
+        # This import is slow, and is not needed if the kept answer is printed again.
         from kafka_records_tables.commands.subcommands import parsed
 
         options = parsed(words)

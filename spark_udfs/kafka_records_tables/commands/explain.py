@@ -52,13 +52,13 @@ def add_parser(commands: Any) -> None:
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_STATUS}",
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--topic", metavar="TOPIC", help=f"a record of this topic: {TOPICS_TEXT}")
+    what.add_argument("--topic", metavar="TOPIC", help=f"explain a record of this topic: {TOPICS_TEXT}")
     what.add_argument(
         "--message", metavar="NAME", help="explain the bytes of a message; the argument is the name of its spec"
     )
-    parser.add_argument("--key", metavar="HEX", help="with --topic: the key")
-    parser.add_argument("--value", metavar="HEX", help="with --topic: the value; null for a tombstone")
-    parser.add_argument("--version", type=int, metavar="N", help="with --message: its version")
+    parser.add_argument("--key", metavar="HEX", help="with --topic: the bytes of the key")
+    parser.add_argument("--value", metavar="HEX", help="with --topic: the bytes of the value; null for a tombstone")
+    parser.add_argument("--version", type=int, metavar="N", help="with --message: the version of the message")
     parser.add_argument(
         "hex",
         nargs="?",

@@ -84,7 +84,7 @@ class RunKeeper:
             lines=self._lines,
         )
         path = run_file(str(task.state), self._arguments)
-        with suppress(OSError):  # the printed output is still valid
+        with suppress(OSError):  # the output has already been printed, and is still valid
             write_whole(path, kept.written(content))
 
     def _content(self) -> bytes | None:

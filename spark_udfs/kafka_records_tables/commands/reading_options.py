@@ -76,9 +76,9 @@ def check_state_options(options: argparse.Namespace, given: GivenSource, questio
         raise UsageError("--state keeps records, but requests return none: leave out --source requests")
     if options.as_of is not None:
         raise UsageError(
-            "--as-of cannot be combined with --state, which holds only what logs contain now: leave out --state to "
-            "read what the logs "
-            "still have of that moment, or take snapshots with kafka-records snapshot and read those with --as-of"
+            "--as-of cannot be combined with --state, because the directory holds only what the logs contain "
+            "now. Leave out --state to read what the logs still contain of that moment; or take snapshots with "
+            "kafka-records snapshot, and read them with --as-of"
         )
     from kafka_records_tables.engines.with_state import check_state
 

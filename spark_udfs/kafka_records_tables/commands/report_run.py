@@ -88,8 +88,8 @@ class ReportRun:
         except DiffError as error:
             raise CommandError(f"--diff: {error}") from None
         no_groups, no_topics = self._absent_groups(report), self._absent_topics(report)
-        # If no row is about the requested groups or topics, "nothing found" would suggest that all is well. Damaged
-        # logs may have had such rows.
+        # If no row is about the requested groups or topics, a report without findings would suggest that all is well.
+        # If logs are damaged, the rows may have been lost.
         if report.is_complete and (no_topics or (no_groups and len(no_groups) == len(task.question.groups or ()))):
             raise CommandError("; ".join((*no_groups, *no_topics)))
         self._write(report)
@@ -151,7 +151,7 @@ class ReportRun:
             names_by_reason[why].append(name)
         for why, names in names_by_reason.items():
             say(f"note: without the table{'s' if len(names) > 1 else ''} {', '.join(names)}: {why}")
-        # The text report lists all of them itself.
+        # The text report lists all of these findings itself.
         for finding in report.reading if self._task.format != "text" else ():
             if finding.reason == OUTSIDE_LOG:
                 say(f"note: {finding}")

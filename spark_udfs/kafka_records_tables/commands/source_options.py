@@ -44,9 +44,9 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         type=_column,
         default=[],
         metavar="RAW=NAME",
-        help=f"the column NAME holds RAW: {', '.join(_RAW)} …; a dot selects a member (record.key), CSV columns "
-        "without a header line are called 1, 2 …, and an empty NAME means that there is no such "
-        "column; may be repeated",
+        help=f"use the column NAME for RAW: {', '.join(_RAW)} …; a dot selects a member (record.key), CSV columns "
+        "without a header line are called 1, 2 …, and an empty NAME means that there is no such column; may "
+        "be repeated",
     )
     saved.add_argument(
         "--saved-encoding",

@@ -363,7 +363,7 @@ def _query(table: Table, options: argparse.Namespace) -> Query:
     if options.topic_filter and not topic_columns(table):
         able = [each.name for each in TABLES.values() if topic_columns(each)]
         raise UsageError(
-            f"--topic-filter: rows of {table.name} do not belong to a topic, those of {', '.join(able)} do"
+            f"--topic-filter: rows of {table.name} do not belong to a topic; tables whose rows do: {', '.join(able)}"
         )
     try:
         return query_of(
@@ -404,7 +404,7 @@ def _own(table: Table, options: argparse.Namespace) -> dict[str, Any]:
     for name in given:
         if all(option.name != name for option in table.options):
             tables = tables_with(name, TABLES.values())
-            raise UsageError(f"--{known[name]}: {table.name} has no such option, but {tables} has")
+            raise UsageError(f"--{known[name]}: {table.name} has no such option; it is for {tables}")
     try:
         return option_values(table, given, options.as_of)
     except OptionError as error:

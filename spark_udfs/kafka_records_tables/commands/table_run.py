@@ -214,7 +214,7 @@ class TableRun:
     def _say(self, findings: Sequence[Finding]) -> None:
         path = self.task.findings
         way = "--findings FILE writes all of them" if path is None else f"{path} has all of them"
-        # Another line says more about absent groups.
+        # For absent groups, another line has more details.
         moments = {*finding_lines((each for each in findings if each.reason == READ_MOMENTS), way)}
         for line in finding_lines((each for each in findings if each.reason != ABSENT_GROUP), way):
             say(line, is_of_now=line in moments)

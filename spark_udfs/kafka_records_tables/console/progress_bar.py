@@ -38,8 +38,8 @@ class ByteProgress:
         """Show that `done` bytes of `total` were read."""
         if not self._is_wanted or (self._progress is None and time.monotonic() - self._started < _AFTER):
             return
-        # If reading has several steps, each counts from the start. The bar must not go back, which would look like an
-        # error.
+        # If reading has several steps, each step counts from zero. The bar must not move backwards, because that would
+        # look like an error.
         self._share = max(self._share, done / total if total else 0.0)
         self._show(self._description, total)
         self._progress.update(self._task, completed=self._share * total)

@@ -66,7 +66,7 @@ class UnknownTransactions(KafkaRecordsError, ValueError):
             f"{place}: it is unknown whether {which} was written in a transaction, and whether that was committed: "
             "the source has neither transaction nor producer ids. Read a source that has them (log segments, "
             'or rows saved from them with all columns), or pass assume="committed" to count such records as '
-            "committed, although some may be of aborted or open transactions"
+            "committed, although some may belong to aborted or open transactions"
         )
 
 
@@ -266,8 +266,8 @@ class TransactionResolver:
         rows = joined([waiting.rows for waiting in self._pending])
         words = rows.column("transaction")
         left = np.ones(rows.num_rows, np.bool_)
-        # A source without control rows may know how a transaction ended. A source with control rows may not be asked if
-        # the question is about an earlier time.
+        # A source without control rows may know how a transaction ended. If the source has control rows and the
+        # question is about an earlier time, the source's present answer would be wrong.
         if not self._any_marker or self._context.question.as_of_ms is None:
             for outcome in (COMMITTED, ABORTED):
                 told = pc.fill_null(pc.equal(words, outcome), False).to_numpy(zero_copy_only=False)
@@ -284,7 +284,7 @@ class TransactionResolver:
         rows = joined([waiting.rows for waiting in self._pending])
         ends_alike = [
             rows.column("producer_id"),
-            # Without control rows, these words give the outcome, and a producer's transactions may have several
+            # Without control rows, this column gives the outcome. The transactions of one producer may have different
             # outcomes.
             rows.column("transaction"),
             # A marker after a gap ends only the rows after the gap.

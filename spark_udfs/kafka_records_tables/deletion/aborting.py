@@ -202,7 +202,8 @@ def _entries(
     told = [{"producer_id": each.producer_id, **each._asdict()} for each in requests.known_transactions(ids)]
     unknown = ids.difference(each["producer_id"] for each in told)
     if unknown:
-        # Coordinators omit transactions that the user may not describe, but their topic has all of them.
+        # Coordinators omit transactions that the user has no right to describe, but the topic of transactions contains
+        # all of them.
         try:
             rows = read_table("transactions", source)
             if not rows.is_complete:

@@ -155,7 +155,7 @@ def deleted_of(path: str) -> DeletedOffsets:
         cut_line = content.count(b"\n") + 1 if cut else None
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}") from None
-    except ValueError as error:  # including errors of Unicode and pyarrow
+    except ValueError as error:  # this includes errors of Unicode and pyarrow
         raise CommandError(f"{path}: {error}: {_WHAT_IT_TAKES}") from None
     return DeletedOffsets(
         {group: deleted for group, deleted in found.by_group.items() if deleted.offsets}, cut_line, found.passed_over
@@ -198,8 +198,8 @@ class _Lines:
             return
         offset = CommittedOffset(given.offset, given.leader_epoch, given.metadata)
         deleted = self.by_group.setdefault(given.group_id, Deleted())
-        # Lines of delete-offsets are in the order of the deletions; a table with several commits of one offset may have
-        # them in any order.
+        # The lines that delete-offsets writes are in the order of the deletions. A table may have several commits of
+        # one offset, in any order.
         if "kind" not in row and deleted.offsets.get(given.place, offset) != offset:
             topic, partition = given.place
             raise ValueError(

@@ -178,7 +178,7 @@ def _items(wanted: Wanted, fetched: FetchedOffsets) -> Iterator[Item]:
     for place, wants in expected.items():
         item = Item(*place, fetched.offsets.get(place), error=fetched.errors.get(place))
         if wants is None and wanted.has_list:
-            # Only a group that is deleted as a whole can have offsets that its list lacks.
+            # This happens only if the group is deleted as a whole: it has an offset that the list lacks.
             item.error, item.more = item.error or CHANGED, "it is not in the list"
         elif wants is not None and item.error is None and not wants.is_met_by(item.committed):
             item.error, item.more = CHANGED, _difference(wants, item.committed)

@@ -211,7 +211,7 @@ class DeletionRun:
 
 
 def _asked(wanted: Wanted) -> AskedGroup:
-    # For partitions named by options, the other offsets of the group show which topic was meant.
+    # If partitions are given by options, the group's other offsets help to find out which topic was meant.
     return AskedGroup(wanted.places | set(wanted.expected), is_all=wanted.is_whole or not wanted.has_list)
 
 

@@ -110,7 +110,7 @@ def of_records(table: str | Table) -> str | Table:
     raw rows."""
     declaration = table_called(table)
     if not is_of_records(declaration):
-        raise ValueError(f"{declaration.name} is not made of records: read_table takes the source of the logs")
+        raise ValueError(f"{declaration.name} is not computed from records: pass the source of the logs to read_table")
     return table
 
 

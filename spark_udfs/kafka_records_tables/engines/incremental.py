@@ -157,8 +157,8 @@ class IncrementalTable:
             now, told = self._gone_on(partition, state, new, read_to)
             return replace(now, since_ms=before.since_ms, written_ms=written_ms), told
         self._may_be_lost(partition, before, lost)
-        # Markers before the lost records end transactions as usual. After them, the outcome of the carried records is
-        # unknown.
+        # Markers before the lost records end transactions as usual. For markers after the lost records, the outcome of
+        # the carried records is unknown.
         at = int(np.searchsorted(new.column("offset").to_numpy(), lost))
         between, first = self._gone_on(partition, state, new.slice(0, at), lost)
         now, second = self._gone_on(partition, between, new.slice(at), read_to, hole=before.read_to - 1)

@@ -200,9 +200,7 @@ def _retentions_or_damage(source: TellsRetentions, found: Findings, topics: Coll
         return source.retentions(topics)
     except LogSourceError as error:
         place = str(error.path)
-        found.report(
-            Finding("damage", UNREACHABLE_LOG, error.detail, "how long topics are kept is unknown", file=place)
-        )
+        found.report(Finding("damage", UNREACHABLE_LOG, error.detail, "the retention of topics is unknown", file=place))
         return {}
 
 

@@ -255,8 +255,8 @@ def _started() -> subprocess.Popen[bytes]:
     places = [os.path.join(_IMPORTED_IN, place) for place in sys.path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     # -P keeps modules of the current directory out. Unlike -m, -c works for a package in an archive and does not warn
-    # that the module was imported before. Ctrl-C is sent to every process of a terminal: this one, which may
-    # still be importing, ignores it, and the parent ends it.
+    # that the module was imported before. Ctrl-C is sent to every process of a terminal. The worker may still be
+    # importing, so it ignores Ctrl-C, and its parent ends it.
     deaf = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
     program = f"{deaf}; from kafka_records_tables.engines.worker import main; main()"
     return subprocess.Popen(

@@ -80,8 +80,8 @@ class LogRange:
             yield batch
         if behind is None:
             return
-        # The source reports a gap after the range, because markers may be there. Here, these markers are looked up or
-        # not needed.
+        # The source reports a gap after the range, because markers may be there. This reader looks these markers up, or
+        # does not need them.
         if context.log.holes and context.log.holes[-1] == behind - 1:
             context.log.holes.pop()
         if self.looks_behind and waiting.producers:
@@ -90,7 +90,7 @@ class LogRange:
     def _markers(
         self, context: Context, columns: Collection[str], behind: int, waiting: _Waiting
     ) -> Iterator[pa.RecordBatch]:
-        # Findings there are reported by the task that reads that range, except for gaps that may hide a marker.
+        # The task that reads the other range reports its findings. This task reports only gaps that may hide a marker.
         looking = Context(self.topic, self.partition)
         told = 0
         for batch in self.log.batches(looking, columns, behind, None):

@@ -38,7 +38,7 @@ def seen_of(rows: pa.RecordBatch) -> pa.RecordBatch:
     cuts = np.flatnonzero(np.diff(offsets) > 1)
     begins, ends = np.append(0, cuts + 1), np.append(cuts, len(offsets) - 1)
     is_told = rows.column(IS_TOLD).to_numpy(zero_copy_only=False)[order]
-    # A part that starts at the beginning of the log has no gap before it.
+    # If a part starts at the beginning of the log, there is no gap before it.
     first = np.where(is_told[begins], offsets[begins], _START)
     return pa.RecordBatch.from_arrays([pa.array(each) for each in (first, offsets[ends], times[ends])], SEEN.names)
 
@@ -53,7 +53,8 @@ def first_lost(seen: pa.Table, read_to: int, written_ms: int, before_ms: int) ->
     is_new = last >= read_to
     first, last, written = first[is_new], last[is_new], written[is_new]
     ends, times = np.append(read_to - 1, last[:-1]), np.append(written_ms, written[:-1])
-    # The same rows may appear twice: a part inside another one ends before the outer one does, and must not hide a gap.
+    # The same rows may appear twice: a part may lie inside another one. It ends before the outer part, and must not
+    # hide a gap.
     lowest = np.minimum.accumulate(first[::-1])[::-1]
     lost = np.flatnonzero((lowest > ends + 1) & (times < before_ms))
     return int(ends[lost[0]]) + 1 if lost.size else None

@@ -60,8 +60,7 @@ class SeveralTables:
         topics = {request.table.topic for request in requests}
         self._topic = topic
         self._source = source_of(given, topic or (topics.pop() or None if len(topics) == 1 else None))
-        # Get the starts first, so that records read later cannot refer to offsets that fell below the start in the
-        # meantime.
+        # Get the log starts first. Otherwise a log start might move past offsets to which the records refer.
         self._starts = starts_before([request.table for request in requests], self._source, topic)
         self._asked = asked_coordinators(self._source)
         self._only_views_ask = all(request.table.helper != "ends" for request in requests)
@@ -328,6 +327,6 @@ def _is_same(one: TableRequest, other: TableRequest) -> bool:
 
 def _alone(request: TableRequest) -> TableRequest:
     """The request without what only other inputs of its view use, so that equal requests are found."""
-    # By now the source knows the topic that the files do not name.
+    # By now, the source knows the topic, which the files do not name.
     question = replace(request.question, topic=None)
     return TableRequest(question, request.topics if request.table.reader.uses_topics else KnownTopics())

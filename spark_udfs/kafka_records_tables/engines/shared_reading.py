@@ -24,7 +24,7 @@ class SharedReading:
     def __init__(self, task: LogTask, progress: Callable[[int], None]) -> None:
         self._log = task.log
         _, first = task.requests[0]
-        # Only some of the tables may use the topics that the source knows.
+        # Some requests may come without known topics, so use those of a request that has them.
         known = next((each.topics for _, each in task.requests if each.topics != KnownTopics()), first.topics)
         context = first.context(task.log.topic, task.log.partition, log=LogFacts(topics=known))
         self._context = replace(context, progress=progress)

@@ -134,7 +134,7 @@ def check_partitions(name: str, named: Iterable[int], known: Collection[int]) ->
     """Raise BadOption for a partition in the option `name` that the topic does not have."""
     for partition in sorted(set(named) - set(known)):
         raise BadOption(
-            f"{name} has partition {partition}, but the partitions are {', '.join(map(str, sorted(known)))}"
+            f"{name} has partition {partition}, but the topic has the partitions {', '.join(map(str, sorted(known)))}"
         )
 
 

@@ -182,7 +182,10 @@ class Asked:
         if self.starting == LATEST or FROM_END in _offsets(self.starting):
             raise BadOption("startingOffsets is latest, but only a stream (readStream) finds records there")
         if self.ending == EARLIEST or FROM_START in _offsets(self.ending):
-            raise BadOption("endingOffsets is earliest, but there is nothing before it: write latest, or offsets")
+            raise BadOption(
+                "endingOffsets is earliest, but there are no records before the earliest offset: write latest, "
+                "or offsets"
+            )
         return self
 
     def with_known_topics(self) -> Asked:
@@ -305,7 +308,7 @@ def _place(options: Mapping[str, str], given: Mapping[str, str], properties: dic
         for name in (*(name for name in _OF_BROKERS if name in given), *(f"{_KAFKA}{each}" for each in properties)):
             raise BadOption(f"the option {name!r} is for brokers: say which ones with the option 'bootstrap'")
         if not paths:
-            raise BadOption("there is nothing to read: give load a path, or set the option 'path' or 'bootstrap'")
+            raise BadOption("there is nothing to read: pass a path to load, or set the option 'path' or 'bootstrap'")
         place = PathsToRead(paths, given.get("topic"), {name: given[name] for name in SAVED_OPTIONS if name in given})
         if place.saved:
             place.source()  # raise errors about options here, not when the query runs

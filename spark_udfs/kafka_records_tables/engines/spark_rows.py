@@ -62,7 +62,7 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
     """
     arguments.frame("raw", raw)
     refuse_stream(raw, request.table)
-    # Only all rows together show where a cleaner has been, and which offset the time `as_of` corresponds to.
+    # Only all rows together show which part of the log was cleaned, and which offset corresponds to the time `as_of`.
     needs_all = request.table.is_history or request.question.as_of_ms is not None
     rows, columns = needed_rows(raw, request, needs_all=needs_all)
     return rows.repartition("partition").sortWithinPartitions(*_LOG_ORDER), columns

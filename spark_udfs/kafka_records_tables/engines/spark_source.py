@@ -80,7 +80,7 @@ class _Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         asked = self._asked
-        if partition.value is None:  # Spark's replacement for an empty list of partitions
+        if partition.value is None:  # Spark replaces an empty list of partitions with one such partition
             return iter(())
         if asked.records is not None:
             return chain.from_iterable(map(asked.records.of_part, partition.value))
@@ -102,7 +102,7 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
     if asked.rows is not None and asked.rows.request.table.inputs:
         if isinstance(asked.place, PathsToRead):
             _refuse_unknown_transactions_inputs(asked.rows.request, asked.place.source())
-        # Related rows must reach the same task, and a Spark data source cannot shuffle rows.
+        # One task reads everything: related rows must be in the same task, and a Spark data source cannot shuffle rows.
         return [InputPartition(_ALL_INPUTS)]
     source = asked.place.source()
     if asked.rows is not None and asked.rows.request.table.helper == "ends":

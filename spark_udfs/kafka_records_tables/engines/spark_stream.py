@@ -136,8 +136,8 @@ class _Reader(DataSourceStreamReader):
                 else:
                     offsets[partition] = offset
             elif end < offset:
-                # The target has moved backwards. The next query reads the new records; there are at least as many of
-                # them as this query has read.
+                # The target offset has moved backwards. The next query reads the new records, of which there are at
+                # least as many as this query has read.
                 log_end = next(log.end for log in logs if log.partition == partition)
                 if log_end < offset:
                     self._cut_off(partition, offset, log_end)
@@ -145,7 +145,7 @@ class _Reader(DataSourceStreamReader):
         if most is not None:
             offsets = limited(first, offsets, most)
         found = replace(ends, offsets=offsets)
-        # Spark plans a new range whenever this text changes.
+        # Spark plans a new range whenever this text changes, so return the old text if the offsets are the same.
         if _STARTING not in start and NextOffsets.of_json(start, self._topic) == found:
             return start
         return found.to_json()

@@ -68,7 +68,7 @@ def _together(frames: Mapping[str, DataFrame], view: Table) -> tuple[DataFrame, 
         ]
         parts.append(frames[each.name].select(*view.join_keys, F.lit(number).alias(_INPUT), *structs))
     together = reduce(lambda one, other: one.unionAll(other), parts)
-    # Otherwise one task joins all rows, and it must not be the one that reads all logs.
+    # Without join keys, one task joins all rows. This task must not also read all logs.
     return together.repartition(*(view.join_keys or [1])), given
 
 

@@ -31,9 +31,9 @@ def check_state(question: Question, *, by_spark: bool) -> None:
         raise ValueError("state needs the local engine: leave out state or Spark")
     if question.as_of_ms is not None:
         raise ValueError(
-            "as_of cannot be combined with state, which holds only what logs contain now: leave out state to read "
-            "what the logs still "
-            "have of that moment, or take snapshots with take_snapshot and read those with as_of"
+            "as_of cannot be combined with state, because the directory holds only what the logs contain now. "
+            "Leave out state to read what the logs still contain of that moment; or take snapshots with "
+            "take_snapshot, and read them with as_of"
         )
     requests = requests_of(question)
     if not any(each.table.topic in COORDINATOR_TOPICS for request in requests for each in at_the_bottom(request)):

@@ -24,7 +24,7 @@ _MOST_OFTEN: Final = 0.1
 
 def main() -> None:
     """Process tasks until standard input ends."""
-    # pyarrow looks for pandas when it creates its first array. A user's own table may import pandas later.
+    # pyarrow tries to import pandas when it creates its first array. A user's own table may still import pandas later.
     leave_pandas_out()
     pa.array([0])
     let_pandas_in()

@@ -262,7 +262,7 @@ def report_of(
         cluster_id=cluster_id,
     )
     lost = lost_files(source, reading.found)
-    # Rules see all rows, and findings count over all of them.
+    # Rules get all rows, and the numbers in findings are computed from all rows.
     context = RuleContext(
         request,
         tables,
@@ -370,7 +370,7 @@ class _Reading:
         found.update(results)
         self.missing.update(results.missing)
         self.found += (each for each in results.findings if each not in self.found and each.reason != JUDGED_AS_OF)
-        # The second pass reads only what the first one has read.
+        # The second pass reads the same logs as the first one.
         self.counts.widen(results.counts)
 
     def _chosen(self, name: str, rows: pa.Table) -> pa.Table:
@@ -386,7 +386,7 @@ def _as_of(lag: pa.Table, at_ms: int) -> pa.Table:
     """The rows of `lag` with times up to the moment of the report, in place of the moment of the answer: a stored log
     may have been read days after its last record."""
     until = pc.subtract(pa.scalar(at_ms, pa.int64()), lag["unread_timestamp_ms"])
-    # The sum of both is the retention of the topic.
+    # The sum of margin_ms and lag_ms is the retention of the topic.
     margin = pc.subtract(pc.add(lag["margin_ms"], lag["lag_ms"]), until)
     for name, values in (("lag_ms", pc.max_element_wise(until, 0, skip_nulls=False)), ("margin_ms", margin)):
         lag = lag.set_column(lag.schema.get_field_index(name), lag.schema.field(name), values)

@@ -103,7 +103,7 @@ def _check_order(name: str, limit: str, found: Mapping[str, Any], where: str) ->
             f"{each} ({_written(each, found)}{', the default' if found[each] == usual[each] else ''})"
             for each in (name, limit)
         )
-        raise ThresholdsError(f"{where}{one} is above {other}: set both, so that it is not")
+        raise ThresholdsError(f"{where}{one} must not be above {other}: set both")
 
 
 def _written(name: str, found: Mapping[str, Any]) -> str:

@@ -28,8 +28,8 @@ def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: TextIO,
     @ that would begin a formula in a spreadsheet, except in columns of numbers, times and booleans.
     """
     rows = iter(batches)
-    # A source that fails does so before its first row. Read that row first: a file with only a header would look like a
-    # result.
+    # If a source fails, it fails before its first row. Read this row before writing the header, because a file with
+    # only a header would look like a result.
     first = list(islice(rows, 1))
     _write([_quoted(pa.array([name], TEXT)) for name in schema.names], out, _LINE_END)
     write_rows(chain(first, rows), out, _LINE_END, is_safe=is_safe)

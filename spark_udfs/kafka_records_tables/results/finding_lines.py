@@ -85,7 +85,7 @@ def _shown(logs: Iterable[tuple[str, int]]) -> str:
     texts = []
     for topic, of_topic in groupby(logs, lambda log: log[0]):
         numbers = [number for _, number in of_topic]
-        # In a run of consecutive numbers, the difference between a number and its index is constant.
+        # For consecutive numbers, the difference between a number and its index is constant.
         by_distance = groupby(enumerate(numbers), lambda numbered: numbered[1] - numbered[0])
         runs = [[number for _, number in run] for _, run in by_distance]
         shown = [f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs[:_MOST_RUNS]]

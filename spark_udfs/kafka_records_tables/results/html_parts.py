@@ -72,7 +72,7 @@ def _cells(column: pa.ChunkedArray, field: pa.Field, cut: list[str]) -> list[str
     """The cells of one column; its name is added to `cut` if a text is too long."""
     values = column.combine_chunks()
     if pa.types.is_string(field.type):
-        # A string may have a million characters, and the part that is cut off does not have to be made printable.
+        # A string may have a million characters, and the rest of it need not be made printable.
         values = pc.utf8_slice_codeunits(values, 0, LONGEST_CELL + 1)
     found = []
     texts: Sequence[str] = cell_texts(values).to_pylist()

@@ -88,7 +88,7 @@ def _write_rows(table: pa.Table, layout: ShownTable, out: TextIO, is_styled: boo
             texts = fitted(plain, column.width, column.is_number, layout.cuts)
             cells.append(styled(texts, _DIM, values.is_null()) if is_styled and values.null_count else texts)
             if column.is_folded:
-                # A character never takes fewer bytes than terminal cells.
+                # A character never has fewer bytes than it takes terminal cells.
                 long |= pc.greater(pc.binary_length(plain), column.width).to_numpy(zero_copy_only=False)
         lines = pc.utf8_rtrim(pc.binary_join_element_wise(*cells, pa.scalar(layout.gap, TEXT)), " ")
         if long.any():

@@ -31,18 +31,24 @@ TABLE: Final = Table(
         Column("topic", "string", "topic of the offsets; null in the row about the group itself"),
         *timestamps("window_start", "beginning of the window; null for records without a time"),
         Column("commits", "int64", "committed offsets, as the meter offset-commits counts them"),
-        Column("transactional_commits", "int64", "committed offsets that transactions wrote, however these ended"),
-        Column("repeated_commits", "int64", "commits that took effect with the offset that was already committed"),
+        Column(
+            "transactional_commits",
+            "int64",
+            "offsets committed in transactions, regardless of how the transactions ended",
+        ),
+        Column(
+            "repeated_commits", "int64", "commits that took effect, but repeated the offset that was already committed"
+        ),
         Column(
             "commit_interval_ms",
             "int64",
-            "mean time between consecutive commits of a partition, for intervals that end in the window, in "
-            "milliseconds; null if none ends there",
+            "mean milliseconds between consecutive commits of a partition, for intervals that end in the "
+            "window; null if none does",
         ),
         Column(
             "longest_commit_interval_ms",
             "int64",
-            "longest interval between consecutive commits, of those that end in the window, in milliseconds; null if "
+            "milliseconds of the longest interval between consecutive commits that ends in the window; null if "
             "none does",
         ),
         Column("expirations", "int64", "expired offsets, as the meter offset-expirations counts them"),

@@ -22,9 +22,9 @@ TABLE: Final = Table(
         Column(
             "partition",
             "int32",
-            "the partition; null if the log has only the id of the topic, and for a topic that the group has left",
+            "the partition; null if the log has only the id of the topic, or if the group has left the topic",
         ),
-        Column("member_id", "string", "the member that has the partition; null for a topic that the group has left"),
+        Column("member_id", "string", "the member that has the partition; null if the group has left the topic"),
         Column("client_id", "string", "client.id of the member; null if no record has it"),
         Column("client_host", "string", "address of the member; null if no record has it"),
         Column("has_left", "bool", "whether the group has a commit for the topic but no member that subscribes to it"),

@@ -102,7 +102,7 @@ class Completeness:
             is_next_seen = count < len(offsets)
             is_last_there = (int(offsets[count - 1]) if count else self._last) >= limit - 1
             self._is_beyond = is_next_seen or is_last_there
-            # A record that is missing just below the limit was written before the next record.
+            # A record that is missing just below the limit was written before the record that follows it.
             count += is_next_seen and not is_last_there
         if count:
             self._since_ms = max(self._since_ms, int(times[:count].max()))

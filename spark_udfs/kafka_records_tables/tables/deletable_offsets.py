@@ -42,8 +42,8 @@ TABLE: Final = Table(
         Column(
             "is_pending",
             "bool",
-            "whether an open transaction has a commit for the partition, or for any partition of the group: deleting "
-            "drops that commit too",
+            "whether an open transaction has a commit for the partition, or for any partition of the group; a "
+            "deletion also drops that commit",
         ),
         Column(
             "offset_count", "int64", "number of offsets that are deleted with the group; null in rows of kind `offset`"
@@ -53,7 +53,8 @@ TABLE: Final = Table(
         Column(
             "log_offset",
             "int64",
-            "offset of the commit; for a group, of its own record or else of the newest record that shows the group",
+            "log offset of the commit; for a group, of its own record or, if it has none, of the newest record "
+            "that mentions it",
         ),
     ),
     sort=("group_id", "topic", "partition", "kind", "log_offset"),

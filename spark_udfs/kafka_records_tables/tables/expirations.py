@@ -32,7 +32,9 @@ TABLE: Final = Table(
         Column("topic", "string", "topic of the offset; null for a group"),
         Column("partition", "int32", "partition of the topic; null for a group"),
         *timestamps("expires", "when a clean-up deletes it; null if no clean-up will, unless something changes"),
-        Column("rule", "string", "word for the rule that decides, such as commit_timestamp or subscribed"),
+        Column(
+            "rule", "string", "name of the rule that decides when it expires, such as commit_timestamp or subscribed"
+        ),
         Column(
             "protected_by",
             "string",
@@ -41,9 +43,9 @@ TABLE: Final = Table(
         Column(
             "changes_with",
             "list<string>",
-            "what would change the answer: commit (a new one of the offset), members (one joins, or all "
-            "leave), subscription (to the topic begins or ends), transaction (it ends), offsets (one of "
-            "the group's is committed or deleted, or may expire)",
+            "event that would change this row: commit (the offset is committed again), members (one joins, or "
+            "all leave), subscription (a subscription to the topic begins or ends), transaction (it ends), "
+            "offsets (an offset of the group is committed or deleted, or may expire)",
         ),
         Column("record_type", "int16", "record type of the tombstone that the clean-up writes; null without `at`"),
         Column("key", "binary", "key of the tombstone; null without `at`"),
@@ -51,7 +53,8 @@ TABLE: Final = Table(
         Column(
             "log_offset",
             "int64",
-            "offset of the commit; for a group, of its own record or else of the newest record that shows the group",
+            "log offset of the commit; for a group, of its own record or, if it has none, of the newest record "
+            "that mentions it",
         ),
     ),
     sort=("group_id", "topic", "partition", "kind", "record_type", "log_offset"),

@@ -29,10 +29,10 @@ TABLE: Final = Table(
         Column(
             "stable_lag",
             "int64",
-            "sum of the lags up to last stable offsets; null if a partition with a known lag has no last stable offset",
+            "sum of the lags up to the last stable offsets; null if it is unknown for a partition whose lag is known",
         ),
         Column("lost", "int64", "sum of the offsets that were deleted before the group consumed them"),
-        Column("topics", "int64", "number of topics with a row in lag"),
+        Column("topics", "int64", "number of topics that have a row in the table lag"),
         Column("partitions", "int64", "number of partitions that have a row in the table lag"),
         Column("unknown", "int64", "number of partitions whose lag is null; above 0, the sums are lower bounds"),
         Column(

@@ -42,7 +42,7 @@ TABLE: Final = Table(
         Column(
             "log_offset",
             "int64",
-            "offset of the group's own record, or else of the newest record that shows the group",
+            "log offset of the group's own record or, if it has none, of the newest record that mentions it",
         ),
     ),
     sort=("group_id",),

@@ -38,11 +38,18 @@ TABLE: Final = Table(
         ),
         Column("log_partition", "int32", "log partition that holds the records"),
         Column("log_offset", "int64", "log offset of the record that first committed this offset"),
-        Column("last_log_offset", "int64", "log offset of the last consecutive commit of the offset"),
+        Column("last_log_offset", "int64", "log offset of the last consecutive record that committed this offset"),
         Column(
-            "valid_from_log_offset", "int64", "offset of the record that made it valid: its own, or that of the marker"
+            "valid_from_log_offset",
+            "int64",
+            "log offset of the record that made this offset valid: the commit itself, or the marker of its "
+            "transaction",
         ),
-        Column("valid_to_log_offset", "int64", "offset of the record that ended it; null if still valid"),
+        Column(
+            "valid_to_log_offset",
+            "int64",
+            "log offset of the record that made this offset invalid; null if still valid",
+        ),
     ),
     sort=("group_id", "topic", "partition", "log_partition", "valid_from_log_offset"),
     group="group_id",

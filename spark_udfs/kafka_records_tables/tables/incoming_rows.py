@@ -94,7 +94,7 @@ class IncomingRows:
     def finish(self) -> None:
         """Report what was found, at the end of the log or when `is_done`."""
         if self._cut_at is not None:
-            # Unreadable places after the end of the result do not hide a marker that matters for it.
+            # Unreadable places after the end of the result do not hide any marker that matters for the result.
             self._context.log.holes[:] = [hole for hole in self._context.log.holes if hole < self._cut_at - 1]
         self._completeness.report()
         self._known.report()

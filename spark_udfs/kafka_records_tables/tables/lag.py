@@ -80,9 +80,13 @@ TABLE: Final = Table(
         Column(
             "partition", "int32", "partition of the topic; null if the topic is hidden and records have only its id"
         ),
-        Column("offset", "int64", "committed offset, that of the next record to consume; null if there is none"),
+        Column(
+            "offset",
+            "int64",
+            "committed offset, which is the offset of the next record to consume; null if there is none",
+        ),
         Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
-        Column("end_offset", "int64", "offset that lag counts up to; null if unknown"),
+        Column("end_offset", "int64", "offset up to which lag is counted; null if unknown"),
         Column(
             "last_stable_offset",
             "int64",
@@ -115,10 +119,10 @@ TABLE: Final = Table(
         Column(
             "unread",
             "int64",
-            "records to read before the first open transaction, without markers and records of aborted "
-            "transactions; null if lag is null, or if they are not counted",
+            "number of records left to read before the first open transaction, without markers and records of "
+            "aborted transactions; null if lag is null, or if they were not counted",
         ),
-        Column("held_back", "int64", "records from the first open transaction on; null if unread is null"),
+        Column("held_back", "int64", "number of records from the first open transaction on; null if unread is null"),
         *timestamps("unread", "time of the first unread record; null if there is none or it is unknown"),
         Column(
             "known_by",
@@ -130,31 +134,31 @@ TABLE: Final = Table(
         Column(
             "lag_ms",
             "int64",
-            "milliseconds from unread_timestamp to the moment of the answer or, in a report, of the report; null if "
-            "unread_timestamp is null",
+            "milliseconds from unread_timestamp to the time of the answer or, in a report, to the time of the "
+            "report; null if unread_timestamp is null",
         ),
         Column(
             "margin_ms",
             "int64",
-            "milliseconds until the topic may delete the first unread record (`retention.ms`), negative "
-            "once it may; null without a metadata log that has this setting, and for topics that are "
+            "milliseconds until retention (`retention.ms`) may delete the first unread record; negative if it "
+            "may already delete it; null without a metadata log that has this setting, and for topics that are "
             "compacted, limited in size or kept for ever",
         ),
         Column(
             "commit_rate",
             "float64",
-            "offsets per second by which the group advanced, over `window`; null if none is given or it is unknown",
+            "offsets per second by which the group advanced, over `window`; null without a window, or if unknown",
         ),
         Column(
             "produce_rate",
             "float64",
-            "offsets per second that were written to the log, over `window`; null if none is given or it is unknown",
+            "offsets per second that were written to the log, over `window`; null without a window, or if unknown",
         ),
         Column(
             "caught_up_in_ms",
             "int64",
-            "milliseconds until the group reaches the end at these rates; null if it is there, never gets "
-            "there, or a rate is null",
+            "milliseconds until the group reaches the end at these rates; null if the group is already there or "
+            "would never get there, or if a rate is null",
         ),
         Column("member_id", "string", "member of the group that has the partition; null if there is none"),
         Column("client_id", "string", "client.id of the member; null if there is none, or if no record has it"),

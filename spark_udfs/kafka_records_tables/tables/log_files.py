@@ -51,7 +51,7 @@ TABLE: Final = Table(
         Column(
             "superseded_percent",
             "int32",
-            "superseded records in percent of all records, rounded down; null if there are none",
+            "superseded records as a percentage of all records, rounded down; null if there are none",
         ),
         Column("tombstones", "int64", "tombstones that are not superseded"),
         Column(
@@ -74,7 +74,8 @@ TABLE: Final = Table(
         Column(
             "dirty_percent",
             "int32",
-            "percent of all bytes up to cleanable_offset, rounded down; null if cleanable_offset is null",
+            "dirty_bytes as a percentage of all bytes up to cleanable_offset, rounded down; null if "
+            "cleanable_offset is null",
         ),
         Column(
             "held_by",

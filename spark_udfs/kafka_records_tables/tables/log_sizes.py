@@ -37,7 +37,7 @@ TABLE: Final = Table(
             "size of each file, with the offset in its name and the latest time of a record; the time is null for the "
             "newest file",
         ),
-        Column("cleaner_offset", "int64", "up to where the log is cleaned, by cleaner-offset-checkpoint"),
+        Column("cleaner_offset", "int64", "offset up to which the log is cleaned, from cleaner-offset-checkpoint"),
     ),
     sort=("topic", "partition"),
     group=None,

@@ -25,15 +25,20 @@ TABLE: Final = Table(
         "cleaner_offset",
     ),
     columns=(
-        Column("moment_ms", "int64", "newest time that a log of the source has; in a row of its own"),
+        Column("moment_ms", "int64", "newest time in the logs of the source, in a row of its own"),
         Column("topic", "string", "topic"),
         Column("partition", "int32", "partition of the topic"),
         Column("producer_id", "int64", "producer with the open transaction"),
         Column("first_offset", "int64", "offset at which the transaction begins"),
         Column("since_timestamp_ms", "int64", "time of the first record of the transaction"),
         Column("last_timestamp_ms", "int64", "time of the producer's last batch"),
-        Column("last_stable_offset", "int64", "where the first open transaction of the log begins"),
-        Column("held_back", "int64", "offsets from there to the end, if this transaction is the first"),
+        Column("last_stable_offset", "int64", "offset at which the first open transaction of the log begins"),
+        Column(
+            "held_back",
+            "int64",
+            "number of offsets from last_stable_offset to the end of the log, if this transaction is the first "
+            "open one",
+        ),
         Column("holds_cleaner", "bool", "whether a cleaner has to stop at the transaction"),
         Column("has_entries", "bool", "whether the source has the topic of transactions"),
         Column("is_asked", "bool", "whether coordinators were asked for the columns after this one"),
@@ -44,7 +49,7 @@ TABLE: Final = Table(
         Column(
             "partitions",
             "list<struct<topic: string, partitions: list<int32>>>",
-            "partitions that wait for its marker",
+            "partitions in which its marker is still to be written",
         ),
     ),
     sort=("topic", "partition", "first_offset"),

@@ -69,7 +69,7 @@ TABLE: Final = Table(
             "when the transaction began; without an entry in __transaction_state, log timestamp of its first record, "
             "or of its last one if the first is unknown (running brokers)",
         ),
-        Column("first_offset", "int64", "offset at which it begins in this log; null if topic is null"),
+        Column("first_offset", "int64", "offset at which the transaction begins in this log; null if topic is null"),
         *timestamps("last", "when its producer last wrote to this log; null if unknown"),
         Column(
             "last_stable_offset",
@@ -79,42 +79,43 @@ TABLE: Final = Table(
         Column(
             "held_back",
             "int64",
-            "offsets from last_stable_offset to the end, for which read_committed consumers wait; 0 if an "
-            "earlier transaction holds them back; null if unknown",
+            "number of offsets from last_stable_offset to the end of the log, which read_committed consumers "
+            "cannot read yet; 0 if an earlier transaction holds them back; null if unknown",
         ),
         Column(
             "holds_cleaner",
             "bool",
-            "whether it keeps the log cleaner from cleaning older files of a compacted log; null if the source has no "
-            "files",
+            "whether the transaction prevents the log cleaner from cleaning older files of a compacted log; "
+            "null if the source has no files",
         ),
         Column(
             "timeout_ms",
             "int32",
-            "milliseconds after which the coordinator aborts it; null without an entry in __transaction_state",
+            "milliseconds after which the coordinator aborts the transaction; null without an entry in "
+            "__transaction_state",
         ),
         Column(
             "is_hanging",
             "bool",
-            "whether it may stay open until somebody aborts it (KIP-664); null if unknown without "
-            "__transaction_state",
+            "whether the transaction hangs: it may stay open until somebody aborts it (KIP-664); null if "
+            "unknown without __transaction_state",
         ),
         Column(
             "hanging_rule",
             "string",
-            "timeout: it is open for longer than its timeout and five minutes; no_entry: no transactional "
-            "id has it open in this partition; null if it does not hang",
+            "timeout: the transaction has been open for more than its timeout plus five minutes; no_entry: no "
+            "transactional id has an entry with this transaction in this partition; null if it does not hang",
         ),
         Column(
             "partitions",
             "list<struct<topic: string, partitions: list<int32>>>",
-            "partitions that wait for its marker; null without an entry in __transaction_state",
+            "partitions in which its marker is still to be written; null without an entry in __transaction_state",
         ),
         Column(
             "holds_back",
             "list<struct<group_id: string, topic: string, partition: int32, log_partition: int32, log_offset: int64>>",
-            "pending offsets, each with the place of its first commit in the transaction; the log cleaner does not go "
-            "past that place",
+            "pending offsets, each with the place of its first commit in the transaction; the log cleaner does "
+            "not clean beyond that place",
         ),
     ),
     sort=("since_timestamp_ms", "producer_id", "is_hanging", "topic", "partition"),

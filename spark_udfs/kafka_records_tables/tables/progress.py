@@ -27,16 +27,17 @@ TABLE: Final = Table(
         Column(
             "state",
             "string",
-            "ok, idle, falling_behind, stalled, stopped or rewound; `stalled or stopped` if requests "
-            "cannot tell which; null if unknown (reason says why)",
+            "ok, idle, falling_behind, stalled, stopped or rewound; `stalled or stopped` if requests do not "
+            "show which of the two; null if unknown (reason says why)",
             STATES,
         ),
         *timestamps("since", "when the state began; null if unknown"),
         Column(
             "reason",
             "string",
-            "why the state is unknown: no_history, moved, no_log, topic_recreated, end_unknown, beyond_end or "
-            "time_unknown; why the group is idle though records are left: left or open_transaction; otherwise null",
+            "for an unknown state, the reason: no_history, moved, no_log, topic_recreated, end_unknown, "
+            "beyond_end or time_unknown; for an idle group with records left to read, the reason: left or "
+            "open_transaction; null in all other rows",
             REASONS,
         ),
         Column("offset", "int64", "committed offset, that is, the offset of the next record to consume"),
@@ -49,8 +50,8 @@ TABLE: Final = Table(
         Column(
             "wait_ms",
             "int64",
-            "milliseconds for which the group has had a record to read without changing its offset; null "
-            "if none is left",
+            "milliseconds since the group has had a record to read but has not changed its offset; null if no "
+            "record is left",
         ),
         Column(
             "longest_wait_ms", "int64", "longest earlier wait in the log, in milliseconds; null if the log shows none"
@@ -66,18 +67,18 @@ TABLE: Final = Table(
         Column(
             "caught_up_in_ms",
             "int64",
-            "milliseconds until the group reaches the end at these rates; null if it is there, never gets "
-            "there, or a rate is null",
+            "milliseconds until the group reaches the end at these rates; null if the group is already there or "
+            "would never get there, or if a rate is null",
         ),
-        Column("window_ms", "int64", "window that was used for the state: at most a quarter of the history"),
+        Column("window_ms", "int64", "window from which the state was computed: at most a quarter of the history"),
         Column("fell_from", "int64", "the highest offset before the offset went backwards; null if it did not"),
         *timestamps("changed", "when the offset was first committed; no other offset was committed since"),
         *timestamps("commit", "when the offset was last committed"),
         Column(
             "known_by",
             "string",
-            "how it is known what is left to read: log (by the files of the topic), end (by its end alone) "
-            "or commits (by commits of other groups)",
+            "what shows which records are left to read: log (the files of the topic), end (only the end of the "
+            "log) or commits (commits of other groups)",
             KNOWN_BY,
         ),
         *timestamps("moment", "moment at which the state is judged"),

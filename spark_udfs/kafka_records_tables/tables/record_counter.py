@@ -40,7 +40,7 @@ class RecordCounter(TableReader):
         self._latest = Latest(_KEPT)
         self._undecided = Latest(_KEPT)
         """By producer: records of open transactions, and those whose marker is unknown."""
-        # A record whose outcome the source does not know counts as committed: nothing else depends on it here.
+        # A record with an unknown outcome counts as committed, because nothing else depends on the outcome here.
         assumed = replace(context, question=replace(context.question, assume="committed"))
         self._resolver = TransactionResolver(assumed, tombstones_at_once=False, last_of_key=True)
         self._records = self._markers = 0

@@ -20,7 +20,7 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes"),
         Column("partition", "int32", "partition of the topic"),
-        Column("from_offset", "int64", "committed offset before the fall"),
+        Column("from_offset", "int64", "committed offset before it went backwards"),
         Column("to_offset", "int64", "lower offset that replaced it"),
         Column(
             "kind",
@@ -49,23 +49,24 @@ TABLE: Final = Table(
         Column(
             "topic_id",
             "string",
-            "id of the topic in the lower commit, or else in the last commit before it that has one",
+            "id of the topic in the commit of to_offset or, if it has none, in the last earlier commit that has one",
         ),
         Column(
             "from_topic_id",
             "string",
-            "id of the topic in the commit before the fall, or else in an earlier one; null if none has one",
+            "id of the topic in the commit of from_offset or, if it has none, in an earlier one; null if no "
+            "commit has one",
         ),
         *timestamps("commit", "when the lower offset was committed"),
         *timestamps("from_commit", "when the higher offset was committed"),
         *LOG_PLACE,
-        Column("from_log_offset", "int64", "log offset of the commit before the fall"),
+        Column("from_log_offset", "int64", "log offset of the commit of from_offset"),
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "other records that show it: the tombstone in between (tombstone), the marker of the transaction (marker), "
-            "the last commits of the other sequence of a sawtooth (high) and of this one (low), and the last record "
-            "about members of the group (group)",
+            "other records that show how the offset went backwards: the tombstone in between (tombstone), the "
+            "marker of the transaction (marker), the last commits of the other sequence of a sawtooth (high) "
+            "and of this one (low), and the last record about members of the group (group)",
         ),
     ),
     sort=("group_id", "topic", "partition", "log_partition", "log_offset"),

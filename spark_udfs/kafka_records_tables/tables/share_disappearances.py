@@ -36,7 +36,9 @@ TABLE: Final = Table(
             "words for what the log shows, each with the offset of the record that shows it",
         ),
         Column("state_epoch", "int32", "state epoch of the deleted state; null if the log does not have it"),
-        Column("start_offset", "int64", "start offset of the deleted state; null if undecided or unknown"),
+        Column(
+            "start_offset", "int64", "start offset of the deleted state; null if it was not yet decided, or is unknown"
+        ),
         Column(
             "state_log_offset", "int64", "offset of the last record of the deleted state; null if it is not in the log"
         ),

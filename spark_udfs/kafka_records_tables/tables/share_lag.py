@@ -31,12 +31,13 @@ TABLE: Final = Table(
         Column("partition", "int32", "partition of the topic"),
         Column("start_offset", "int64", "first offset that is not acknowledged or archived; null until it is decided"),
         Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
-        Column("end_offset", "int64", "offset that lag counts up to; null if unknown"),
-        Column("done", "int64", "offsets from the start offset on that are acknowledged or archived"),
+        Column("end_offset", "int64", "offset up to which lag is counted; null if unknown"),
+        Column("done", "int64", "number of offsets from start_offset on that are acknowledged or archived"),
         Column(
             "lag",
             "int64",
-            "offsets from the start offset to the end that are not acknowledged or archived; null if unknown",
+            "number of offsets from start_offset to the end of the log that are not acknowledged or archived; "
+            "null if unknown",
         ),
         *timestamps(
             "unread",
@@ -52,7 +53,7 @@ TABLE: Final = Table(
         Column(
             "lag_ms",
             "int64",
-            "milliseconds from unread_timestamp to the moment of the answer; null if " "unread_timestamp is null",
+            "milliseconds from unread_timestamp to the time of the answer; null if unread_timestamp is null",
         ),
         Column("topic_id", "string", "id of the topic, 22 characters"),
         *timestamps("write", "when the last snapshot of the state was written; null if the log has none"),

@@ -22,27 +22,39 @@ TABLE: Final = Table(
     reads=("offset", "key", "value", "control"),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic_id", "string", "id of the topic, 22 characters; share_group_topics has its name"),
+        Column("topic_id", "string", "id of the topic, 22 characters; the table share_group_topics has its name"),
         Column("partition", "int32", "partition of the topic"),
-        Column("state_epoch", "int32", "increases when the state is initialized again; null if `is_partial`"),
-        Column("leader_epoch", "int32", "epoch of the partition leader that wrote last; null if there is none"),
+        Column(
+            "state_epoch", "int32", "number that increases each time the state is initialized; null if `is_partial`"
+        ),
+        Column(
+            "leader_epoch", "int32", "epoch of the partition leader that last wrote the state; null if there is none"
+        ),
         Column("start_offset", "int64", "first offset that is not acknowledged or archived; null until it is decided"),
         Column(
             "delivery_complete_count",
             "int32",
-            "number of acknowledged or archived records from the start offset on, if the last record has "
-            "it (Kafka 4.2); otherwise null",
+            "number of acknowledged or archived records from the start offset on; null if the last record does "
+            "not have it (before Kafka 4.2)",
         ),
         Column(
             "coordinator_lag",
             "int64",
-            "with --source requests: offsets from the start offset to the end that are not acknowledged or "
-            "archived, as the coordinator counts them (Kafka 4.2); otherwise null",
+            "with --source requests, the number of offsets from the start offset to the end of the log that are "
+            "not acknowledged or archived, as the coordinator counts them (Kafka 4.2 or later); otherwise null",
         ),
-        Column("available_count", "int64", "offsets in available batches: to be delivered for the first time or again"),
-        Column("acknowledged_count", "int64", "offsets in acknowledged batches"),
-        Column("archived_count", "int64", "offsets in archived batches: rejected, or delivered too often"),
-        Column("other_count", "int64", "offsets in batches in any other state"),
+        Column(
+            "available_count",
+            "int64",
+            "number of offsets in available batches, to be delivered for the first time or again",
+        ),
+        Column("acknowledged_count", "int64", "number of offsets in acknowledged batches"),
+        Column(
+            "archived_count",
+            "int64",
+            "number of offsets in archived batches, which were rejected or delivered too often",
+        ),
+        Column("other_count", "int64", "number of offsets in batches in any other state"),
         Column(
             "batches",
             f"list<struct<{_BATCH}>>",

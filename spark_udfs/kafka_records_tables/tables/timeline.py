@@ -38,7 +38,7 @@ TABLE: Final = Table(
         Column("duration_ms", "int64", "how long the rebalance took, in milliseconds; null for other events"),
         Column("log_partition", "int32", "log partition that holds the record"),
         Column("log_offset", "int64", "offset of the record that shows the event"),
-        Column("sequence", "int32", "number of the kind of event, which orders the events of one record"),
+        Column("sequence", "int32", "number of the kind of event; it orders the events that one record shows"),
     ),
     sort=("group_id", "log_partition", "log_offset", "sequence", "member_id"),
     group="group_id",

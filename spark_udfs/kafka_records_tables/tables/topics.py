@@ -22,7 +22,7 @@ TABLE = Table(
         Column(
             "configs",
             "list<struct<name: string, value: string>>",
-            "configs set for the topic, by name; a deleted topic has those it had",
+            "configs set for the topic, by name; for a deleted topic, those that were set when it was deleted",
         ),
     ),
     sort=("topic", "topic_id"),

@@ -96,7 +96,7 @@ def member_at(
 
 
 class UnpackedFile:
-    """A temporary file without a name that holds unpacked bytes."""
+    """A nameless temporary file with unpacked bytes."""
 
     def __init__(self, contents: Contents) -> None:
         self._file = tempfile.TemporaryFile(prefix="kafka-records-")  # noqa: SIM115 (it is closed when nobody reads it)

@@ -51,7 +51,7 @@ class ArchiveMember:
 
 @dataclass(slots=True)
 class Contents:
-    """The content of an archive when it was opened. Members keep this object alive, and with it the open files."""
+    """The content of an archive when it was opened. Members keep this object, and with it the open files, alive."""
 
     folders: dict[str, dict[str, ArchiveMember | ListedEntry]] = field(default_factory=lambda: {"": {}})
     unpacked: int = 0
@@ -75,7 +75,9 @@ class Contents:
 
 
 def label(name: str) -> str:
-    """The path inside an archive for a member's name: never absolute, and never outside the archive."""
+    """The path of a member inside the archive, from its name. It is never absolute and never leads out of the
+    archive.
+    """
     return posixpath.normpath(f"/{name}").lstrip("/")
 
 

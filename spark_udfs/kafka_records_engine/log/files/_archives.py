@@ -38,8 +38,8 @@ _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz",
 class ArchiveFiles:
     """The files in an archive; see `places.Files`.
 
-    The archive is read when something in it is needed for the first time, and its content at that time is kept. An
-    unpickled object reads it again.
+    The archive is read when a file in it is needed for the first time, and its content at that time is kept. After
+    unpickling, the object reads the archive again.
     """
 
     def __init__(self, archive: Place) -> None:
@@ -123,7 +123,7 @@ class ArchiveFiles:
         raise LogSourceError(self.shown(path), "this can be read only from folders: unpack the archive")
 
     def shown(self, path: str) -> str:
-        """The path of the archive, `!/` and the path inside it."""
+        """The path of the archive, followed by `!/` and the path inside the archive."""
         return f"{self._archive}!/{path}"
 
     def _read(self) -> Contents:

@@ -1,8 +1,8 @@
 """Reads files of the file systems in pyarrow, and of file systems that are passed as an object.
 
 Object stores have no open files: every range is a separate request, which reads the object that currently has the name.
-So the object is checked again after each range. If it has been replaced, the range is thrown away and reading ends with
-an error, so that bytes of two objects are never mixed.
+So the object is checked again after each range. If the object has been replaced, the range is discarded and reading
+ends with an error. So bytes of two objects are never mixed.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def _version(info: arrow.FileInfo) -> tuple[int, int | None]:
 
 
 def place_in(given: Any, path: str) -> Place:
-    """A path in a file system that was passed as an object. Raises TypeError for any other object."""
+    """The place of a path in `given`, a file system object. Raises TypeError if `given` is anything else."""
     filesystem = _file_system(given)
     base, inner = filesystem, path
     while isinstance(base, arrow.SubTreeFileSystem):
@@ -249,7 +249,8 @@ def place_at(url: str) -> Place:
         raise LogSourceError(shown, "this is not a URL")
     scheme, authority, path, query = match[1].lower(), match[2] or "", match[3], match[4]
     if scheme == "file":
-        # A local name may contain any character except NUL. It follows `file:` unencoded, as Spark writes it.
+        # A local name may contain any character except NUL. After `file:` it is not percent-encoded, because Spark
+        # writes it so.
         name = unquote(path + (f"?{query}" if query is not None else ""))
         if authority not in ("", "localhost"):
             raise LogSourceError(shown, "a file URL must not name a host: write file:///path")
@@ -312,7 +313,7 @@ def _shown_authority(scheme: str, authority: str) -> str:
 
 
 def has_secret(url: str) -> bool:
-    """Whether a URL contains something that must not be shown."""
+    """Whether a URL contains a password, a key or another part that must not be shown."""
     return any(_private_parts(url))
 
 

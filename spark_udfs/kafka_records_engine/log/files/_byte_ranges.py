@@ -9,7 +9,8 @@ _LEAST: Final = 256 * 1024
 
 
 class RangeFile:
-    """A file of `size` bytes that is read by `read_at(position, size)`, which returns the bytes that exist.
+    """A file of `size` bytes that is read with `read_at(position, size)`, which returns fewer bytes at the end of the
+    file.
 
     Small reads are combined: at least `least` bytes are requested at a time, and one block is cached.
     """

@@ -1,5 +1,5 @@
-"""Reads tar archives. Members of an uncompressed archive are read as ranges of it; members of a compressed one are
-unpacked in order.
+"""Reads tar archives. Members of an uncompressed archive are read as ranges of the archive. Members of a compressed
+archive are unpacked in order.
 
 A compressed tar is read once, as a stream.
 """

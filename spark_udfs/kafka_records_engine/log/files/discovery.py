@@ -73,7 +73,9 @@ class FoundLog:
     system: Files = LOCAL
     """The file system that the folder belongs to."""
     reads_rest: bool = field(default=False, compare=False)
-    """Whether files that the user may not read are findings, and the others are read; otherwise they are errors."""
+    """If true, files that the user may not read are reported as findings, and the others are read. If false, such a
+    file is an error.
+    """
 
     @property
     def place(self) -> Place:
@@ -190,7 +192,7 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
     if looks.has_files(source) and not (_are_other_logs(source, looks) and folders_with_logs(source)):
         return [(source, None)]
     if source.files.is_archive:
-        # Users may archive a directory with its whole path, or several directories in one archive.
+        # An archive may contain a directory with its whole path, or several directories.
         below = [source.child(entry.name) for entry in entries if entry.kind == "folder"]
         return _below(source, below, looks)
     what = "there is no segment file in this directory, nor in a folder <topic>-<partition> below it"
@@ -207,7 +209,8 @@ def _are_other_logs(folder: Place, looks: _Looks) -> bool:
 
 
 def folders_with_logs(above: Place) -> list[Place]:
-    """Folders one or more levels below this one that contain partition folders with logs, to suggest to the user.
+    """Folders that contain partition folders with logs, one or more levels below this folder, as suggestions for the
+    user.
 
     At most a few hundred folders on this machine are checked. Object stores are not searched, because each check is a
     request.

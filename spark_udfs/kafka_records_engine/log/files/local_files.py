@@ -28,7 +28,7 @@ class LocalEntry:
 
     @property
     def kind(self) -> PlaceKind:
-        """The kind of the entry; for a symbolic link, that of its target."""
+        """The kind of the entry; for a symbolic link, the kind of its target."""
         if self._entry.is_file():
             return "file"
         return "folder" if self._entry.is_dir() else "other"
@@ -40,7 +40,7 @@ class LocalEntry:
 
     @cached_property
     def version(self) -> int:
-        """The inode number. An open local file stays the same file when its name is later given to another one."""
+        """The inode number. An open file stays the same file even if its name is later given to another file."""
         return self._entry.inode()
 
 

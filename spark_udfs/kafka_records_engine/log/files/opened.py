@@ -31,7 +31,7 @@ _KINDS: Final = (
 
 
 class NoRegularFile(OSError):
-    """A path leads to a directory, a named pipe, a socket or a device, and not to a regular file."""
+    """A path does not lead to a regular file, but to a directory, a named pipe, a socket or a device."""
 
 
 class ReplacedFile(OSError):
@@ -63,14 +63,14 @@ class LogFile(Readable, Protocol):
 
 
 class FrozenFile(FileIO):
-    """A regular file, read up to the size it had when it was opened, or less if it is truncated."""
+    """A regular file that is read up to the size it had when it was opened, or less if it was truncated since."""
 
     def __init__(self, path: str) -> None:
         """Open the file, following symbolic links. Raises OSError, and NoRegularFile immediately, without waiting for a
         named pipe."""
         _check_kind(os.stat(path).st_mode)
-        # The path may refer to another file by now. O_NONBLOCK opens a named pipe without blocking; it is rejected
-        # afterwards.
+        # By now, the path may refer to another file. O_NONBLOCK opens a named pipe without blocking; the pipe is
+        # rejected afterwards.
         descriptor = _descriptor(path)
         try:
             status = os.fstat(descriptor)
@@ -90,7 +90,7 @@ class FrozenFile(FileIO):
         return super().seek(position, whence)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read as many bytes as requested, or fewer at the end."""
+        """Read the requested number of bytes, or fewer at the end of the file."""
         left = max(self.size - self.tell(), 0)
         wanted = left if size is None or size < 0 else min(size, left)
         parts = []
@@ -172,7 +172,7 @@ class OpenLog:
     is_part: bool = False
     """Whether only some files of the log were requested."""
     end: int | None = None
-    """The offset after the last record, if it is known from a source other than the files."""
+    """The offset after the last record, if something other than the files shows it."""
     only: OffsetRange | None = None
     """The requested offsets; None means all. Files and batches without such offsets are not read."""
 

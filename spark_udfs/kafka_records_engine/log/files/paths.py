@@ -65,7 +65,7 @@ def places_of(given: str | PathLike[str] | Place, filesystem: Any = None) -> lis
 
 
 def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tuple[list[Place], bool]:
-    """The result of `places_of`, and whether it came from a pattern."""
+    """The result of `places_of`, and whether `given` is a pattern."""
     if isinstance(given, Place):
         return [given], False
     text = os.fspath(given)
@@ -99,8 +99,9 @@ def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tupl
 
 
 def located(text: str, filesystem: Any = None) -> Place:
-    """The place that a string refers to, without support for patterns and archives. Raises LogSourceError for a bad
-    URL."""
+    """The place that a string refers to. Patterns and archives are not recognized. Raises LogSourceError for a
+    bad URL.
+    """
     if filesystem is not None:
         from kafka_records_engine.log.files._arrow_files import place_in
 
@@ -118,7 +119,7 @@ def is_url(text: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """A path or URL in the form that messages may show: without passwords, keys and settings."""
+    """A path or URL as messages may show it: without passwords, keys and settings."""
     if not is_url(text):
         return text
     from kafka_records_engine.log.files._arrow_files import shown_url
@@ -141,7 +142,7 @@ def on_this_machine(text: str) -> str:
 
 
 def is_archive(place: Place) -> bool:
-    """Whether a place is a file that has the name of an archive. (A folder may have such a name too.)"""
+    """Whether a place is a file with the suffix of an archive. (A folder may have such a suffix too.)"""
     return place.path.lower().endswith(ARCHIVES) and place.kind == "file"
 
 

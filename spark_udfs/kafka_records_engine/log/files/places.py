@@ -34,8 +34,8 @@ class Entry(Protocol):
 
     @property
     def version(self) -> Hashable:
-        """A value that changes if the name refers to another file. On file systems that replace files as a whole, it
-        also changes with the content.
+        """A value that changes if the name later refers to another file. On file systems that replace files as a whole,
+        it also changes with the content.
         """
 
 
@@ -57,7 +57,9 @@ class Files(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether these are files of this machine. Such a file stays readable if it is deleted while it is open."""
+        """Whether these are files of this machine. Such a file stays readable while it is open, even if it is
+        deleted.
+        """
 
     @property
     def is_archive(self) -> bool:
@@ -83,7 +85,7 @@ class Files(Protocol):
         """The time when a file was written, in milliseconds since 1970; None if unknown."""
 
     def opened(self, path: str, version: Hashable = None) -> LogFile:
-        """Open a file, which keeps its current size. With a `version`, only that version is opened.
+        """Open a file; bytes appended later are not read. With a `version`, only that version is opened.
 
         Bytes of another version are never returned: if the file is replaced in the meantime, reading raises OSError.
         """
@@ -95,7 +97,7 @@ class Files(Protocol):
         """The path of the folder that `path` is in."""
 
     def resolved(self, path: str) -> str:
-        """The canonical spelling of a path that can be spelled in several ways."""
+        """The canonical form of a path, because one path may be spelled in several ways."""
 
     def for_arrow(self, path: str) -> tuple[FileSystem, str]:
         """The pyarrow file system and the path in it. Raises LogSourceError if pyarrow cannot read the file."""

@@ -26,8 +26,9 @@ class OffsetRange:
     start: int
     end: int
     outside: int = 0
-    """The number of records, by the counts in headers, in batches that were checked and contain none of these
-    offsets."""
+    """The number of records, according to batch headers, in batches that were checked but contain none of these
+    offsets.
+    """
     is_cut: bool = False
     """Whether batches or files after the range exist, as far as the log was read."""
     is_passed: bool = False
@@ -51,7 +52,7 @@ class OffsetRange:
         return segments[first : max(len(bases) if behind is None else behind, first)]
 
     def has_gap(self, first: int, behind: int) -> bool:
-        """Whether offsets that are missing from `first` up to `behind` are in the range."""
+        """Whether any of the missing offsets from `first` up to `behind` is in the range."""
         return behind > self.start and first < self.end
 
     def hold(self, finding: Finding) -> None:

@@ -1,4 +1,4 @@
-"""Errors about sources in which there is nothing to read. Code that reads no files uses them too."""
+"""Errors about sources that contain nothing to read. They are not only for sources of files."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ NOT_READABLE: Final = "permission denied: run this as a user who may read it"
 
 
 class LacksColumns(LogSourceError):
-    """A file of rows without the columns of raw rows."""
+    """A file of rows lacks columns that raw rows have."""
 
 
 class NotReadable(LogSourceError):
-    """A file or folder that the user is not allowed to read. The log itself may be intact."""
+    """The user is not allowed to read a file or folder. The log itself may be intact."""
 
     def __init__(self, path: str, detail: str = NOT_READABLE) -> None:
         super().__init__(path, detail)

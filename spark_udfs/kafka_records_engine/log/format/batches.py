@@ -33,7 +33,7 @@ RECORDS_AT: Final = 61
 LARGEST_OFFSET: Final = (1 << 63) - 1
 
 MESSAGES_AT: Final = (18, 26)
-"""Where key and value of a magic 0 and of a magic 1 message start."""
+"""Where key and value start in a message with magic 0, and in one with magic 1."""
 
 _BATCH: Final = Struct(">qiiBIhiqqqhii")
 _MESSAGE: Final = Struct(">qiIBb")
@@ -109,7 +109,9 @@ class BatchHead:
 
 
 class Header(NamedTuple):
-    """A record header: its key as text (with malformed UTF-8 replaced, as Kafka does) and its value, bytes or null."""
+    """A record header: its key as text (malformed UTF-8 is replaced, as in Kafka) and its value, which is bytes or
+    null.
+    """
 
     key: str
     value: bytes | None
@@ -248,7 +250,7 @@ def read_records(batch: BatchHead, data: bytes) -> Iterator[RawRecord]:
 def record_spans(batch: BatchHead, data: bytes, done: int = 0, position: int = 0) -> Iterator[Span]:
     """The positions of the records in `data`. Raises BrokenRecordsError like `read_records`.
 
-    For a magic 2 batch the first `done` records, which end at `position`, are left out.
+    For a magic 2 batch, the first `done` records are left out; they end at `position`.
     """
     if batch.magic == 2:
         return _batch_spans(batch, data, done, position)

@@ -1,6 +1,4 @@
-"""Reads offsets that a broker stores in its data directory: where logs begin, where they end, and how far they are
-cleaned.
-"""
+"""Reads offsets that a broker stores in its data directory: where logs begin and end, and how far they are cleaned."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_runtime.wire.primitives import MAX_INT32
 
 CHECKPOINT: Final = "log-start-offset-checkpoint"
-"""The file with log start offsets, only for logs whose start is after the start of their first segment file."""
+"""The file with log start offsets. It contains only logs whose start is after the start of their first segment file."""
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 """The file with the high watermarks of all logs, written every few seconds and when a broker stops."""
@@ -38,8 +36,8 @@ _QUOTED: Final = 40
 def read_checkpoint(file: Place | Path) -> Mapping[tuple[str, int], int]:
     """Read an offset checkpoint file: a line `0`, a line with the count, then lines `<topic> <partition> <offset>`.
 
-    A file that is empty or missing has no entries. (A broker leaves the file of log starts empty until the first log
-    start moves.) Raises LogSourceError for any other content (`CheckpointFile`, `OffsetCheckpointFile`).
+    An empty or missing file counts as one without entries. (The file of log starts is empty until the first log start
+    moves.) Raises LogSourceError for any other content (`CheckpointFile`, `OffsetCheckpointFile`).
     """
     place = file if isinstance(file, Place) else Place(LOCAL, str(file))
     path = str(place)

@@ -36,7 +36,7 @@ SNAPPY_MOST_GAIN: Final = 22
 
 @dataclass(frozen=True, slots=True)
 class Decompressed:
-    """Decompressed bytes, and the reason why there are no more of them; None if the input was complete."""
+    """Decompressed bytes, and the reason why decompression stopped early; None if the input was complete."""
 
     data: bytes
     failure: str | None = None
@@ -49,7 +49,7 @@ class _BrokenError(Exception):
 def decompress(codec: int, data: bytes, *, magic: int = 2, limit: int | None = None) -> Decompressed:
     """Decompress the records of a batch. Bad input never raises an error.
 
-    `codec` is the value of attribute bits 0-2, here 1 to 4. `magic` matters to lz4 only. At most `limit` bytes are
+    `codec` is the value of attribute bits 0-2, here 1 to 4. `magic` matters only for lz4. At most `limit` bytes are
     returned, by default MAX_DECOMPRESSED.
     """
     if limit is None:
@@ -69,7 +69,7 @@ def decompress(codec: int, data: bytes, *, magic: int = 2, limit: int | None = N
 
 def _collect(pieces: Iterator[bytes], limit: int) -> Decompressed:
     first = b""
-    more = BytesIO()  # returns its bytes without a copy, because they may be most of the memory in use
+    more = BytesIO()  # BytesIO returns its bytes without a copy. These bytes may be most of the memory in use.
     size = 0
     failure = None
     try:
@@ -187,7 +187,7 @@ def _stream(codec: str, data: bytes) -> Iterator[bytes]:
         return
     except (OSError, pa.ArrowException) as error:
         detail = _detail(codec, str(error))
-    # A failed read returns nothing, not even the bytes before the failure, so retry with smaller and smaller sizes.
+    # A read that fails does not return the bytes before the failure either, so retry with smaller and smaller sizes.
     step = _PIECE // 2
     while step:
         with _open(codec, data) as stream:

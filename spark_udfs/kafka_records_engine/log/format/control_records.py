@@ -44,7 +44,7 @@ class ControlMarker:
 def read_marker(key: bytes | None, value: bytes | None) -> ControlMarker:
     """The content of the record of a control batch (`ControlRecordType`, `EndTransactionMarker`; KIP-98).
 
-    Later versions of both are read like version 0. Raises BrokenRecordsError.
+    Later versions of key and value are read like version 0. Raises BrokenRecordsError.
     """
     marker = marker_of_key(key)
     if marker.control is None:

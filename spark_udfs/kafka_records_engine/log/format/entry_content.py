@@ -2,8 +2,8 @@
 
 No CRC covers the size of an entry. If that size is wrong, the content of the entry still answers two questions. Does a
 batch that starts further on belong to the value of one of the entry's records (somebody stored a log in a log)? Are the
-last bytes of a file an append that was cut short, that is, only the beginning of a batch? For damaged content both
-answers are no: either parsing its records fails, or all of them are there.
+last bytes of a file an append that was cut short, that is, only the beginning of a batch? For damaged content, both
+answers are no: either its records cannot be parsed, or all of them are there.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class EntryContent:
     """Parses the content of the entry that starts at byte `start` of a file, and never reads beyond byte `end`."""
 
     def __init__(self, file: Readable, start: int, end: int, spend: Callable[[int], bool]) -> None:
-        """`spend` is called with the number of bytes that were parsed. If it returns False, the rest counts as
-        broken.
+        """`spend` is called with the number of bytes that were parsed. If it returns False, the rest of the entry
+        counts as broken.
         """
         self.start = start
         self._file = file
@@ -66,9 +66,9 @@ class EntryContent:
         """The extent of as many records as the header counts, once they are parsed."""
         self._range = (-1, -1)
         self._least_end = start
-        """The entry cannot end before this byte, according to its records."""
+        """According to its records, the entry cannot end before this byte."""
         self._may_go_on = True
-        """Whether records may be missing, according to the numbers in the header."""
+        """Whether, according to the numbers in the header, records may be missing."""
         self._ranges = self._followed()
 
     def covers(self, start: int, end: int) -> bool | None:
@@ -120,8 +120,8 @@ class EntryContent:
         if len(head) < RECORDS_AT:
             self._extent = Extent(self._window.end, "cut")
             return
-        # A magic other than 2 may be damaged. In that case the content can be parsed as records of a batch, or fails
-        # early.
+        # A magic other than 2 may be a damaged 2. If it is, the content can be parsed as records of a batch; if not,
+        # parsing fails early.
         batch = read_head(head[: _TO_MAGIC - 1] + b"\x02" + head[_TO_MAGIC:], 0, self.start)
         if batch.codec:
             yield from self._stream(batch)
@@ -178,7 +178,7 @@ class EntryContent:
             fields = (key_at, key_end), (value_at, value_end)
             here = self._behind_headers(value_end, stop)
         except CutError:
-            # A truncated record without its headers is accepted only if its value fills it exactly.
+            # A truncated record that lacks its headers is accepted only if it ends exactly with its value.
             fields = fields if fields and fields[1][1] + 1 == stop else ()
             return _Record(stop, delta, fields, is_cut=True)
         if here != stop or delta is None:
@@ -223,8 +223,8 @@ class EntryContent:
         self._least_end = extent.end + 1
         self._extent = extent
         if extent.state == "whole":
-            # The compressed records may contain verbatim copies of a batch in a record's value. A stream without its
-            # end may or may not be damaged.
+            # A value in the compressed records may contain a verbatim copy of a batch. A stream that lacks its end may
+            # be damaged or not.
             yield at, extent.end
 
     def _state_by_records(self, at: int) -> ExtentState:
@@ -259,7 +259,8 @@ class EntryContent:
         except CutError:
             self._extent = Extent(self._window.end, "cut")
             return
-        # Key and value fill a message exactly. If its size does not agree, one of the three sizes is damaged.
+        # A message ends exactly with its value. If its size does not agree with those of key and value, one of the
+        # three is damaged.
         self._may_go_on = least == claimed
         self._extent = Extent(at, "whole") if at <= self._window.end else Extent(self._window.end, "cut")
         if self._may_go_on:

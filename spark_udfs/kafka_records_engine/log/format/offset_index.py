@@ -37,8 +37,9 @@ class OffsetIndex:
         self._place = folder.child(f"{segment.base_offset:020}.index") if folder is not None and has_index else None
 
     def position_of(self, offset: int) -> int:
-        """The position of the batch that contains `offset`, or of an earlier batch; 0 if there is no such entry. The
-        caller must check that a batch really starts there."""
+        """The position of the batch that contains `offset`, or of an earlier batch; 0 if the index has no such entry.
+        The caller must check that a batch really starts there.
+        """
         last, _ = self._around(lambda entry: entry.last_offset <= offset)
         return 0 if last is None else last.position
 
@@ -67,7 +68,7 @@ class OffsetIndex:
                         last, low = entry, middle + 1
                     else:
                         first, high = entry, middle
-        except (OSError, ValueError, struct.error):  # the broker may truncate the file at the same time
+        except (OSError, ValueError, struct.error):  # the broker may truncate the file while it is read
             return None, None
         return last, first
 

@@ -1,8 +1,8 @@
 """Finds where the compressed records of a batch end, by the framing of their codec.
 
-Compressed data shows where it ends, independently of the size field of the batch: gzip in the stream itself, lz4 and
-zstd with the sizes of their blocks and a last block, snappy only with the sizes of its blocks. The decompressed output
-is not kept.
+Compressed data shows where it ends, independently of the size field of the batch: gzip marks the end in the stream
+itself; lz4 and zstd have sizes of blocks and a last block; snappy has only sizes of blocks. The decompressed output is
+not kept.
 
 Facts: RFC 1952 and 1951, the LZ4 frame format, RFC 8878 (zstd), the snappy format description, and the framing of
 snappy-java's SnappyOutputStream.
@@ -35,8 +35,8 @@ _INT: Final = Struct("<I")
 
 
 class Extent(NamedTuple):
-    """Where the content of a batch ends. `whole`: it ends at byte `end` of the file. `cut`: the bytes are valid, but
-    the content continues after them. `broken`: the bytes from `end` on are invalid.
+    """Where the content of a batch ends. `whole`: the content ends at byte `end` of the file. `cut`: the bytes are
+    valid, but the content continues after them. `broken`: the bytes from `end` on are invalid.
     """
 
     end: int
@@ -57,7 +57,7 @@ class Window:
         self._data = b""
 
     def take(self, position: int, size: int) -> bytes:
-        """The `size` bytes at `position`; fewer at the end."""
+        """The `size` bytes at `position`; fewer at the end of the window."""
         at = position - self._start
         size = min(size, self.end - position)
         if size <= 0:
@@ -75,7 +75,7 @@ class Window:
         return data
 
     def byte(self, position: int) -> int:
-        """The byte at `position`. Raises CutError after the last one."""
+        """The byte at `position`. Raises CutError if there is none."""
         at = position - self._start
         if 0 <= at < len(self._data) and position < self.end:
             return self._data[at]
@@ -93,9 +93,9 @@ class _BrokenError(Exception):
 def stream_extent(codec: int, window: Window, at: int, spend: Callable[[int], bool]) -> Extent:
     """Find where the compressed records that start at byte `at` end. `codec` is the value of attribute bits 0-2, not 0.
 
-    A snappy stream has no end marker: it is `cut` if the bytes end, even between two blocks, and `whole` if zeros
-    follow a block. `spend` is called with a number of bytes before they are decompressed; if it returns False, the
-    stream counts as broken.
+    A snappy stream has no end marker: the result is `cut` if the bytes end, even between two blocks, and `whole` if
+    zeros follow a block. `spend` is called with a number of bytes before they are decompressed; if it returns False,
+    the stream counts as broken.
     """
     try:
         if codec == 1:

@@ -29,7 +29,7 @@ class VarintError(ValueError):
 def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Read the zigzag varint (int32) that starts at `position`. Returns its value and the position after it.
 
-    Raises VarintError if it does not end before `end`.
+    Raises VarintError if the varint does not end before `end`.
     """
     value, position = _read(data, position, end, 5)
     value &= 0xFFFFFFFF
@@ -39,7 +39,7 @@ def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 def read_varlong(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Read the zigzag varlong (int64) that starts at `position`. Returns its value and the position after it.
 
-    Raises VarintError if it does not end before `end`.
+    Raises VarintError if the varlong does not end before `end`.
     """
     value, position = _read(data, position, end, LONGEST_VARLONG)
     value &= 0xFFFFFFFFFFFFFFFF

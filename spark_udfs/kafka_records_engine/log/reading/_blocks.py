@@ -2,8 +2,8 @@
 bytes.
 
 Batches of magic 2 are parsed many at a time: every step is one numpy expression over all records of the block. This is
-possible only for batches in which every byte is as expected. All others (older formats, control batches, records with
-headers, damaged ones) go through `batches`, which reads one record at a time and says what is wrong.
+possible only for batches in which every byte is as expected. All other batches (older formats, control batches, records
+with headers, damaged batches) are passed to `batches`, which reads one record at a time and reports problems.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class _CarefulReader:
 
 
 class BlockReader:
-    """Converts the chunks of one file to blocks, and reports what it had to leave out.
+    """Converts the chunks of one file to blocks, and reports records that it had to leave out.
 
     A block has at most a few hundred thousand rows and tens of megabytes, unless a single record is larger. Without
     this limit a batch of a few kilobytes, which may contain millions of records, could fill the memory.

@@ -24,7 +24,9 @@ _MOST_GAIN: Final = 1000
 
 
 def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = False) -> Finding:
-    """The finding about a batch that is skipped completely. `may_hold_more`: the count in its header may be too low."""
+    """The finding about a batch that is skipped completely. `may_hold_more` means that the count in its header may be
+    too low.
+    """
     count = head.count
     if may_hold_more or count is None or not _may_hold(head, count):
         records, known = "an unknown number of records", 0
@@ -35,7 +37,7 @@ def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = Fals
 
 
 def wrong_crc(path: str, head: BatchHead, entry: bytes, doubt: str | None) -> Finding:
-    """The finding about an entry with a wrong CRC. `doubt` says why more may be lost than the count in its header."""
+    """The finding about an entry with a wrong CRC. `doubt` says why more records may be lost than its header counts."""
     what = f"wrong CRC: {head.crc:#010x} in the file, {computed_crc(head.magic, entry):#010x} computed"
     what += "" if doubt is None else f", and {doubt}"
     return refused(path, head, what, may_hold_more=doubt is not None or not _is_confirmed(head, entry))
@@ -90,7 +92,9 @@ def _may_hold(head: BatchHead, count: int) -> bool:
 
 
 def disorder(path: str, head: BatchHead, before: int) -> Finding:
-    """The finding about an offset that is not greater than `before`, if it is unknown which batch is wrong."""
+    """The finding about an offset that is not greater than the earlier offset `before`, if it is unknown which of the
+    two batches is wrong.
+    """
     how = "not above" if head.offset <= before else "2^31 or more above"
     what = f"its offset is {how} the previous offset {before}"
     return in_file(path, head.position, head.offset, what, "its records are returned as they are")
@@ -100,8 +104,9 @@ ControlTrouble = tuple[str, Severity]
 
 
 def control_trouble(key: bytes | None, value: bytes | None, *, of_quorum: bool) -> ControlTrouble | None:
-    """Why a control record is not a row: it cannot be parsed, or it does not end a transaction. None for a transaction
-    marker and, with `of_quorum` (in the metadata log), for a record of the quorum."""
+    """Why a control record does not become a row: it cannot be parsed, or it does not end a transaction. None for a
+    transaction marker and, with `of_quorum` (in the metadata log), for a record of the quorum.
+    """
     try:
         marker = read_marker(key, value)
     except BrokenRecordsError as error:
@@ -113,19 +118,19 @@ def control_trouble(key: bytes | None, value: bytes | None, *, of_quorum: bool) 
 
 @dataclass(slots=True)
 class ControlLeftOut:
-    """The records of a control batch that are not rows: their number, and the most severe of the reasons."""
+    """The records of a control batch that do not become rows: their number, and the most severe reason."""
 
     count: int = 0
     worst: ControlTrouble | None = None
 
     def add(self, trouble: ControlTrouble) -> None:
-        """Count one more such record."""
+        """Count one more record that does not become a row, for this reason."""
         self.count += 1
         if self.worst is None or (self.worst[1] == "note" and trouble[1] == "damage"):
             self.worst = trouble
 
     def finding(self, path: str, head: BatchHead) -> Finding | None:
-        """One finding for all of these records; None if there are none."""
+        """One finding for all records that were left out; None if there are none."""
         if self.worst is None:
             return None
         what, severity = self.worst

@@ -9,7 +9,7 @@ The cleaner replaces files in four steps, and the folder may be in any of these 
 `LogLoader`):
 
 1. it writes `<offset>.log.cleaned` beside the originals, which are the log;
-2. it renames that to `.log.swap`: from now on the swap file is the log, and the originals it covers are outdated;
+2. it renames that file to `.log.swap`: from now on the swap file is the log, and the originals it covers are outdated;
 3. it renames these originals, one by one, to `.log.deleted`, and deletes them later;
 4. it renames `.log.swap` to `.log`.
 """
@@ -36,7 +36,7 @@ from kafka_records_runtime.errors import plural
 from kafka_records_runtime.text.printable import printable
 
 TRIES: Final = 60
-"""The number of attempts to open a log whose files keep changing: about ten seconds, including the waits in between."""
+"""The number of attempts to open a log whose files keep changing. With the pauses, they take about ten seconds."""
 
 _WAIT: Final = 0.005
 _LONGEST_WAIT: Final = 0.25
@@ -113,8 +113,9 @@ class _Taken:
 
 
 def list_folder(folder: Place, named: Collection[str] = ()) -> Listing:
-    """The files in a partition folder that are or may become part of its log: `.log` and `.log.swap` files, unfinished
-    `.log.cleaned` files, and files that the caller has `named`."""
+    """The files in a partition folder that belong to its log, or may soon belong to it: `.log` and `.log.swap` files,
+    unfinished `.log.cleaned` files, and files that the caller has `named`.
+    """
     return {
         entry.name: entry.version
         for entry in folder.listed()
@@ -174,7 +175,8 @@ def _opened(place: Place, version: Hashable) -> SegmentFile:
     offset = _offset_in_name(place.name)
     segment = SegmentFile(printable(str(place)), offset if 0 <= offset <= LARGEST_OFFSET else None)
     try:
-        # An open local file does not change; elsewhere, check that the file is still the one that was listed.
+        # An open local file does not change. A file in other storage may, so check that it is still the one that was
+        # listed.
         segment.file = place.opened(None if place.files.is_local else version)
         segment.size = segment.file.size
     except NoRegularFile as error:
@@ -208,7 +210,7 @@ def _without_outdated(taken: _Taken) -> tuple[list[SegmentFile], list[Finding]]:
     findings = []
     for swap in _ordered(swaps):
         if swap.base_offset is None or (taken.cleaned and swap.base_offset >= min(taken.cleaned)):
-            # The cleaner has not finished its output yet, so it has replaced nothing and the originals are complete.
+            # The cleaner has not finished its output yet. It has not replaced any files, so the originals are complete.
             findings.append(
                 _swap_note(swap, "the cleaner had not finished writing", "left out: the original files are read")
             )
@@ -243,7 +245,7 @@ def _ordered(segments: Iterable[SegmentFile]) -> list[SegmentFile]:
 def _only(log: FoundLog, taken: _Taken, settled: list[SegmentFile], findings: list[Finding]) -> OpenLog:
     """The log reduced to the requested files."""
     names = set(log.files or ())
-    # The caller may have requested a file that is replaced by a swap file.
+    # The caller may have requested a file that a swap file replaces.
     kept = _ordered(segment for name, segment in taken.files.items() if name in names)
     paths = {segment.path for segment in kept}
     findings = [finding for finding in findings if finding.file in paths]

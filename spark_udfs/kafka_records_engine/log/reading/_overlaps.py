@@ -51,7 +51,7 @@ class Overlaps:
         """Flags for the entries of `segment` that later files contain too, which means that a cleaner copied them.
 
         The name of the next file shows that the offsets of `entries` are too high for `segment`. An entry between two
-        such entries counts too; the caller checks its CRC.
+        entries that were found counts too; the caller checks its CRC.
         """
         offsets = heads.offset[entries]
         here = _batches(heads).chosen(entries)
@@ -97,7 +97,7 @@ def _ignore(finding: Finding) -> None:
 
 
 def _batches(heads: Heads) -> _Batches:
-    # The cleaner's second pass marks a batch, which changes its CRC; the other fields identify it.
+    # The cleaner's second pass marks a batch, which changes the batch's CRC. The other fields still identify the batch.
     is_marked = (heads.attributes & _DELETE_HORIZON) != 0
     return _Batches(
         heads.offset,

@@ -14,11 +14,14 @@ from kafka_records_engine.log.format.batches import ENTRY_HEAD, LARGEST_OFFSET, 
 from kafka_records_runtime.errors import plural
 
 FARTHEST: Final = 1 << 56
-"""If the name of a file is not an offset, offsets from this one on count as damage, because no log has had that many
-records."""
+"""The limit for offsets in a file whose name is not an offset. Offsets at or above it count as damage, because no log
+has had that many records.
+"""
 
 SPAN: Final = 1 << 31
-"""A file contains fewer offsets than this, because its indexes count offsets from the first one as int32."""
+"""The limit for the number of offsets in a file, because its indexes store offsets relative to the first one as
+int32.
+"""
 
 TO_MAGIC: Final = 17
 """The number of bytes of an entry up to and including its magic."""
@@ -40,7 +43,9 @@ def offset_bounds(base_offset: int | None) -> tuple[int, int]:
 
 
 def wrong_offset(head: bytes, base_offset: int | None) -> str | None:
-    """Why no entry can start with `head` (8 bytes, or fewer at the end of the file); None if an entry can."""
+    """The reason why no entry can start with `head` (8 bytes, or fewer at the end of the file); None if an entry
+    can.
+    """
     low, high = offset_bounds(base_offset)
     missing = 8 * (8 - len(head))
     first = int.from_bytes(head, "big", signed=True) << missing
@@ -140,7 +145,7 @@ class BatchSearch:
         return len(entry) == size and is_right(entry)
 
     def spend(self, size: int) -> bool:
-        """Take `size` bytes from the budget. Returns False if fewer are left."""
+        """Take `size` bytes from the budget. Returns False if the budget has fewer bytes left."""
         if size > self._budget:
             self.is_used_up = True
             return False
@@ -178,7 +183,7 @@ class BatchSearch:
 
 
 def is_right(entry: bytes) -> bool:
-    """Whether these bytes are an entry with a right CRC, for any size in its header."""
+    """Whether these bytes are an entry with a right CRC, regardless of the size in its header."""
     if len(entry) <= ENTRY_HEAD + 4 or entry[16] > 2 or len(entry) < ENTRY_HEAD + SMALLEST_SIZES[entry[16]]:
         return False
     stored: int = _CRC.unpack_from(entry, _CRC_AT[entry[16]])[0]

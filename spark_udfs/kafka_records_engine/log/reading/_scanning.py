@@ -55,7 +55,7 @@ class Chunk:
     right: FLAGS
     """Whether the CRC of each entry is right."""
     doubts: Mapping[int, str]
-    """For each entry with a wrong CRC, by its index: why more records may be lost than the count in its header."""
+    """For each entry with a wrong CRC, by its index: why more records may be lost than its header counts."""
 
     @property
     def magics(self) -> NDArray[np.uint8]:
@@ -332,7 +332,7 @@ def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
 
 
 def nonsense_at(data: bytes, at: int, end: int) -> str | None:
-    """Why no entry can start at `at`; None if the available bytes may be the start of an entry."""
+    """The reason why no entry can start at `at`; None if the available bytes may be the start of an entry."""
     left = end - at
     if left < ENTRY_HEAD:
         return None

@@ -2,8 +2,8 @@
 
 The positions of all later entries depend on the size, which no CRC covers. So a size is trusted only if another entry
 starts where this one would end. Otherwise reading continues at the next sound batch, which may start inside the bytes
-of the entry. A record's value may contain the bytes of another log, which look like batches too. They do not count as
-batches of this log if the entry around them ends where its size says.
+of the entry. A record's value may contain the bytes of another log, which also look like batches. If the entry around
+them ends where its size says, they do not count as batches of this log.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ _MOST_LOOKED_THROUGH: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """Verdict: the entry ends where its size says. `doubt` says why more records may be lost than its header counts."""
+    """Verdict: the entry ends at the position that its size indicates. `doubt` says why more records may be lost than
+    its header counts.
+    """
 
     doubt: str | None = None
 
@@ -92,8 +94,9 @@ class Suspects:
         self._sound: tuple[int, bool] = -1, False
 
     def judge(self, start: int, end: int, follows_right: bool) -> Verdict:
-        """The verdict on the entry from byte `start` of the file to byte `end`. `follows_right`: the previous entry has
-        a right CRC."""
+        """The verdict on the entry from byte `start` of the file to byte `end`. `follows_right` means that the previous
+        entry has a right CRC.
+        """
         if start < self._followed:
             return Stands()
         self._search.spend(end - start)
@@ -145,8 +148,9 @@ class Suspects:
         return Swallows(found.position, f"its CRC is wrong, and {what}")
 
     def next_behind(self, start: int) -> FoundBatch | None:
-        """The first batch after the bytes at `start`, which are not a complete entry. A batch in the value of a record
-        that starts there does not count."""
+        """The first batch after the bytes at `start`, which are not a complete entry. A batch inside the value of a
+        record in these bytes does not count.
+        """
         found = self._search.next_batch(start + 1)
         if found is None or self._search.is_batch(start, found.position - start):
             return found

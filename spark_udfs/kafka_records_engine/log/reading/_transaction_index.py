@@ -2,7 +2,7 @@
 
 The outcome of a transaction is decided by the next control marker of its producer in the same partition. Only the
 producer id is compared (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). The marker may be in a later file,
-so a reader that needs the outcome of a record earlier than that has to collect all markers first.
+so a reader that needs the outcome of a record before that has to collect all markers first.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class Holes:
 class TransactionIndex(Holes):
     """The markers of one log partition, and the places at which one may be missing.
 
-    The first call of `state` collects them in a separate pass over all files of `log`. Whether a log has transactions
-    cannot be known earlier, because the header that would show it may be damaged.
+    The first call of `state` collects the markers in a separate pass over all files of `log`. Whether a log has
+    transactions cannot be known earlier, because the header that would show it may be damaged.
     """
 
     def __init__(self, log: OpenLog | None = None) -> None:
@@ -172,7 +172,7 @@ class TransactionIndex(Holes):
 
 
 def index_transactions(log: OpenLog) -> TransactionIndex:
-    """The markers of all files of `log`. Findings are reported only when the records are read."""
+    """The markers of all files of `log`. This pass reports no findings; they are reported when the records are read."""
     return TransactionIndex(log)
 
 

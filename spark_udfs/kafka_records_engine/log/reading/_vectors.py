@@ -41,8 +41,8 @@ class Parsed:
 
 
 def parse(arena: bytes, starts: INT64, ends: INT64, counts: INT64) -> Parsed:
-    """Parse the records of batches. The record bytes of each are at `starts` to `ends` of `arena`, with `counts`
-    records.
+    """Parse the records of several batches. For each batch, `starts` and `ends` are the range of its record bytes in
+    `arena`, and `counts` the number of records.
     """
     data = np.frombuffer(arena, np.uint8)
     refused = np.zeros(len(starts), np.bool_)
@@ -61,8 +61,8 @@ def parse_some(arena: bytes, starts: list[int]) -> Parsed:
 
 
 def cut(data: bytes, at: int, end: int, most: int, most_bytes: int) -> tuple[list[int], int] | None:
-    """The starts of the next records, and the end of the last one: from 1 to `most` records, of about `most_bytes`
-    bytes at most. None if they do not fit before `end`.
+    """The starts of the next records, and the end of the last of them. There are 1 to `most` records, with about
+    `most_bytes` bytes at most. None if they do not fit before `end`.
     """
     places: list[int] = []
     stop = at + most_bytes
@@ -130,7 +130,7 @@ def _record_starts(
             active, behind = active[~wrong], behind[~wrong]
         position[active] = behind
         level += 1
-        # Stop at the end of the batch: a record after it would be read from the bytes of the next batch.
+        # Stop at the end of the batch. Otherwise a further record would be read from the bytes of the next batch.
         more = counts[active] > level
         short = more & (behind >= ends[active])
         if short.any():

@@ -7,8 +7,8 @@ right:
   jump of 2^31 or more is detected even in the last batch of a log. A smaller jump there looks like the gap that a
   cleaner leaves.
 - Offsets grow from batch to batch. If they go back, the batch that does not fit between its neighbours is wrong. If
-  both would fit, the one that jumps ahead is wrong. If offsets go back and continue to grow from there, no single batch
-  is wrong: this is reported, and the records are returned with the offsets they have.
+  both would fit, the batch whose offset jumps ahead is wrong. If offsets go back and continue to grow from there, no
+  single batch is wrong: the problem is reported, and the records are returned with their offsets.
 - A batch that is in two files of the log is returned once, without a finding (`_overlaps`).
 
 Both readers and the search for transaction markers get entries from this module, so that they agree.
@@ -41,8 +41,9 @@ _MOST_AHEAD: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Vetted:
-    """A chunk with the indexes of its usable entries, and findings by the index of their entry: about unusable entries,
-    and about usable ones that are unusual."""
+    """A chunk with the indexes of its usable entries. Findings about unusable entries, and about unusual but usable
+    ones, are by the index of the entry.
+    """
 
     chunk: Chunk
     heads: Heads
@@ -69,8 +70,8 @@ def placed(log: OpenLog) -> Iterator[tuple[SegmentFile, bool, int | None]]:
 def read_vetted(log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFile, Vetted]]:
     """The chunks of all files of a log, or only of those that may contain the offsets of `log.only`.
 
-    `on_finding` is called with the findings about files and about bytes between entries, when reading gets there.
-    Findings about an entry are part of its chunk.
+    `on_finding` is called with findings about files and about bytes between entries, when they are reached. Findings
+    about an entry are part of its chunk.
     """
     before: tuple[str, int] | None = None
     overlaps = Overlaps(log.segments)
@@ -120,7 +121,7 @@ def _within(only: OffsetRange, vetted: Vetted) -> Vetted:
     Unusable entries concern the range, unless a usable entry lies between them and the range.
     """
     heads, usable = vetted.heads, vetted.usable
-    # The header of an old message or wrapper contains only the last offset, so the records are checked.
+    # The header of an old message or wrapper contains only the last offset, so the records themselves are checked.
     new: FLAGS = ~heads.is_old[usable]
     before = new & (heads.last_offset[usable] < only.start)
     after = new & (heads.offset[usable] >= only.end)
@@ -188,7 +189,8 @@ class _Vetting:
         ahead: deque[_Pending] = deque()
         goes_on = True
         while goes_on or ahead:
-            # The next two entries decide whether an entry is valid, so they are read before its chunk is returned.
+            # Whether an entry is valid depends on the next two entries, so those are read before the entry's chunk is
+            # returned.
             while goes_on and len(ahead) < _MOST_AHEAD and sum(len(each.right) for each in islice(ahead, 1, None)) < 2:
                 pending = self._next(chunks, found)
                 goes_on = pending is not None
@@ -330,7 +332,8 @@ def _jumps_ahead(before: int, entry: _Entry, behind: _Entry, second: _Entry | No
         return room >= entry.length
     if second.offset <= entry.last:
         return True
-    # Either of the two may be wrong: find out which one does not fit between its neighbours, or fills the gap.
+    # Either of the two entries may be wrong. Find out which one does not fit between its neighbours, or which one fills
+    # the gap.
     room_behind = second.offset - entry.last - 1
     if room < entry.length:
         return room_behind < behind.length

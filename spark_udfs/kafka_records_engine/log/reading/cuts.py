@@ -2,7 +2,7 @@
 
 The names of files contain their first offsets, so nothing has to be read for them. The headers of batches are read only
 in files that are larger than a part. A log may be cut at any offset, because readers of ranges return each offset once.
-A good cut is between two batches, and makes the parts about as large as requested.
+But a good cut lies between two batches, and leads to parts of about the requested size.
 """
 
 from __future__ import annotations

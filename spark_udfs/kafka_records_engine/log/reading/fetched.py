@@ -1,4 +1,4 @@
-"""Reads record sets as brokers send them: bytes of a log, starting with the batch that contains an offset.
+"""Reads record sets as brokers send them: bytes of a log that start with the batch that contains a requested offset.
 
 A record set is a piece of a segment file, and usually ends in the middle of a batch. It is read by the same code as a
 file (entries, checksums, offsets, blocks), so damage and control records are detected. If a batch at the end of a piece
@@ -64,11 +64,11 @@ class RecordSets:
         self._last = -1
         self._holes = Holes(on_hole)
         self._told: dict[tuple[int | None, int], int] = {}
-        """Recent findings by their batch, with the record set in which they were found."""
+        """Recent findings: for each batch, the record set in which its finding was made."""
         self._number = self._news = self._repeats = 0
 
     def add_hole(self, after: int) -> None:
-        """Report that records after this offset were not read."""
+        """Record that there are unread records after this offset."""
         self._holes.seen(after)
         self._holes.add_hole()
 
@@ -161,9 +161,9 @@ class RecordSets:
 class Taken:
     """The content of a record set.
 
-    `rows` yields record batches. `behind` is the offset to continue from; None if no batch could be used, and then
-    `is_cut` says whether that is because the fetch asked for too few bytes. `rest` is the number of bytes after the
-    last complete batch; they are the start of another batch.
+    `rows` yields record batches. `behind` is the offset to continue from; None if no batch could be used; `is_cut` then
+    says whether the reason is that the fetch requested too few bytes. `rest` is the number of bytes after the last
+    complete batch; they are the beginning of the next batch.
     """
 
     __slots__ = ("behind", "is_cut", "rest", "rows")

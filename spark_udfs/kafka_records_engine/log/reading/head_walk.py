@@ -1,7 +1,7 @@
-"""Reads the headers of the batches in a log from an offset on, without the records.
+"""Reads the batch headers in a log from an offset on, without reading the records.
 
-Small batches are read many at a time, because reading single headers would cost more. Of large batches only the header
-is read, and of control batches also the marker.
+Small batches are read many at a time, because reading single headers would cost more. If a batch is large, only its
+header is read; if it is a control batch, its marker is read too.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Trouble(Exception):
 def walk(opened: OpenLog, folder: Place | None, start: int, end: int, *, most: int | None = None) -> WalkedHeads:
     """The headers of all batches with offsets from `start` up to `end`, or about the first `most` of them.
 
-    CRCs are not checked, because they cover the records. Reading ends at bytes that cannot be a batch.
+    CRCs are not checked, because they cover the records. Reading ends when it reaches bytes that cannot be a batch.
     """
     parts: list[WalkedHeads] = []
     trouble, place, found = None, None, 0
@@ -122,7 +122,7 @@ def _walked(
     while position < length and previous < stop - 1 and (most is None or found < most):
         chunk, behind = _single_heads(file, position, length) if is_large else _whole_entries(file, position)
         if not len(chunk.entries):
-            # Before the end of the log, a truncated batch or zeros are damage.
+            # A truncated batch, or zeros, are damage unless they are at the end of the log.
             if is_large or position + _claimed(file, position) > length:
                 raise _Trouble(_why(file, position), position)
             is_large = True  # the batch does not fit into a chunk

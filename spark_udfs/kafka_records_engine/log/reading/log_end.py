@@ -31,10 +31,11 @@ class LogEnd(NamedTuple):
     """The offset after the last complete entry with a right CRC. If there is no such entry, the offset in the name of
     the file."""
     rest_at: int | None = None
-    """The position, after that entry, of bytes that are neither a complete entry nor just the zeros of a pre-allocated
-    file."""
+    """The position after that entry, if the bytes there are neither a complete entry nor zeros of a pre-allocated
+    file.
+    """
     is_cut: bool = False
-    """Whether these bytes are the beginning of an entry, from an append that was cut short."""
+    """Whether the bytes at `rest_at` are the beginning of an entry, because an append was cut short."""
     timestamp_ms: int | None = None
     """The latest time of a record in the last entry, in milliseconds since 1970; None if there is none."""
 
@@ -116,8 +117,9 @@ def _is_right(file: LogFile, entry: _Entry) -> bool:
 
 
 def indexed_position(segment: SegmentFile, folder: Place | None, most: int | None = None) -> int:
-    """The position of the last batch in the offset index, or of its last batch at `most` or before. 0 if there is no
-    index, or the index belongs to another file."""
+    """The position of the last batch in the offset index or, with `most`, of the last batch at `most` or before. It is
+    0 if there is no index, or if the index belongs to another file.
+    """
     entry = OffsetIndex(segment, folder).last_entry(most)
     if entry is None or segment.file is None:
         return 0

@@ -2,8 +2,8 @@
 
 A checkpoint is a file of record batches with their own offsets, which begin at 0. The first batch is a control batch
 with the snapshot's header, and the last one contains the footer; a file without a footer is incomplete. The name
-contains the offset of the log and the epoch after which this was the state (`Snapshots.parse`, `RecordsSnapshotReader`;
-KIP-630). A controller that has such a file may delete the beginning of the log.
+contains the end offset and the epoch of the part of the log that the state covers (`Snapshots.parse`,
+`RecordsSnapshotReader`; KIP-630). A controller that has such a file may delete the beginning of the log.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Checkpoint:
 
     path: str
     end_offset: int
-    """The checkpoint has the state of the log below this offset."""
+    """The checkpoint contains the state after all records below this offset."""
     rows: tuple[Any, ...]
     """`pyarrow.RecordBatch`es with the requested columns. `offset` is counted within the file."""
 
@@ -58,10 +58,11 @@ def checkpoint_names(folder: Place) -> list[tuple[int, int, str]]:
 def checkpoint_from(
     folder: Place, first: int, columns: tuple[str, ...]
 ) -> tuple[Checkpoint | None, tuple[Finding, ...]]:
-    """The earliest sound checkpoint with the state of a log below `first` or later, and findings about earlier ones.
+    """The earliest sound checkpoint whose end offset is `first` or higher, and findings about the checkpoints before
+    it.
 
     A finding is damage, or a note if a later checkpoint has the same state. The earliest checkpoint is chosen because
-    it leaves out the least of the history.
+    it leaves out the smallest part of the history.
     """
     findings: list[Finding] = []
     try:

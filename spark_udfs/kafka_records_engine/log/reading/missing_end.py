@@ -1,4 +1,4 @@
-"""Detects, from other files that a broker writes, that a log once had records which are in none of its files.
+"""Detects, from other files that a broker writes, that a log once had records that are no longer in any of its files.
 
 A broker records in several places how far a log extends: in the data directory, files with the high watermarks and
 recovery points of all logs; in the folder of a log, producer snapshots (`ProducerStateManager.takeSnapshot`, with the
@@ -34,7 +34,7 @@ class MissingEnd:
     topic: str
     partition: int
     end: int
-    """The offset after the last record that is left."""
+    """The offset after the last remaining record."""
     reached: int
     """The highest offset that the log is known to have reached. It equals `end` if the missing file is not known to
     contain a record."""
@@ -57,7 +57,7 @@ class Noted:
         self._files = [(words, *_offsets(directory.child(name))) for name, words in _NOTES]
 
     def logs(self) -> list[tuple[str, int]]:
-        """The logs with records, by topic and partition."""
+        """The topic and partition of each log that has had records, according to these files."""
         return sorted({log for _, offsets, _ in self._files for log, offset in offsets.items() if offset})
 
     def of(self, topic: str, partition: int) -> list[tuple[str, int, int | None]]:
@@ -72,9 +72,7 @@ class Noted:
 
 
 def missing_end(opened: OpenLog, folder: Place, noted: Noted) -> MissingEnd | None:
-    """What is missing at the end of a log whose files are open; None if nothing is known to be missing. Raises
-    OSError.
-    """
+    """The missing end of a log whose files are open; None if nothing is known to be missing. Raises OSError."""
     last = opened.segments[-1] if opened.segments else None
     found = None if last is None else end_of(last, folder)
     if last is not None and found is None:  # unreadable; reported elsewhere
@@ -111,7 +109,7 @@ def missing_end(opened: OpenLog, folder: Place, noted: Noted) -> MissingEnd | No
 
 
 def missing_log(topic: str, partition: int, noted: Noted) -> MissingEnd:
-    """A log without a folder, which the data directory should contain."""
+    """The missing end of a log that has no folder, although the data directory should contain one."""
     marks = noted.of(topic, partition)
     return MissingEnd(
         topic,

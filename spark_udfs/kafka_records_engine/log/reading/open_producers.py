@@ -76,7 +76,8 @@ def open_producers(log: OpenLog, folder: Place) -> OpenProducers:
             continue
         start = max(offset, start)
         break
-    # Zeros of a pre-allocated file, or an incomplete append, come after the end of the log and are not an error.
+    # The end of the log may be followed by zeros of a pre-allocated file, or by an incomplete append. Neither is an
+    # error.
     end = end_of(log.segments[-1], folder) if log.segments else None
     _replay(walked := walk(log, folder, start, LARGEST_OFFSET if end is None else end.offset), found)
     if walked.trouble is not None and walked.place is not None:

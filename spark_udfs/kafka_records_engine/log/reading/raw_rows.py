@@ -46,8 +46,9 @@ producers of magic 0 and 1). Only these can be null: `timestamp_type` of magic 0
 not have, and `control` of ordinary records."""
 
 PLACE_FIELDS: Final = (pa.field("file", pa.dictionary(pa.int32(), pa.string())), pa.field("position", pa.int64()))
-"""The place of a record's batch: the path of the file, with unprintable characters replaced, and the byte at which the
-batch starts."""
+"""The columns for the place of a record's batch: the path of the file, with unprintable characters replaced, and the
+byte at which the batch starts.
+"""
 
 _MOST_PENDING: Final = 16 * 1024 * 1024
 
@@ -62,7 +63,7 @@ def raw_column(rows: Any, name: str) -> Any:
 
 def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
     """The same rows in record batches of `rows` rows each. The last batch and batches of very large rows may have
-    fewer. None leaves the batches unchanged.
+    fewer. If `rows` is None, the batches stay unchanged.
     """
     if rows is None:
         yield from (batch for batch in batches if batch.num_rows)
@@ -116,7 +117,8 @@ class RowColumns:
     def __init__(
         self, topic: str, partition: int, log_start: int, columns: Sequence[str] | None, files: Sequence[str] | None
     ) -> None:
-        """`files` are the paths of all files of the log, for the columns PLACE_FIELDS; None leaves these columns out.
+        """`files` are the paths of all files of the log, for the columns PLACE_FIELDS; with None, these columns are
+        left out.
 
         Raises ValueError for a column that is not in RAW_SCHEMA, and for an empty list of columns.
         """

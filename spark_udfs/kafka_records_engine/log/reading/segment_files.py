@@ -102,12 +102,12 @@ def read_partition(
     outcome. `on_hole` is called if that control row may be missing, because something cannot be read or was not
     requested. Its argument is the last offset before the gap; it is called before any row after the gap is returned.
 
-    `columns` names the requested columns, in this order. `places` adds two, PLACE_FIELDS: the file, and the byte in it
-    at which the batch of the record starts. Raises ValueError for a column that does not exist.
+    `columns` names the requested columns, in this order. `places` adds the two columns PLACE_FIELDS: the file, and the
+    byte in it at which the batch of the record starts. Raises ValueError for a column that does not exist.
 
     An OpenLog stays open and can be read again. It returns the same rows every time.
     """
-    # Reject an invalid column here, not when the first row is requested.
+    # Reject an invalid column now, not only when the first row is requested.
     RowColumns("", 0, 0, columns, None)
 
     def batches() -> Iterator[Any]:
@@ -183,7 +183,7 @@ class LogRecord:
 
     @property
     def is_left_out(self) -> bool:
-        """Whether this is a control record that ends no transaction, so that it is not a row."""
+        """Whether this is a control record that does not end a transaction, and therefore is not a row."""
         return self.batch.is_control and self.control is None
 
 
@@ -198,8 +198,9 @@ def read_log(
 ) -> Iterator[LogRecord]:
     """Every record of a log partition as an object.
 
-    `other_control` keeps the records of control batches that end no transaction or do not parse (`is_left_out`), which
-    `read_partition` leaves out. `settle` and `on_hole` are the same as for `read_partition`.
+    With `other_control`, the result includes records of control batches that do not end a transaction or cannot be
+    parsed (`is_left_out`). `read_partition` leaves them out. `settle` and `on_hole` are the same as for
+    `read_partition`.
     """
     with _opened(log) as opened:
         log_start = 0 if below_log_start else opened.log_start
@@ -207,7 +208,7 @@ def read_log(
         for path, batch, entry, state in _entries(opened, on_finding, settle, on_hole):
             transaction: Transaction = "none" if batch.is_control else state()
             records = _records(path, batch, entry, on_finding, of_quorum=topic == METADATA_TOPIC)
-            # Report findings about a batch before its records, unless it has very many of them.
+            # Report findings about a batch before returning its records, unless the batch has very many records.
             for record, marker in chain(list(islice(records, _MOST_AT_ONCE)), records):
                 if record.offset < log_start:
                     continue
@@ -281,7 +282,7 @@ def _records(
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """The contents of one file. Only usable batches are counted; findings show the others."""
+    """Numbers about the contents of one file. Only usable batches are counted; the other batches have findings."""
 
     file: str
     base_offset: int | None
@@ -291,10 +292,12 @@ class SegmentCounts:
     """The size of the file when it was opened."""
     batches: int = 0
     records: int = 0
-    """Records that can be read, including those of control batches."""
+    """The number of readable records, including those of control batches."""
     control_batches: int = 0
     control_left_out: int = 0
-    """Records of control batches that are not rows, because they end no transaction or do not parse."""
+    """The number of records in control batches that do not become rows, because they do not end a transaction or cannot
+    be parsed.
+    """
     transactional_batches: int = 0
     """The number of transactional batches, without control batches."""
     first_offset: int | None = None
@@ -302,8 +305,9 @@ class SegmentCounts:
     last_offset: int | None = None
     """Offset of the last record of the last batch, even if a cleaner removed that record."""
     missing_offsets: int = 0
-    """Offsets without a record, from the end of the file before (or the log start) to `last_offset`: a cleaner removed
-    these records, or they cannot be read."""
+    """The number of offsets without a record, from the end of the previous file (or the log start) to `last_offset`. A
+    cleaner has removed these records, or they cannot be read.
+    """
     codecs: Counter[str] = field(default_factory=Counter)
     """Number of batches per codec."""
     magics: Counter[int] = field(default_factory=Counter)
@@ -312,7 +316,7 @@ class SegmentCounts:
 
 
 def scan(log: FoundLog | OpenLog) -> list[SegmentCounts]:
-    """Read all files of a log partition to their ends and count, one SegmentCounts per file.
+    """Read all files of a log partition completely, and return one SegmentCounts per file.
 
     If no file of a partition can be opened, there is one SegmentCounts, for the folder or file that is missing.
     """

@@ -1,7 +1,7 @@
 """Reads the last part of a log batch by batch: which records are left to read, and how old they are.
 
-For the part before the last TAIL_BYTES, some offsets come from the time index next to a file, each with the latest time
-of a record up to that offset (`TimeIndex`).
+Before the last TAIL_BYTES, only some offsets are known, from the time index next to a file. Each comes with the latest
+time of a record up to that offset (`TimeIndex`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kafka_records_engine.log.reading.head_walk import WalkedHeads
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 TAIL_BYTES: Final = 128 * 1024
-"""About this many bytes at the end of a log are read batch by batch."""
+"""The approximate number of bytes at the end of a log that are read batch by batch."""
 
 _MOST_FILES: Final = 8
 """If there are more files than this, neither their headers nor their time indexes are read."""
@@ -44,7 +44,7 @@ class LogTail:
 
 
 def exact_tail(opened: OpenLog, folder: Place | None) -> int:
-    """The offset from which on a tail contains every batch."""
+    """The first offset from which a tail contains every batch."""
     bases = [each.base_offset for each in opened.segments if each.base_offset is not None]
     if not bases:
         return 0
@@ -66,7 +66,7 @@ def first_in_bytes(opened: OpenLog, folder: Place | None, most: int) -> int:
 
 
 def batch_times(heads: WalkedHeads) -> INT64:
-    """The time of each batch: that of its first record, or the latest one if its header does not contain the first."""
+    """The time of each batch: the time of its first record or, if the header does not contain it, the latest time."""
     first, most = heads.first_timestamp, heads.max_timestamp
     times: INT64 = np.where(heads.is_append_time | (first < 0), most, first)
     return times

@@ -1,4 +1,4 @@
-"""Counts the records of a log after some offsets, and finds when the first of them was written, from batch headers.
+"""Counts, from batch headers, the records of a log after given offsets, and finds when the first of them was written.
 
 Markers of transactions and records of aborted transactions do not count. Records from the first open transaction on are
 held back: a consumer with `read_committed` has to wait for them.
@@ -22,22 +22,24 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 first batch is read."""
 
 LOOK_BACK: Final = 1024 * 1024
-"""The number of bytes at the end of a log that are searched for open transactions which begin before the requested
-offset."""
+"""The number of bytes at the end of a log that are searched for open transactions that begin before the requested
+offset.
+"""
 
 UNKNOWN: Final = -1
 
 RECORD: Final = 0
-"""The `precision` of a time that is the record's own."""
+"""The `precision` of a time that is the time of the record itself."""
 BATCH: Final = 1
-"""The `precision` of a time that is the batch's: the time of its first record, or the latest time if the header does
-not contain the first."""
+"""The `precision` of a time that is the time of the batch: the time of its first record or, if the header does not
+contain it, the latest time.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnreadAsked:
-    """The question of how many records a log has after each given offset (they are ascending and distinct); `end` is
-    the end of the log.
+    """A request to count the records of a log after each of the given offsets, which are ascending and distinct. `end`
+    is the end of the log.
     """
 
     topic: str
@@ -50,7 +52,7 @@ class UnreadAsked:
 
 @dataclass(slots=True)
 class Unread:
-    """The answer: one element for each offset, in their order; UNKNOWN if it is not known."""
+    """The answer to UnreadAsked: one element for each offset, in the same order; UNKNOWN for an unknown value."""
 
     unread: INT64
     """The number of records that are left to read before the first open transaction."""
@@ -115,8 +117,9 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *,
 
 
 def unread_in(heads: WalkedHeads, offsets: INT64, known_from: INT64) -> Unread:
-    """What is left to read from each of `offsets` (ascending) on, according to `heads`. For each offset, open
-    transactions that begin at `known_from` or later hold records back."""
+    """Count the records left to read from each of `offsets` (ascending) on, according to `heads`. For each offset, open
+    transactions that begin at `known_from` or later hold records back.
+    """
     is_open, is_aborted = _transactions(heads)
     is_data = ~heads.is_control & ~is_aborted
     at = np.searchsorted(heads.last, offsets)
@@ -125,7 +128,7 @@ def unread_in(heads: WalkedHeads, offsets: INT64, known_from: INT64) -> Unread:
     held_at: INT64 | None = None
     held = np.zeros_like(left)
     if len(opens) > 1:
-        # Each offset gets the same answer as if it were the only one.
+        # Each offset gets the same answer as it would alone.
         held_at = opens[np.searchsorted(opens[:-1], np.searchsorted(heads.last, known_from))]
         held = np.where(held_at <= at, left, _sums(heads, is_data, offsets, np.maximum(held_at, at)))
     stamps, precision = _times(heads, is_data, offsets, at, held_at)
@@ -133,7 +136,9 @@ def unread_in(heads: WalkedHeads, offsets: INT64, known_from: INT64) -> Unread:
 
 
 def records_to_read(heads: WalkedHeads) -> FLAGS:
-    """Which batches have records that a consumer gets: not aborted, before the first open transaction, not empty."""
+    """Flags for batches with records that a consumer receives: not aborted, before the first open transaction, and not
+    empty.
+    """
     is_open, is_aborted = _transactions(heads)
     opens = np.append(np.flatnonzero(is_open), len(heads))
     is_before = np.arange(len(heads)) < opens[0]

@@ -1,5 +1,6 @@
-"""The maximum size of an answer, given the request. A larger announced answer is not read, because it would fill the
-memory."""
+"""The maximum size of the answer to a request. A larger announced answer is not read, because it would fill the
+memory.
+"""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ PASSING: Final = frozenset(
 
 
 class TopicMissing(Exception):
-    """The topic does not exist."""
+    """A topic does not exist."""
 
 
 class NotAllowed(Exception):
@@ -95,7 +95,7 @@ class UnknownOffset:
 
     why: str
     broker_failed: bool = False
-    """Whether the leader cannot be reached at all, so that its other partitions are affected too."""
+    """Whether the leader cannot be reached at all. If so, its other partitions are affected too."""
     not_allowed: NotAllowed | None = None
     """The missing right, if that is why the topic is unavailable."""
 
@@ -203,12 +203,12 @@ class Cluster:
         return self._brokers.get(node)
 
     def brokers(self) -> list[Address]:
-        """The current addresses of all brokers."""
+        """The addresses of all brokers, from a new request."""
         self._metadata([])
         return [*self._brokers.values()]
 
     def topic(self, name: str) -> Topic:
-        """The topic with this name. Asking does not create it. Also raises TopicMissing and NotAllowed."""
+        """The topic with this name. The request does not create the topic. Also raises TopicMissing and NotAllowed."""
         (found,) = self._metadata([name])
         code = found.fields["error_code"]
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -256,8 +256,8 @@ class Cluster:
         isolation: int = READ_UNCOMMITTED,
         replica: int = CONSUMER,
     ) -> dict[tuple[str, int], int | UnknownOffset]:
-        """Like `offsets`, for partitions of several topics; sends one request to each of their leaders. A missing right
-        raises no error.
+        """Like `offsets`, for partitions of several topics; sends one request to each leader. A missing right raises no
+        error.
 
         LATEST is the high watermark under READ_UNCOMMITTED, the last stable offset under READ_COMMITTED, and the log
         end for a DEBUGGER.
@@ -363,7 +363,7 @@ class Cluster:
     def _addresses(self) -> list[Address]:
         """Addresses for requests that any broker can answer, in the order to try them: brokers that left a recent
         request unanswered come last."""
-        # The brokers of the last answer are up to date; the addresses given by the user may be gone.
+        # Include the brokers of the last response, because brokers at the addresses given by the user may be gone.
         known = [*self._brokers.values()]
         random.shuffle(known)
         addresses = [*dict.fromkeys([*self.bootstrap, *known])]
@@ -385,7 +385,7 @@ def _places(partitions: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:
 def _metadata_of(connection: Connection, names: Collection[str] | None) -> dict[str, Any]:
     version = connection.version(METADATA)
     if version < 4:
-        # Before version 4, a metadata request may create the topic.
+        # A metadata request before version 4 may create the topic.
         raise Refused(connection.address, "this broker is too old: Kafka 0.11 or later is needed")
     topics = None if names is None else [{"name": name} for name in names]
     fields: dict[str, Any] = {"topics": topics, "allow_auto_topic_creation": False}
@@ -450,5 +450,5 @@ def _asking_offsets(
 
 
 def named(addresses: Sequence[Address]) -> str:
-    """The addresses as one string, in the form of `bootstrap`."""
+    """The addresses as one string, in the form of a `bootstrap` setting."""
     return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)

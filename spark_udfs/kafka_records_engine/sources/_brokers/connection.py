@@ -41,7 +41,7 @@ from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 SOFTWARE: Final = "kafka-records"
 NOTE_AFTER: Final = 5.0
-"""The number of seconds of waiting after which a note says what the program is waiting for."""
+"""After waiting for this number of seconds, the program says in a note what it is waiting for."""
 
 _TELLING_MS: Final = 100
 """A broker that says nothing for a shorter time is slow, and no reason to suspect another protocol."""
@@ -74,7 +74,7 @@ class Connection:
     ) -> None:
         self.address = shown_address(host, port, config)
         self.session = session or Session()
-        """The time limit of the current user of the connection."""
+        """The session of the current user of the connection, with the time limit."""
         self.until = until
         self._config = config
         self._sent: deque[_Sent] = deque()
@@ -106,7 +106,7 @@ class Connection:
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def version(self, name: str, at_most: int = _LARGEST) -> int:
-        """The newest version of a request that both sides know. Raises Refused if there is none."""
+        """The newest version of a request that both sides support. Raises Refused if there is none."""
         asked = exchange(name)
         both = set(asked.api.versions) & set(self._spoken.get(asked.api.key, ()))
         usable = [version for version in both if version <= at_most]

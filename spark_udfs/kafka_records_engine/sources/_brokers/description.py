@@ -179,8 +179,8 @@ def configs(
 def retentions(cluster: Cluster, topics: Iterable[str]) -> dict[str, int]:
     """The `retention.ms` in effect for the given topics, which may be the brokers' value or Kafka's default.
 
-    Only for topics that delete records only by time. A topic whose configs may not be described is left out. Raises
-    ConnectionLost and Refused.
+    Only topics that delete records by time alone are included. A topic is left out if this user may not describe its
+    configs. Raises ConnectionLost and Refused.
     """
     resources = [(TOPIC, name) for name in topics]
     told: dict[str, dict[str, str | None]] = {}
@@ -225,7 +225,7 @@ _RESOURCE: Final = {TOPIC: "topic", CLIENT_METRICS: "client metrics", GROUP: "gr
 
 
 def words_of(refusal: Refusal, who: str) -> str:
-    """A sentence that says which resources have unknown configs, and why."""
+    """A sentence that says for which resources the configs are unknown, and why."""
     kind, names = refusal.kind, refusal.resources
     whose = (
         "groups and client metrics" if not names else "brokers" if kind == BROKER else f"{_RESOURCE[kind]} {names[0]}"

@@ -18,7 +18,7 @@ class BrokerFailure(KafkaRecordsError):
 
 
 class ConnectionLost(BrokerFailure, OSError):
-    """A broker cannot be reached, closed the connection or does not answer in time. A retry may help."""
+    """A broker cannot be reached, has closed the connection, or does not answer in time. A retry may help."""
 
 
 class PartitionUnavailable(ConnectionLost):

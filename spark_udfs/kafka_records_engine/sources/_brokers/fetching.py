@@ -64,7 +64,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class StartMoved:
-    """The log starts after the requested offset, because records were deleted meanwhile."""
+    """The log starts after the requested offset, because records were deleted in the meantime."""
 
     address: str
     log_start: int
@@ -72,7 +72,7 @@ class StartMoved:
 
 @dataclass(frozen=True, slots=True)
 class EndMoved:
-    """The log ends before the requested offset, although it was longer before."""
+    """The log ends before the requested offset, although it used to be longer."""
 
     address: str
 
@@ -90,8 +90,8 @@ class Unreadable:
 class Fetcher:
     """Fetches one log partition. The next request is already sent while the caller processes an answer.
 
-    `ask` sends a request; `answer` waits for its answer. It repeats the request if the leader has changed or is gone,
-    if the broker requests a pause, or if a follower (KIP-392) lags behind.
+    `ask` sends a request; `answer` waits for its answer. `answer` repeats the request if the leader has changed or is
+    gone, if the broker requests a pause, or if a follower (KIP-392) lags behind.
     """
 
     def __init__(self, cluster: Cluster, topic: Topic, partition: int) -> None:
@@ -117,7 +117,7 @@ class Fetcher:
         self._unreadable = 0
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool."""
         connection, self._connection = self._connection, None
         if connection is not None and self._address is not None:
             give_back(*self._address, self._config, connection)
@@ -146,7 +146,7 @@ class Fetcher:
         return True
 
     def moved(self) -> None:
-        """Record that the last fetch made progress."""
+        """Note that the last fetch made progress."""
         self._patience.moved()
         self._unreadable = 0
         self._is_redirected = False
@@ -188,7 +188,8 @@ class Fetcher:
                 return found
 
     def record_named(self) -> int | None:
-        """A record at or after the position, found by ListOffsets, which searches by timestamps; None if there is none.
+        """The offset of a record at or after the position, found with ListOffsets, which searches by timestamps; None
+        if there is none.
 
         Raises ConnectionLost if the leader does not answer; NotAllowed; Refused.
         """
@@ -217,7 +218,7 @@ class Fetcher:
         topic: dict[str, Any] = {"partitions": [asked]}
         topic |= {"topic_id": self._topic.topic_id} if version >= _BY_ID else {"topic": self._topic.name}
         fields: dict[str, Any] = {
-            # A caller with less time left has to learn earlier that there are no records.
+            # If the caller has little time left, the response must come earlier, even without records.
             "max_wait_ms": max(min(_WAIT_MS, int(1000 * (connection.until - time.monotonic()) / 4)), 0),
             "min_bytes": 1,
             "max_bytes": self._bytes,
@@ -278,7 +279,7 @@ class Fetcher:
         except ConnectionLost:
             return
         except TopicMissing as missing:
-            # A broker that has just started may not know the topic yet.
+            # A broker that has just started may not yet have the topic's metadata.
             self._patience.wait(f"{missing} any more")
             return
         if topic.has_id and self._topic.has_id and topic.topic_id != self._topic.topic_id:
@@ -310,7 +311,7 @@ class Fetcher:
             self._redirected(preferred, connection.address)
             return None
         if not records and self._follower is not None:
-            self._leave_follower()  # it lags behind
+            self._leave_follower()  # the follower lags behind the leader
             return None
         throttled = answer["throttle_time_ms"] > 0
         return Fetched(connection.address, self._position, records, data["high_watermark"], throttled)
@@ -319,7 +320,7 @@ class Fetcher:
         """The part of an answer that is about this log partition. Raises ConnectionLost if the answer is about another
         one."""
         for topic in answer["responses"]:
-            # Depending on the version, topics have names or ids.
+            # Depending on the version of the response, topics have names or ids.
             is_own = topic["topic"] == self._topic.name or (
                 self._topic.has_id and bytes(topic["topic_id"]) == self._topic.topic_id
             )

@@ -1,5 +1,5 @@
-"""Finds the first batch with readable records at or after some offsets: by Fetch, which reads only as much of a log as
-needed to see one batch.
+"""Finds the first batch with readable records at or after some offsets, with Fetch requests, which read only as
+much of a log as is needed to get one batch.
 
 Brokers send whole batches and, for the first partition of a request, always at least one, however large it is
 (`ReplicaManager.readFromLog`). Aborted records are left out in the same way as by a consumer with `read_committed`
@@ -64,7 +64,7 @@ class Seek:
     trouble: str | NotAllowed | None = None
     """Why the result is unknown."""
     position: int = field(init=False)
-    """The offset up to which there is nothing to read."""
+    """The offset before which there is nothing to read."""
     most: int = _FIRST_BYTES
     """The number of bytes to request."""
     left: int = _FETCHES
@@ -92,7 +92,7 @@ class Seek:
         begun = sorted((each["first_offset"], each["producer_id"]) for each in aborted)
         aborting: set[int] = set()
         if len(records) > _MAGIC_AT and records[_MAGIC_AT] != _MAGIC:
-            self.is_done = True  # a format before Kafka 0.11, whose header has no time of the first record
+            self.is_done = True  # the header of formats before Kafka 0.11 does not contain the time of the first record
             return
         for head in _heads(records):
             if head.last_offset < self.position:
@@ -131,8 +131,9 @@ def _heads(records: bytes) -> Iterator[BatchHead]:
 
 
 def seek_first_batches(cluster: Cluster, seeks: Sequence[Seek]) -> None:
-    """Search for all of `seeks`, at several leaders at the same time. Raises ConnectionLost if no broker shows topics,
-    and Refused."""
+    """Carry out all of `seeks`, at several leaders at the same time. Raises Refused, and ConnectionLost if no broker
+    describes the topics.
+    """
     for tries_left in range(_TRIES - 1, -1, -1):
         waiting = [each for each in seeks if not each.is_done]
         if not waiting:
@@ -194,7 +195,7 @@ def _turn(seeks: Iterable[Seek]) -> dict[_Place, Seek]:
 
 
 def _fail(seek: Seek, code: ErrorCode, cluster: Cluster) -> None:
-    if code == ErrorCode.OFFSET_OUT_OF_RANGE:  # deleted meanwhile
+    if code == ErrorCode.OFFSET_OUT_OF_RANGE:  # the records were deleted in the meantime
         seek.is_done = True
         return
     seek.trouble = code.name

@@ -32,9 +32,9 @@ _PAUSE: Final = 0.5
 class Bounds:
     """Where the logs of all partitions of a topic begin, and their high watermarks.
 
-    Waits for every partition, up to `default.api.timeout.ms`; if only partitions that have timed out before are left,
-    they are asked only once. `trouble` has the partitions whose leader did not answer in time, and the reason. Raises
-    ConnectionLost if no broker answers, and the errors of `Cluster.topic`.
+    Waits for every partition, up to `default.api.timeout.ms`; if all remaining partitions have timed out before, their
+    leaders are asked only once. `trouble` has the partitions whose leader did not answer in time, and the reason.
+    Raises ConnectionLost if no broker answers, and the errors of `Cluster.topic`.
     """
 
     def __init__(self, cluster: Cluster, topic: Topic) -> None:
@@ -120,7 +120,7 @@ class Bounds:
 
 
 class AskingEnds:
-    """Asks the leaders of the given topics where logs begin and end; asks again if some do not answer."""
+    """Asks the leaders of the given topics where logs begin and end. Leaders that do not answer are asked again."""
 
     _QUESTIONS: Final = {
         "log_start_offset": (EARLIEST, READ_UNCOMMITTED, CONSUMER),
@@ -141,7 +141,7 @@ class AskingEnds:
         self._trouble: dict[tuple[str, int], UnknownOffset] = {}
         self._when: dict[tuple[str, int], int] = {}
         self.asked_ms = now_ms()
-        """When the first question was asked, in milliseconds since 1970."""
+        """When the first request was sent, in milliseconds since 1970."""
         self.hidden: list[str] = []
         """The given topics that this user may not describe."""
 
@@ -193,7 +193,7 @@ class AskingEnds:
                 self._trouble.setdefault(place, offset)
 
     def starts(self) -> LogStarts:
-        """The known log starts, and the reasons why others are unknown."""
+        """The known log starts, and the reasons why other starts are unknown."""
         ids = {topic.name: _id_of(topic) for topic in self._topics}
         known = self._known["log_start_offset"]
         offsets = {(topic, partition): (ids[topic], offset) for (topic, partition), offset in known.items()}
@@ -202,7 +202,7 @@ class AskingEnds:
         return LogStarts(offsets, trouble, self.asked_ms)
 
     def answers(self) -> Iterator[tuple[Topic, int, LogEnds, UnknownOffset | None]]:
-        """By topic and partition: the known values, and the reasons why others are unknown."""
+        """For each topic and partition: the known values, and the reason why a value is unknown."""
         for topic in sorted(self._sound, key=lambda topic: topic.name):
             for partition, leader in sorted(topic.leaders.items()):
                 place = topic.name, partition

@@ -32,15 +32,15 @@ def short_wait(patience: float) -> float:
 
 
 class GivenUp(Exception):
-    """A wait has timed out, or the time limit has passed; the text says what the program was waiting for."""
+    """A wait has timed out, or the time limit has passed. The text says what the program was waiting for."""
 
 
 class Patience:
     """Pauses before each retry, longer each time, until there has been no progress for `default.api.timeout.ms`.
 
-    If one partition of a leader times out because the leader does not answer, the others of that leader get a short
-    wait only. If it times out for another reason, the next wait for this partition is short; the others get a short
-    wait from the second such partition of the leader on.
+    If one partition of a leader times out because the leader does not answer, the leader's other partitions get only a
+    short wait. If a partition times out for another reason, only the next wait for this partition is short. After a
+    second such partition, the waits for all partitions of the leader are short.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Patience:
         self._name = f"{name}: " if name else ""
         self._session = session or Session()
         self.target = target
-        """What the current wait is for."""
+        """The partition or other object that the current wait is for."""
         self._whole = config.patience_ms / 1000
         self._since: float | None = None
         self.moved()
@@ -118,8 +118,9 @@ class Patience:
         raise GivenUp(f"{why}, for {limit:g} s")
 
     def note_timeout(self, *, broker_failed: bool = False) -> None:
-        """Remember that the target has timed out, and the leader too if that is the reason, or if another partition of
-        this leader has timed out before."""
+        """Remember that the target has timed out. If the leader is the reason, or if another partition of the leader
+        has timed out before, remember that the leader has timed out.
+        """
         if self.target is not None:
             self._session.note_timeout(self.target)
         if self.leader is None:
@@ -129,7 +130,9 @@ class Patience:
             self._session.note_timeout(self.leader)
 
     def pause(self, why: str, at_most: float = inf) -> None:
-        """Sleep, longer each time. After some seconds, a single note says what the program is waiting for."""
+        """Sleep, for a longer time at each call. After some seconds, a single note says what the program is waiting
+        for.
+        """
         limit = min(self.limit, at_most)
         if self._waited > NOTE_AFTER and not self._is_noted:
             self._is_noted = True

@@ -25,7 +25,7 @@ _idle: dict[_Key, tuple[Connection, float]] = {}
 
 
 def borrow(host: str, port: int, config: ClientConfig, session: Session, until: float) -> Connection:
-    """A connection that is not in use: an idle one or a new one. See `Connection` for it and the errors it raises."""
+    """A connection that is not in use: an idle one or a new one. Raises the same errors as `Connection`."""
     key = (os.getpid(), host, port, config)
     with _lock:
         connection, since = _idle.pop(key, (None, 0.0))
@@ -38,7 +38,9 @@ def borrow(host: str, port: int, config: ClientConfig, session: Session, until: 
 
 
 def give_back(host: str, port: int, config: ClientConfig, connection: Connection) -> None:
-    """Keep a connection for later, unless it still expects an answer or another connection is already kept."""
+    """Keep a connection for later, unless it still expects an answer, or another connection to the broker is already
+    kept.
+    """
     key = (os.getpid(), host, port, config)
     with _lock:
         if connection.is_idle and key not in _idle:

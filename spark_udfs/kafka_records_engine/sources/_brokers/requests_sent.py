@@ -1,8 +1,8 @@
 """The few requests that this package sends, with their schemas from the generated package.
 
-The fields of each request version come from `kafka_records`, like those of the records. This is the only generated
-package that this package refers to, and only in this module (docs/design.md, Five packages). It is imported when the
-first request is sent, so reading files does not need it.
+The fields of each version of a request come from `kafka_records`, as do the fields of records. This is the only
+generated package that this package refers to, and only in this module (docs/design.md, Five packages). It is imported
+when the first request is sent, so reading files does not need it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ _SASL: Final = {
 
 @cache
 def exchange(name: str) -> Exchange:
-    """The request of that name. Raises ModuleNotFoundError if the generated package is not installed."""
+    """The request with this name. Raises ModuleNotFoundError if the generated package is not installed."""
     request, response = _SASL.get(name) or (_schema(f"{name}Request"), _schema(f"{name}Response"))
     assert request.versions is not None
     first, last = request.versions

@@ -39,7 +39,7 @@ def mechanism_of(config: ClientConfig) -> Mechanism:
     if config.sasl_mechanism == PLAIN:
         return Plain(config.username, config.password)
     if config.sasl_mechanism == OAUTHBEARER:
-        assert config.token is not None  # the configuration has checked this
+        assert config.token is not None  # ClientConfig has checked this
         return OAuthBearer(config.token, config.sasl_extensions)
     return Scram(SCRAM[config.sasl_mechanism], config.username, config.password)
 

@@ -1,5 +1,6 @@
-"""Removes the password from texts that brokers send, because a broker that echoes it would get it printed and
-logged."""
+"""Removes the password from texts that brokers send. Otherwise, if a broker repeats the password, it would be printed
+and logged.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _KEPT: Final = 16
 
 
 class Session:
-    """The state that all readers in a process share. A copy in another process is shared by the readers there."""
+    """The state that all readers in a process share. Another process has its own copy, shared by its readers."""
 
     def __init__(self, limit: TimeLimit | None = None) -> None:
         self.limit = limit
@@ -64,7 +64,9 @@ class Session:
         self._lost.pop(address, None)
 
     def is_silent(self, address: str, seconds: float) -> bool:
-        """Whether the broker left a request unanswered in the last `seconds`, and has not answered any since."""
+        """Whether the broker left a request unanswered in the last `seconds`, and has not answered any request
+        since.
+        """
         return time.monotonic() - self._silent.get(address, -inf) < seconds
 
     def note_timeout(self, place: Hashable) -> None:
@@ -74,7 +76,7 @@ class Session:
         self._timed_out[place] = time.monotonic()
 
     def has_timed_out(self, place: Hashable, seconds: float) -> bool:
-        """Whether it has timed out in the last `seconds`."""
+        """Whether the leader or partition has timed out in the last `seconds`."""
         return time.monotonic() - self._timed_out.get(place, -inf) < seconds
 
     def note_place(self, leader: int, place: Hashable, seconds: float) -> int:

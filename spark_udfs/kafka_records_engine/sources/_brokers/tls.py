@@ -133,9 +133,8 @@ def _pkcs12(data: bytes, password: str | None) -> tuple[Any, Any, list[Any]]:
     """The key, its certificate and the others of a PKCS12 store."""
     if data[:4] in _JKS:
         raise _StoreError(
-            "this is a JKS store, which only Java can read: convert it with `keytool -importkeystore -srckeystore OLD "
-            "-destkeystore NEW.p12 "
-            "-deststoretype PKCS12` converts it"
+            "this is a JKS store, which only Java can read: convert it with `keytool -importkeystore "
+            "-srckeystore OLD -destkeystore NEW.p12 -deststoretype PKCS12`"
         )
     try:
         from cryptography.hazmat.primitives.serialization import pkcs12

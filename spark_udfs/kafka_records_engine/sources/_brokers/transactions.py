@@ -1,5 +1,6 @@
-"""Requests about transactions (KIP-664): the producers with an open transaction in a partition, the state that the
-coordinator has of it, and the marker that aborts it."""
+"""Requests about transactions (KIP-664): the producers with an open transaction in a partition, the coordinator's state
+of a transaction, and the marker that aborts it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from kafka_records_runtime.kafka.error_codes import ErrorCode
 TopicPartition = tuple[str, int]
 
 NOT_AUTHORIZED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED.name
-"""The error of a partition whose topic this user may not read."""
+"""The error for a partition whose topic this user may not read."""
 
 _TRIES: Final = 4
 _PAUSE: Final = 0.5
@@ -46,7 +47,7 @@ class ActiveProducer(NamedTuple):
 
 
 class KnownTransaction(NamedTuple):
-    """The state that a coordinator has of a transactional id."""
+    """The coordinator's state of a transactional id."""
 
     transactional_id: str
     producer_id: int
@@ -57,10 +58,12 @@ class KnownTransaction(NamedTuple):
     start_timestamp_ms: int
     """When the transaction started, in milliseconds since 1970; -1 if none is open."""
     partitions: frozenset[TopicPartition]
-    """The partitions that wait for a marker."""
+    """The partitions in which the marker is still to be written."""
 
     def columns(self) -> dict[str, Any]:
-        """The values for tables: all fields except the producer, null if there is no start, partitions by topic."""
+        """The values of table columns: all fields except the producer. The start is null if there is none, and
+        partitions are grouped by topic.
+        """
         numbers: dict[str, list[int]] = {}
         for topic, partition in sorted(self.partitions):
             numbers.setdefault(topic, []).append(partition)
@@ -76,8 +79,9 @@ class KnownTransaction(NamedTuple):
 def active_producers(
     cluster: Cluster, topics: Collection[str] | None
 ) -> dict[TopicPartition, Sequence[ActiveProducer] | str]:
-    """The producers of each partition of the given topics, or of all topics, or the reason why its leader does not
-    report them. Raises ConnectionLost, Refused."""
+    """The producers of each partition of the given topics, or of all topics, or, if its leader does not report them,
+    the reason. Raises ConnectionLost, Refused.
+    """
     found: dict[TopicPartition, Sequence[ActiveProducer] | str] = {}
     for tries_left in range(_TRIES - 1, -1, -1):
         described = [each for each in cluster.described(topics) if each.fault is None]

@@ -69,8 +69,9 @@ class Transport:
         self._socket.sendall(struct.pack(">i", len(message)) + message)
 
     def receive(self, size: int, until: float) -> bytes:
-        """Exactly the given number of bytes. Memory is allocated for bytes that have arrived, not for announced
-        ones."""
+        """Receive exactly the given number of bytes. Memory is allocated only for bytes that have arrived, not for
+        bytes that are announced.
+        """
         data = bytearray()
         while len(data) < size:
             piece = self._received(min(size - len(data), _PIECE), until)
@@ -86,7 +87,7 @@ class Transport:
             try:
                 return self._socket.recv(size)
             except TimeoutError:
-                continue  # next_wait raises when the time is over
+                continue  # next_wait raises an error when the time is over
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
@@ -157,7 +158,7 @@ def words(error: OSError) -> str:
 
 
 def tls_failure(address: str, error: ssl.SSLError, config: ClientConfig) -> KafkaRecordsError:
-    """The message about a TLS failure. Only if the connection was simply closed may a retry help."""
+    """The error for a TLS failure. A retry may help only if the connection was simply closed."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code in (62, 64):  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
             return Refused(
@@ -168,7 +169,7 @@ def tls_failure(address: str, error: ssl.SSLError, config: ClientConfig) -> Kafk
         store = config.truststore_location or "the certificates of this machine"
         return Refused(address, f"its certificate is not trusted by {store}: {error.verify_message}")
     reason = (error.reason or "").upper()
-    # TLS 1.3 has a separate alert for a missing certificate; Java reports it as a bad certificate.
+    # TLS 1.3 has a separate alert for a missing certificate; Java reports a missing certificate as a bad one.
     if any(word in reason for word in ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE", "HANDSHAKE_FAILURE")) and (
         not config.has_keystore
     ):

@@ -1,1 +1,1 @@
-"""What the configuration of a Kafka client is written in: properties files, JAAS, and where tokens come from."""
+"""The formats in which Kafka clients are configured: properties files and JAAS; and the sources of tokens."""

@@ -1,7 +1,7 @@
 """Gets tokens for SASL OAUTHBEARER: from an identity provider with client credentials (RFC 6749, section 4.4), or from
 a file.
 
-Corresponds to `ClientCredentialsJwtRetriever` and `FileJwtRetriever` of Kafka's clients (KIP-768, KIP-1139).
+The classes correspond to `ClientCredentialsJwtRetriever` and `FileJwtRetriever` of Kafka's clients (KIP-768, KIP-1139).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ClientCredentials:
     timeout: float = 10
 
     def __call__(self) -> str:
-        """The token. Raises TokenError, which says why there is none."""
+        """Request a token. Raises TokenError, which says why there is none."""
         name, secret = self.client_id, self.client_secret
         if self.url_encodes:
             name, secret = quote_plus(name), quote_plus(secret)

@@ -20,7 +20,7 @@ _REFUSALS: Final = (
 
 
 class NoToken(Exception):
-    """The reason why there is no answer."""
+    """There is no answer with a token. The text says why."""
 
 
 class _NoRedirect(HTTPRedirectHandler):

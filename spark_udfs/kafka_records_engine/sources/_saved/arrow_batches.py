@@ -34,15 +34,16 @@ ArrowDictionaries = Mapping[int, Any]
 
 
 def rows_of(message: ArrowMessage) -> int:
-    """The number of rows that a batch declares. Raises pa.ArrowInvalid."""
+    """The number of rows according to the metadata of a batch. Raises pa.ArrowInvalid."""
     return _rows(message.header)
 
 
 def batch_of(
     message: ArrowMessage, columns: Sequence[ArrowColumn], names: Collection[str], dictionaries: ArrowDictionaries
 ) -> Any:
-    """The record batch of given columns, in the order of the names. Raises pa.ArrowException if its parts do not fit
-    together."""
+    """A record batch with the given columns, in the order of the names. Raises pa.ArrowException if its parts do not
+    fit together.
+    """
     arrays = _Batch(message.header, message.body_size, message.read, dictionaries).arrays(columns, names)
     if not names:
         return pa.record_batch([pa.nulls(rows_of(message))], names=[""]).select([])
@@ -50,8 +51,9 @@ def batch_of(
 
 
 def dictionary_of(message: ArrowMessage, values: Mapping[int, ArrowColumn]) -> tuple[int, bool, Any]:
-    """The number of a dictionary, whether the values are appended to the existing ones, and the values; None for a
-    dictionary that no requested column needs. Raises pa.ArrowException."""
+    """The number of a dictionary, whether the values are appended to the existing ones, and the values, which are None
+    for a dictionary that no requested column needs. Raises pa.ArrowException.
+    """
     number, is_delta, data = message.header.number(0, "q"), bool(message.header.number(2, "?")), message.header.table(1)
     if data is None:
         raise pa.ArrowInvalid("a dictionary has no values")

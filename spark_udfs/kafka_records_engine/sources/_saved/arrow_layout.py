@@ -2,8 +2,8 @@
 
 The type of a column, and therefore its list of buffers, is only in the schema
 (https://arrow.apache.org/docs/format/Columnar.html, Schema.fbs). Only types from which raw rows can be made are read:
-numbers, times, strings, bytes, and structs of these. For other columns only the number of buffers is determined, to
-skip them.
+numbers, times, strings, bytes, and structs of these. For other columns, only the number of buffers is determined, so
+that these can be skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BYTES_OF_FIELD: Final = 8
 repeatedly."""
 
 UNREAD: Final = pa.list_(pa.null())
-"""The type of a column from which no raw row can be made."""
+"""Marks the type of a column that cannot be converted to raw rows."""
 
 V4: Final = 3
 V5: Final = 4
@@ -31,7 +31,7 @@ V5: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class ArrowColumn:
-    """A column, or a member of one."""
+    """A column, or a member of a struct column."""
 
     name: str
     type: Any
@@ -48,7 +48,7 @@ class ArrowColumn:
 
     @property
     def is_read(self) -> bool:
-        """Whether raw rows can be made from it."""
+        """Whether the column can be converted to raw rows."""
         return self.type is not UNREAD
 
 
@@ -90,7 +90,7 @@ def _encoded(values: ArrowColumn, encoding: FlatTable) -> ArrowColumn:
     index_type = pa.int32() if index is None else _INTS.get((index.number(0, "i"), bool(index.number(1, "?"))))
     if index_type is None:
         raise pa.ArrowInvalid(f"the column {values.name!r} has indices that are not whole numbers")
-    # Nested or dictionary-encoded values of a dictionary would need other dictionaries.
+    # If the values of a dictionary were nested or dictionary-encoded, they would need further dictionaries.
     is_read = values.is_read and not values.children
     kind = pa.dictionary(index_type, values.type) if is_read else UNREAD
     return ArrowColumn(values.name, kind, 2, False, (), encoding.number(0, "q"), values)
@@ -115,8 +115,8 @@ _UNION: Final = 14
 _VIEWS: Final = (23, 24)
 _BUFFERS: Final[Mapping[int, int]] = {
     1: 0,  # null
-    **dict.fromkeys((2, 3, 6, 7, 8, 9, 10, 11, 15, 18), 2),  # the types of a fixed width
-    **dict.fromkeys((4, 5, 19, 20), 3),  # bytes and texts
+    **dict.fromkeys((2, 3, 6, 7, 8, 9, 10, 11, 15, 18), 2),  # fixed-width types
+    **dict.fromkeys((4, 5, 19, 20), 3),  # bytes and strings
     **dict.fromkeys(_VIEWS, 2),
     **dict.fromkeys((12, 17, 21), 2),  # lists, maps
     16: 1,  # fixed-size lists

@@ -54,7 +54,7 @@ class ArrowBlock(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the message ends."""
+        """The position at which the message ends."""
         return self.start + self.metadata_size + self.body_size
 
 
@@ -103,12 +103,14 @@ class ArrowFooter:
 
 
 def message_at(file: Any, block: ArrowBlock, kind: int) -> ArrowMessage:
-    """The message of a file that its footer names. Raises pa.ArrowInvalid if it differs from the footer."""
+    """The message to which a block in the footer of a file refers. Raises pa.ArrowInvalid if the message differs from
+    the footer.
+    """
     metadata = bytes(file.read_at(block.metadata_size, block.start))
     behind = _LENGTH.size if _length(metadata) != _CONTINUES else 2 * _LENGTH.size
     size = _length(metadata[behind - _LENGTH.size :])
     if size > len(metadata) - behind:
-        raise pa.ArrowInvalid(f"the part at byte {block.start} says it has {size} bytes of metadata")
+        raise pa.ArrowInvalid(f"the part at byte {block.start} claims {size} bytes of metadata")
     body = block.start + block.metadata_size
     made = _message(metadata[behind : behind + size], lambda at, size: bytes(file.read_at(size, body + at)))
     if made.kind != kind or made.body_size != block.body_size:

@@ -39,12 +39,12 @@ class SavedFile:
     format: Format
     size: int
     given: tuple[tuple[str, Any], ...]
-    """The values of raw-row columns that are the same for the whole file."""
+    """The raw-row columns with one value for the whole file, and these values."""
     taken: tuple[TakenColumn, ...]
     encodings: tuple[tuple[str, Encoding], ...] = ()
     """How strings encode bytes, by column of raw rows."""
     time_unit: TimeUnit = "ms"
-    """The unit of numbers that are times."""
+    """The unit of times that are stored as numbers."""
     fields: tuple[tuple[str, Any], ...] | None = None
     """For a file that has to be read completely to find its columns: the columns with their types."""
 
@@ -64,7 +64,7 @@ class SavedFile:
         return open_reader(self.place, self.format, known=None if self.fields is None else dict(self.fields))
 
     def columns(self, raws: Collection[str]) -> list[str]:
-        """The columns of the file from which these columns are made, in the form that a reader accepts."""
+        """The columns of the file that are needed for the raw-row columns `raws`, in the form that a reader accepts."""
         wanted = {*raws, "key"} if "control" in raws and self._asks_keys else raws
         fields = {taken.column: None for taken in self.taken if taken.raw in wanted}
         return list(fields)

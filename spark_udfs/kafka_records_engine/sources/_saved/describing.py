@@ -38,7 +38,7 @@ _SAMPLED_ROWS: Final = 4096
 
 @dataclass(frozen=True)
 class SavedAsked:
-    """What the caller specifies about saved files. The rest is determined from the files."""
+    """The caller's settings for saved files. All other properties are determined from the files."""
 
     topic: str | None
     columns: Mapping[str, str | None]
@@ -49,7 +49,7 @@ class SavedAsked:
 
 @dataclass(frozen=True)
 class Described:
-    """The files, and a reader for each of them."""
+    """The files, and a reader for each file."""
 
     files: tuple[SavedFile, ...]
     readers: tuple[FileReader, ...]

@@ -23,7 +23,7 @@ class FilePart:
     file: SavedFile
     group: int | None
     size: int
-    """The approximate number of bytes that these rows take in the file."""
+    """The approximate size of these rows in the file, in bytes."""
 
     def batches(self, columns: Sequence[str], on_finding: OnFinding) -> Iterator[Any]:
         """The rows, as record batches with these columns of raw rows; columns that the file does not have are null."""

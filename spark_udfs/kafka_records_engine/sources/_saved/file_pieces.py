@@ -39,7 +39,9 @@ class FilePiece:
     """Whether each offset is above the previous one; None if not checked."""
 
     def overlaps(self, last: int) -> bool:
-        """Whether it begins at or before the offset `last`; used for pieces that are sorted by first offset."""
+        """Whether this piece begins at or before the offset `last`. Use this for pieces that are sorted by first
+        offset.
+        """
         return self.first <= last
 
 
@@ -51,12 +53,12 @@ class Wrong(NamedTuple):
     offset: int
     file: str
     row: int
-    """The number of the piece in the file, from 0."""
+    """The number of the row in the file, counted from 0."""
     what: str
 
     @property
     def place(self) -> tuple[str, int]:
-        """Its log partition."""
+        """The log partition of the row."""
         return self.topic, self.partition
 
     @property
@@ -94,7 +96,7 @@ def usable_rows(
         if name != "topic" and rows.num_rows and pc.min(column).as_py() < 0:
             row = first + int(np.argmax(column.to_numpy() < 0)) + 1
             raise LogSourceError(
-                file.path, f"row {row} has the {name} {column[row - first - 1]}, but {name}s begin with 0"
+                file.path, f"row {row} has the {name} {column[row - first - 1]}, but {name}s start at 0"
             )
     if not told:
         return rows
@@ -107,7 +109,7 @@ def usable_rows(
 
 
 def by_log_partition(rows: Any) -> Iterator[tuple[tuple[str, int], Any]]:
-    """The rows of each log partition, in their order."""
+    """The rows of each log partition, in their original order."""
     if not rows.num_rows:
         return
     topics, partitions = rows.column("topic"), rows.column("partition").to_numpy()
@@ -133,7 +135,7 @@ def is_increasing(rows: Any) -> bool:
 
 
 def pieces_of(number: int, file: SavedFile, reader: FileReader) -> dict[tuple[str, int], list[FilePiece]]:
-    """The log partitions in the groups of a file, or in all of it.
+    """The log partitions in each group of a file, or in the whole file if it has no groups.
 
     Reads the columns of IN_LOG if statistics do not give them. Raises LogSourceError.
     """
@@ -214,8 +216,8 @@ def rows_of(
 ) -> Iterator[Any]:
     """The rows of a piece, in the order of the file.
 
-    Raises LogSourceError, OSError, and pa.ArrowException, also for rows that contradict the statistics, because the
-    order in which pieces are read depends on these.
+    Raises LogSourceError, OSError, and pa.ArrowException, also if rows contradict the statistics, because these
+    determine the order in which pieces are read.
     """
     wanted = {*raws, *IN_LOG}
     mistakes: list[Wrong] = []

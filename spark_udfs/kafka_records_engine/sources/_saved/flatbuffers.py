@@ -1,8 +1,8 @@
 """FlatBuffers, the format of Arrow's metadata. Every position is checked before it is read, so any bytes are safe to
 read.
 
-A table starts with the distance back to its vtable, which has the sizes of both and the position of each field in the
-table; 0 means that the field has its default. Nested strings, vectors and tables are distances forward.
+A table starts with the distance back to its vtable. The vtable contains the sizes of both, and the position of each
+field in the table; 0 means that the field has its default. Nested strings, vectors and tables are distances forward.
 https://flatbuffers.dev/internals/
 """
 

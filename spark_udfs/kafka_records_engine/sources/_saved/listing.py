@@ -59,7 +59,7 @@ class SavedFiles(NamedTuple):
 
 
 def is_saved(path: str) -> bool:
-    """Whether this is a file of saved rows, or a folder that has some and no log segments at any depth."""
+    """Whether `path` is a file of saved rows, or a folder with such files and, at any depth, without log segments."""
     try:
         places = places_of(path)
         return bool(places) and all(map(_is_saved, places))
@@ -218,8 +218,8 @@ def _told_by_folders(names: Iterable[str]) -> dict[str, str]:
     for part in names:
         name, equals, value = part.partition("=")
         raw = raw_name(name) if equals else None
-        # Other columns would have the same value in all rows, which is impossible in a log: a folder `ts=20260101` is
-        # not the time of a record.
+        # Ignore all other columns: the folder gives all its rows the same value, which is not possible for an offset or
+        # a time. A folder `ts=20260101` does not name the time of a record.
         if raw in ("topic", "partition") and value != _NULL:
             told[raw] = unquote(value)
     return told

@@ -23,7 +23,7 @@ OnDiffering = Callable[[int], None]
 
 
 def together(pieces: Sequence[FilePiece]) -> Iterator[list[FilePiece]]:
-    """Groups of pieces whose offsets overlap, sorted by offset."""
+    """Group the pieces whose offsets overlap. The groups are sorted by offset."""
     group: list[FilePiece] = []
     last = -1
     for piece in sorted(pieces, key=lambda each: (each.first, each.file, each.group or 0)):
@@ -37,8 +37,9 @@ def together(pieces: Sequence[FilePiece]) -> Iterator[list[FilePiece]]:
 
 
 def in_order(batches: Iterator[Any], on_differing: OnDiffering) -> Iterator[Any]:
-    """All rows sorted by offset, each offset once; if an offset has several rows, the first given one is used. Keeps
-    all rows in memory."""
+    """All rows sorted by offset, each offset once; if an offset has several rows, the first of them is used. All rows
+    are kept in memory.
+    """
     parts = [_large(batch) for batch in batches]
     if not parts:
         return

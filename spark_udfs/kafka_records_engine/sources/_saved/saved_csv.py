@@ -1,6 +1,7 @@
 """CSV files with columns separated by comma, semicolon, tab or bar, including files written by spreadsheets.
 
-A spreadsheet may name the delimiter in a first line `sep=;`, and pads all lines with delimiters to the same width.
+A spreadsheet may write a first line `sep=;` that names the delimiter, and appends delimiters so that all lines have the
+same number of columns.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class CsvReader(Sequential):
             raise LogSourceError(str(place), f"line {at + 1} does not name the columns: {error}") from None
         has_names = any(map(raw_name, names)) and not any(name.isdigit() for name in names)
         self._before_rows = at + has_names
-        # Columns without a name come from delimiters at the end of a line.
+        # A delimiter at the end of a line makes a column without a name.
         self._names = [name if has_names and name else str(number) for number, name in enumerate(names, 1)]
         self.fields = {
             name: pa.string() for name, told in zip(self._names, names, strict=True) if told or not has_names

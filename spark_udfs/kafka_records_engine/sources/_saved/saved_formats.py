@@ -63,8 +63,9 @@ def format_of_name(name: str) -> Format | None:
 
 
 def format_of_file(place: Place) -> Format | None:
-    """The format of a file; its first bytes take precedence over its name. Raises LogSourceError for one that cannot be
-    read."""
+    """The format of a file; its first bytes take precedence over its name. Raises LogSourceError if the file cannot be
+    read.
+    """
     head = read_head(place).lstrip(_BLANK)
     told = next((format for start, format in _STARTS if head.startswith(start)), None)
     named = format_of_name(place.path)
@@ -134,7 +135,7 @@ class _Elsewhere(RawIOBase):
 
 
 def asked_of(place: Place, ask: Callable[[Files, str], T]) -> T:
-    """The file system's information about a place. Raises LogSourceError."""
+    """The result of `ask`, which requests information about a place from its file system. Raises LogSourceError."""
     try:
         return ask(place.files, place.path)
     except OSError as error:

@@ -135,8 +135,9 @@ def _with_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def late_names(fields: Mapping[str, Any], asked: Collection[str]) -> str:
-    """A pattern for lines that may contain a column that raw rows need and that is missing in these fields, or only
-    null there; empty if there is nothing to search for. Members of other columns may have the same name."""
+    """A pattern for lines that may contain a column that raw rows need, if the column is missing in `fields` or only
+    null there. The pattern is empty if there is nothing to search for. Members of other columns may have the same name.
+    """
     known = {plain(name) for name in fields}
     absent = [_SEPARATED.join(name) for name in plain_names() if name not in known]
     null = [re.escape(name) for name, kind in fields.items() if pa.types.is_null(kind) and raw_name(name)]

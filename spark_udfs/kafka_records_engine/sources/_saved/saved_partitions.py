@@ -87,7 +87,7 @@ class SavedPartition:
         for rows in reading.rows():
             last = int(rows.column("offset")[-1].as_py())
             if "control" not in there:
-                # Without the column, markers look like records or are missing.
+                # If the column is missing, markers look like records, or are missing too.
                 context.log.add_hole(last)
             yield pa.RecordBatch.from_arrays([raw_column(rows, name) for name in chosen], names=chosen)
             context.progress(self.size * reading.done // max(reading.total, 1))

@@ -67,7 +67,7 @@ def timestamps_ms(array: Any, unit: TimeUnit) -> Any:
     """Times in milliseconds since 1970; numbers are in `unit`. Raises ArrowException for a value that is not a time."""
     array = plain_array(array)
     if pa.types.is_timestamp(array.type):
-        # Times without a time zone are read as UTC, as Spark's TIMESTAMP_NTZ and most writers mean them.
+        # Times without a time zone are read as UTC, as Spark's TIMESTAMP_NTZ and most other writers do.
         return array.cast(pa.timestamp("ms", array.type.tz), safe=False).cast(pa.int64())
     if is_text(array.type) or is_bytes(array.type):
         texts = array.cast(pa.string())

@@ -248,7 +248,7 @@ class Pass:
         """The offset below which a cleaner may have been."""
         reach = self._context.log.cleaned_up_to
         if reach is None:
-            # Brokers report where the log ended; for other sources, the end is known when all rows have been read.
+            # Brokers report the end of the log. For other sources, the end is known only when all rows have been read.
             reach = high_watermark(self._log)
         if reach is None and is_complete:
             reach = self._behind + 1

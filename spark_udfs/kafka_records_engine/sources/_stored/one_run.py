@@ -57,7 +57,7 @@ class Run(RunState):
         if not before.files and (before.surveys or before.findings):
             set_aside(
                 gone_folder_of(self.root, log.topic, log.partition)
-            )  # the surveys in this folder are about removed records
+            )  # surveys in this folder are about records that were removed
             before = stored_log(self.root, log.topic, log.partition)
         self._keep(before)
         for file in before.files:

@@ -76,7 +76,7 @@ def _reaches(stretches: Sequence[Stretch]) -> list[int]:
     told: dict[str, int] = {}
     for each in stretches:
         if each.cleaned_up_to is not None:
-            # The last entry of a run is the most accurate: it knows the open transactions.
+            # The last entry of a run is the most accurate, because open transactions are known by then.
             told[each.run] = each.cleaned_up_to
     behind = BEHIND_ALL
     found: list[int] = []

@@ -367,7 +367,7 @@ def _replay(group: Group, role: str, event: Event) -> None:
     elif role == TARGET:
         group.target_epoch = value.assignment_epoch
     elif role == SHARE_TARGET:
-        # The state of the group does not depend on this number.
+        # Any value will do, because the state of the group does not depend on it.
         group.target_epoch = _FIRST_EPOCH
     elif role == TOPOLOGY:
         group.topology_epoch = value.epoch

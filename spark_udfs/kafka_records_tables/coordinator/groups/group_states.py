@@ -100,8 +100,8 @@ class GroupStates:
         """Add the events of `GroupLog`, in their order."""
         told, was, now = event.event, event.before, event.after
         group_id, record = told.group_id, told.record
-        # The tombstone of a classic group ends it. Tombstones of members do not, and they say nothing about members
-        # that do not exist.
+        # The tombstone of a classic group ends the group. Tombstones of members do not end it; if the member does not
+        # exist, they change nothing.
         is_changed = now is not was
         is_told = (record in _MEMBERS and (is_changed or not told.is_tombstone)) or (
             record == "GroupMetadata" and now is not None
@@ -185,8 +185,8 @@ class _Lot:
         # Groups that do not exist get the position after the last change.
         self._number = np.array([*numbers, 0], np.int64)
         self._told_at = np.array([*(each.told_at for each in changes), _NOWHERE], np.int64)
-        # The position of a change in the list is used instead of its offset. Group and position then fit into one
-        # number, and one binary search finds the last change of a group before a position.
+        # Use the position of a change in the list, not its offset. Group and position then fit into one number, so that
+        # one binary search finds the last change of a group before a position.
         self._width = len(changes) + 1
         self._sorted = np.sort(np.array(groups, np.int64) * self._width + np.arange(len(changes)))
         self._states = list(self._numbers)

@@ -157,8 +157,8 @@ class Advances:
         is_next = is_value & ~is_fresh
         is_fall = is_next & (offset < offset[before])
         is_change = (is_fresh | (is_next & (offset != offset[before]))) & ~is_held
-        # The first commit with this offset. For a row that is held from earlier calls, that commit is not among these
-        # rows.
+        # Find the first commit with this offset. For a row that is kept from an earlier call, that commit is not among
+        # these rows.
         changed = np.maximum.accumulate(np.where(is_change | is_first, places, 0))
         changed_ms = np.where(is_held_value[changed], state["changed_ms"][chain[changed]], ms[changed])
         segment = np.cumsum(is_fresh | is_first | ~is_value) - 1
@@ -221,7 +221,7 @@ class Advances:
         is_recent = part > self._latest_ms // width - _KEPT_PARTS
         is_kept |= is_recent & (ends(key) | ends(part))
         has_pause = rows["before_ms"] != NONE
-        # Hostile times may be further apart than an int64 can express. Rows without a pause come last.
+        # Invalid times may be further apart than an int64 can express. Rows without a pause come last.
         pause = np.where(has_pause, np.maximum(ms.astype(np.float64) - rows["before_ms"], 0), -1)
         longest = np.argsort(-pause, kind="stable")
         longest = longest[stable_order(key[longest])]

@@ -52,7 +52,7 @@ class Lots:
         rows = joined(self._waiting)
         whole = _whole_batches(rows)
         if not whole and self._wanted < _MOST_LOTS:
-            # Wait for twice as many rows before the next attempt, because each attempt joins all rows.
+            # Wait for twice as many rows before the next attempt, because each attempt concatenates all rows.
             self._waiting, self._wanted = [rows], 2 * self._wanted
             return
         whole, self._wanted = whole or rows.num_rows, 1

@@ -93,7 +93,8 @@ class CommitSteps:
         self._schemas = schemas
         self._context = context
         self._types = numbers_of(schemas, COMMITS)
-        # Without control rows, one producer's commits may belong to several transactions, so each one counts as a step.
+        # Without control rows, the commits of one producer may belong to several transactions, so each commit counts as
+        # a step.
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._end = self._kept = 0

@@ -104,7 +104,7 @@ class LiveOffsets:
         self.deleted_by += [0] * (len(self.keys) - len(self.deleted_by))
         new = self._numbers.taken_anew()
         self.is_there[new] = False
-        # A commit may have no effect, because its transaction was aborted or its outcome is unknown.
+        # A commit may turn out to have no effect: its transaction may be aborted, or have an unknown outcome.
         self._gone.update(new)
         commit, expire = (
             found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
@@ -127,7 +127,7 @@ class LiveOffsets:
         """Add commits that take effect at their own position, in log order."""
         keys = rows.keys
         is_there = self.is_there[keys]
-        if b"\0" in is_there.tobytes():  # faster than numpy for a few elements
+        if b"\0" in is_there.tobytes():  # for few elements, this is faster than numpy
             for number in dict.fromkeys(keys[~is_there].tolist()):
                 group, topic, _ = self.keys[number]
                 self._of_group.setdefault(group, {})[number] = None

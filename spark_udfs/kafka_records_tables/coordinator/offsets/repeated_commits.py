@@ -56,8 +56,8 @@ class RepeatedCommits:
         self._has_markers |= markers.num_rows > 0
         for settled in self._settling.take(rows):
             self._keep(settled, markers)
-        # It is known only at the end of the log that there are no markers. In that case, commits took effect where they
-        # were written.
+        # Only at the end of the log is it known that there are no markers. Without markers, commits took effect where
+        # they were written.
         return self._compared() if self._has_markers or not self._settling.waits else _NOTHING
 
     def rest(self) -> pa.RecordBatch:
@@ -94,7 +94,7 @@ class RepeatedCommits:
         committed = rows.column("committed").to_numpy()[order]
         is_same = np.append(False, (keys[1:] == keys[:-1]) & (committed[1:] == committed[:-1]) & (committed[1:] >= 0))
         repeats: INT64 = order[is_same & (order >= first_new)]
-        # A tombstone also deletes the waiting commits of its key, so it is kept as long as any commit waits.
+        # A tombstone also deletes the waiting commits of its key, so keep the tombstone as long as any commit waits.
         holds = rows.column("value").is_valid().to_numpy(zero_copy_only=False)[order] | self._settling.waits
         self._before = rows.take(pa.array(order[ends(keys) & holds]))
         return rows.take(pa.array(repeats))

@@ -112,7 +112,7 @@ def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
             ]
     in_turn = (next(of_record[number]) for number in turns[turns >= 0].tolist())
     if not past and (offsets[1:] >= offsets[:-1]).all():
-        # Yield them one at a time, because Python's garbage collector scans all live objects.
+        # Yield the records one at a time, because Python's garbage collector scans all live objects.
         return in_turn
     return iter(sorted([*past, *in_turn], key=_OFFSET))
 
@@ -137,7 +137,7 @@ def _events_of(
 
 def _members(records: pa.StructArray, part: str, names: Iterable[str], chosen: pa.Array) -> list[Iterable[Any]]:
     """Some members of the key or the value of the rows `chosen`."""
-    # Convert only the members that are picked: a record may have twenty, and one of them may be large.
+    # Convert only the members that are requested. A record may have twenty members, and one of them may be large.
     return [_in_python(_member(records, part, name).take(chosen)) for name in names]
 
 

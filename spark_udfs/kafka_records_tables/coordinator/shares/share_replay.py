@@ -137,7 +137,8 @@ def _update(state: ShareState, value: Sequence[Any], offset: int) -> None:
     state.batches = combined(state.batches, _batches(batches), state.start_offset)
     state.log_offset = offset
     state.update_count += 1
-    # An update names the snapshot that it is based on. If that is not the known one, a snapshot in between is missing.
+    # An update names the snapshot that it is based on. If this is not the last known snapshot, a snapshot in between is
+    # missing.
     state.is_partial |= snapshot_epoch != state.snapshot_epoch
 
 

@@ -45,7 +45,7 @@ def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int 
     if first < own or (end is not None and own < first < end):
         return Beginning(again, 0, False, end, start is not None)
     if end is not None and first == own < end:
-        # the old offset was restored
+        # someone restored the old offset
         return Beginning(0, 0, False, end)
     skipped = max((first if end is None else end) - own, 0)
     is_unsure = bool(again or skipped or (start is None and own))

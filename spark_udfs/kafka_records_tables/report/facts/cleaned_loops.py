@@ -172,7 +172,7 @@ def _loop(
     group, place, written = row["group_id"], (row["topic"], row["partition"]), row["unread_timestamp_ms"]
     of_place = spans.get((group, *place), [])
     if not of_place or of_place[-1].to_ms is not None or len(of_place) > 1 or of_place[-1].from_ms is None:
-        # If the log still shows another offset, it moves, or has been set.
+        # If the log still shows another offset, the offset moves, or somebody has reset it.
         return None
     span = of_place[-1]
     departures = [each for each in departed if each >= written]

@@ -91,7 +91,7 @@ def jumps_of(row: Mapping[str, Any], steps: Steps, usual: UsualStep) -> list[Jum
             before.offset,
             before.from_ms,
             after,
-            # At most the records below the present log start can have been deleted.
+            # Only records below the present log start can have been deleted.
             min(after.offset - before.offset - usual.step, start - before.offset),
         )
         for number, (before, after) in enumerate(steps)
@@ -113,7 +113,8 @@ def was_outrun(row: Mapping[str, Any], steps: Steps, ends: LogEnds, largest_file
     place = row["topic"], row["partition"]
     for before, _ in steps:
         end_then = ends.end_at(place, before.from_ms)
-        # Before its first record was written, the end is known only as an upper bound: the present start.
+        # For the time before the first record in the log, only an upper bound of the end is known: the present log
+        # start.
         if end_then is not None and end_then > start and end_then - before.offset > end - start + largest_file:
             return True
     return False

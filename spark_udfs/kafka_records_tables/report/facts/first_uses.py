@@ -31,8 +31,8 @@ TABLE: Final = Table(
     columns=(
         Column("transactional_id", "string", "the transactional id"),
         Column("is_new", "bool", "whether the id was new then; if not, a cleaner has removed the earlier records"),
-        Column("ended", "int64", "number of transactions that ended, as far as the log has them"),
-        Column("longest_ms", "int64", "milliseconds that the longest of these took; null if there is none"),
+        Column("ended", "int64", "number of its transactions in the log that ended"),
+        Column("longest_ms", "int64", "duration of the longest of these in milliseconds; null if there is none"),
         *timestamps("log", "when the record was written"),
         *LOG_PLACE,
     ),

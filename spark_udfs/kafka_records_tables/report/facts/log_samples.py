@@ -32,9 +32,10 @@ TABLE: Final = Table(
         Column(
             "samples",
             "list<struct<offset: int64, timestamp_ms: int64>>",
-            "the last record of batches, with the latest time up to it; null if no file shows it",
+            "a sample of batches: the last offset of each, and the latest time up to that offset; null if no "
+            "file shows it",
         ),
-        Column("exact_from", "int64", "from this offset on `samples` has every batch"),
+        Column("exact_from", "int64", "offset from which `samples` has every batch"),
     ),
     sort=("topic", "partition"),
     group=None,

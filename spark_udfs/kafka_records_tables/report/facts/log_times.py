@@ -39,7 +39,7 @@ TABLE: Final = Table(
         Column("log_start_offset", "int64", "offset at which the log starts"),
         Column("log_end_offset", "int64", "offset after the last record"),
         Column("samples", "list<struct<offset: int64, timestamp_ms: int64>>", "offsets, and times of their records"),
-        Column("exact_from", "int64", "null: there are records between these"),
+        Column("exact_from", "int64", "always null, because there are records between these"),
     ),
     sort=("group_id", "topic", "partition"),
     group="group_id",

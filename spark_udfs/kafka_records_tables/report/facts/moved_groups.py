@@ -154,8 +154,8 @@ def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int |
         for count in range(highest + 1, 2 * highest + 64)
         if all(partition_for(group, count) in each for group, each in twice.items())
     ]
-    # If a group is in two partitions, one of them is the new one. A few such groups are enough to determine the number
-    # of partitions.
+    # If a group is in two partitions, one of them is the group's new partition. A few such groups are enough to
+    # determine the number of partitions.
     return counts[0] if twice and len(counts) == 1 else None
 
 

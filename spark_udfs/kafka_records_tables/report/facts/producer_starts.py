@@ -39,14 +39,14 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
         Column("transactional_id", "string", "the transactional id"),
-        Column("producer_id", "int64", "producer id from then on"),
-        Column("producer_epoch", "int32", "producer epoch from then on"),
+        Column("producer_id", "int64", "producer id from this start on"),
+        Column("producer_epoch", "int32", "producer epoch from this start on"),
         Column("idle_ms", "int64", "time since the previous producer with the id was last active; null if unknown"),
         Column("usual_ms", "int64", "usual time between two records of the id; null if unknown"),
-        Column("has_aborted", "bool", "whether it aborted a transaction that was open then"),
+        Column("has_aborted", "bool", "whether the start aborted an open transaction"),
         Column("commits", "int64", "transactions that were committed since the previous start"),
         Column("raised_by_starts", "bool", "whether only starts and timeouts raise the epoch, not every transaction"),
-        Column("is_whole", "bool", "whether the previous start is known: no cleaner has removed it"),
+        Column("is_whole", "bool", "whether the previous start is still in the log, because no cleaner has removed it"),
         *timestamps("log", "when the record of the start was written"),
         *LOG_PLACE,
     ),
@@ -116,7 +116,7 @@ class Reader(RecordReader):
         acts = [each for each in records if each.is_act]
         gaps = [after.time_ms - before.time_ms for before, after in pairwise(acts)]
         usual = round(median(gaps)) if gaps else None
-        # The coordinator's own records have its version.
+        # The version of the coordinator's records depends on the coordinator's version.
         raised_by_starts = bool(acts) and max(each.version for each in acts) < _ENDS_RAISE_EPOCHS
         last_act: _Record | None = None
         before: _Record | None = None

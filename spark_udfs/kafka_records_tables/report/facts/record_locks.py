@@ -57,7 +57,7 @@ def lock_verdict(context: RuleContext, group: str, ranges: Iterable[Mapping[str,
         f"{LOCK}={2 * lock_ms}",
     )
     if usual > _TIMES * lock_ms:
-        # Records wait that long before they are delivered again, however their deliveries end.
+        # Records wait that long before they are delivered again, regardless of how the deliveries end.
         return None
     if long >= _MOST * len(gaps):
         shows = f"{long} of {len(gaps)} deliveries ended {length(lock_ms)} or more after the one before them"

@@ -206,7 +206,8 @@ def _weigh_on_purpose(context: RuleContext, case: dict[str, Any]) -> Verdict:
     if configs:
         shows = f"{', '.join(configs)} of {topic} were set when it was created"
         return Verdict(statement, (found.evidence(shows, created),), is_certain=True)
-    # A broker creates num.partitions by itself, which no record shows: the number of partitions proves nothing.
+    # A broker that creates a topic by itself gives it num.partitions, which no record shows. So the number of
+    # partitions proves nothing.
     return Verdict(statement, _asked_in_vain(context, topic, found))
 
 

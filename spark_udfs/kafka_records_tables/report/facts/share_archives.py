@@ -37,11 +37,11 @@ TABLE: Final = Table(
         Column("partition", "int32", "partition of the topic"),
         Column("first_offset", "int64", "first offset of the range"),
         Column("last_offset", "int64", "last offset of the range"),
-        Column("delivery_count", "int32", "how often its records were delivered"),
+        Column("delivery_count", "int32", "how many times its records were delivered"),
         Column(
             "released_ms",
             "list<int64>",
-            "when its records became available again after each earlier delivery, as far as records show it",
+            "when its records became available again after each earlier delivery, if the log shows it",
         ),
         *timestamps("log", "when the first record that says so was written"),
         *LOG_PLACE,

@@ -57,6 +57,6 @@ def _short_stay(
         return None
     first = min(each.joined_ms if each.joined_ms is not None else since for each in lives)
     lasts = max(max(each.left_ms or 0 for each in left) - since, 1)
-    # Count one member more than those that left before: the next one might have left at once.
+    # Count one member more than those that have left, because the next one might have left at once.
     often = len(left) * (since - first) >= _TIMES * (len(had) - len(left) + 1) * lasts
     return ShortStay(place, spans[-1], left) if often else None

@@ -62,7 +62,7 @@ def _skip(
         if given_ms is None or end is None:
             continue
         if commit["to_offset"] < end:
-            # It began below the end, so its auto.offset.reset is not latest.
+            # The group began below the end of the log, so its auto.offset.reset is not latest.
             return None
         if end > 0:
             records += end

@@ -39,7 +39,11 @@ TABLE: Final = Table(
         ),
         Column("partition_count", "int32", "number of partitions afterwards; for a deletion, the number before it"),
         Column("configs", "list<string>", "names of the configs that were set at its creation; null for other events"),
-        Column("changed", "list<string>", "names of the configs that were set or removed after it; likewise"),
+        Column(
+            "changed",
+            "list<string>",
+            "names of the configs that were set or removed after its creation; null for other events",
+        ),
         Column(
             "at_timestamp_ms", "int64", "time of the change; null if only a checkpoint or a running broker shows it"
         ),

@@ -49,7 +49,7 @@ class CutTables:
     def __init__(self, report: Report, most_bytes: int = MOST_BYTES) -> None:
         self._named = {group for finding in report.findings for group in finding.group_ids}
         self._whole = dict(report.tables)
-        # Estimate the length of a row from the first rows, so that rows which are left out are never packed.
+        # Estimate the length of a row from the first rows, so that rows that are left out are never packed.
         self._pack({name: table.slice(0, _MEASURED_ROWS) for name, table in self._whole.items()}, whole_texts=True)
         rows = {name: table.num_rows for name, table in self._whole.items()}
         if max(rows.values(), default=0) > _MEASURED_ROWS:

@@ -40,11 +40,12 @@ _LEAST_LIMIT: Final = 2
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    # Without share partitions there is nothing to read a second time.
+    # If there are no share partitions, nothing has to be read a second time.
     if not context.table("share_partitions").num_rows:
         return []
     rows = context.look(TABLE, context.request.groups)
-    # A record that a consumer rejects is archived before the delivery limit is reached, so it is not a failure.
+    # A record that a consumer rejects is archived before the delivery limit is reached, so such a record is not a
+    # failure.
     limits = delivery_limits(context, rows["group_id"].to_pylist(), context.limit(f"{KIND}.deliveries"))
     is_late = numbers(rows, "delivery_count") >= limits
     given_up = set(zip(*(kept(rows, is_late)[name].to_pylist() for name in ("group_id", "topic_id")), strict=True))
@@ -146,7 +147,7 @@ def _incident(
         ),
     )
     records = _records_among(context, name, ranges) if is_rejected else None
-    # Without the configs, the limit of the group may be that low; brokers allow no less than 2.
+    # If the configs are unknown, the limit of the group may be that low. The minimum that brokers allow is 2.
     unknown = lacking_settings(context) if is_rejected and usual >= _LEAST_LIMIT else ()
     rejected = Verdict(
         f"The consumers of {shown(group)} reject these records (acknowledge with REJECT) at their first deliveries.",

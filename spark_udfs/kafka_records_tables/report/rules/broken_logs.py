@@ -117,7 +117,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
         if is_unread:
             said = f"No state was found for {counted(len(details), 'share partition')}{who}: {why_not_sure}."
         else:
-            # A row about gathered records has their number.
+            # A row about several records contains their number.
             many = "Records" if case["check"] in _GATHERED else counted(len(details), _NOUNS.get(kind, "problem"))
             said = (
                 f"{many}{who}{where}"

@@ -85,7 +85,7 @@ def _find(context: RuleContext) -> list[Incident]:
         compacted = CompactedTopic(topic, began, ended_ms, removed, _file_lengths(context, topic))
         spans = {key: each for key, each in commit_spans(context, tuple(groups)).items() if key[1] == topic}
         behind = _behind(context, compacted, spans)
-        # A topic that nobody has consumed before is still being set up.
+        # If no group consumed the topic before the change, the topic was still being set up.
         if behind and any(each[0].from_ms and each[0].from_ms < began["at_timestamp_ms"] for each in spans.values()):
             found.append(_incident(context, compacted, behind, groups))
     return found
@@ -111,7 +111,7 @@ def _behind(context: RuleContext, compacted: CompactedTopic, spans: Mapping[Offs
         if length is None or removed <= 0:
             continue
         at_risk, times, last, reached = 0, 0, None, 0
-        # Each commit is of at least one record that the group has read.
+        # Each commit means that the group has read at least one record.
         read = sorted({each.offset for each in of_group})
         for span, after in pairwise(of_group):
             if after.from_ms is None or not began_ms < after.from_ms <= until_ms:

@@ -83,7 +83,7 @@ def find(context: RuleContext) -> list[Incident]:
                 if one is not None:
                     stuck.append(one)
         if stuck:
-            # If an offset sometimes moves, there have been fewer attempts since its last move.
+            # If the offset of a partition moves from time to time, there were fewer attempts since it last moved.
             most = max(len(each.attempts) for each in stuck)
             stuck = [each for each in stuck if 2 * len(each.attempts) >= most]
             # Internal topics of Kafka Streams come last: what is written to them depends on the records read from other
@@ -156,13 +156,14 @@ def _stuck(
     attempts = [each for each in left if (each.left_ms or 0) >= since]
     if len(attempts) < context.limit(f"{KIND}.attempts"):
         return None
-    # Members that leave while there is nothing to read do not count now, so they must not count in the past.
+    # Members that leave while there is nothing to read do not count at present, so they must not count in the past
+    # either.
     ends = None if row["unread_timestamp_ms"] is None else log_ends(context)
     usual = usual_attempts(spans[:-1], left, None if ends is None else partial(ends.written_ms, place))
     if len(attempts) < 2 * (usual or 0):
         return None
-    # A job that starts and stops reads what is there. A member that had the partition while its offset did not move has
-    # tried and failed.
+    # A job that starts and stops reads all available records. If a member had the partition and its offset did not
+    # move, the member tried and failed.
     step = usual_step(spans)
     return StuckPartition(*place, last.offset, row["lag"], row["unread_timestamp_ms"], last, attempts, usual, step)
 

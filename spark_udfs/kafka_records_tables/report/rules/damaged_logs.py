@@ -36,17 +36,17 @@ def _places(context: RuleContext) -> set[tuple[Any, ...]]:
 def _damage_cases(context: RuleContext) -> pa.Table:
     told = _places(context)
     damage: dict[tuple[str | None, bool], list[int]] = {}
-    # Findings that say how much is lost come before findings of tables about the same place.
+    # Findings that show how much is lost come before findings of tables about the same place.
     by_loss = sorted(enumerate(context.reading), key=lambda each: not (each[1].records or each[1].bytes))
     for at, finding in by_loss:
         place: tuple[Any, ...] = (finding.topic, finding.partition, finding.offset)
         if finding.offset is None:
-            # Some readers do not know the first offset of a batch that cannot be read.
+            # If a batch cannot be read, some readers cannot determine its first offset.
             place = (*place, finding.file, finding.position)
             place = place if finding.position is not None else (*place, finding.base_offset)
         if _is_forbidden(finding):
             place = (*place[:3], finding.file)
-        # Several tables report the same record, each with its own consequence.
+        # Several tables may report the same record, each with a different consequence.
         if finding.severity == "damage" and finding.reason != MISSING_RIGHT and place not in told:
             told.add(place)
             damage.setdefault((finding.topic, _is_forbidden(finding)), []).append(at)
@@ -64,7 +64,7 @@ def _see_places(found: Sequence[Finding], context: RuleContext) -> NextStep:
     what, topic = "List every damaged place: file, byte and what is lost", found[0].topic
     if topic == METADATA:
         return context.see(what, Rows("topics"))
-    # For other topics, only batch headers and producer snapshots are read.
+    # Of other topics, only batch headers and producer snapshots are read.
     if topic not in _COORDINATORS or all((each.file or "").endswith(".snapshot") for each in found):
         return context.see(what, Rows("open_transactions"))
     return NextStep(what, context.reading_command("counts"))

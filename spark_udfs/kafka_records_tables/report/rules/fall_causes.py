@@ -30,7 +30,7 @@ def not_in_logs(context: RuleContext, case: dict[str, Any]) -> tuple[list[Place]
     partitions whose higher offset is beyond it. The log has no records up to there: nobody has consumed them, or the
     log was cut and they are gone. So a fall from there repeats nothing."""
     if "sawtooth" in case["kind_distinct"]:
-        # Two consumers reached the higher offsets again and again.
+        # Two consumers reached the higher offsets again and again, so the log has records up to there.
         return [], []
     ends = known_ends(context)
     highest = dict(zip(places_of(case), case["from_offset_list"], strict=True))

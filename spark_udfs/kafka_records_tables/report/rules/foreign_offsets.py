@@ -120,7 +120,7 @@ def _foreign(
         return None
     known = [each for each in lives if each.joined_ms is not None]
     if any(each.was_there(span.from_ms) for each in known):
-        # A member commits only what it has read, so the log was truncated.
+        # A member commits only offsets of records that it has read, so the log must have been truncated.
         return None
     ever = any((each.joined_ms or 0) <= span.from_ms for each in known)
     before = spans[at - 1].offset if at else None
@@ -133,7 +133,8 @@ def _foreign(
         ]
         began = beginning(ends, place, own, after.offset, min(filter(None, since), default=None))
         if began.is_unsure and began.end is None:
-            # Without a member, or without the end of the log at the time it joined, it is unknown what was skipped.
+            # If there is no member, or if the end of the log at the time it joined is unknown, the number of skipped
+            # records is unknown.
             began = None
     joined_since = any((each.joined_ms or 0) > span.from_ms for each in known)
     return ForeignOffset(

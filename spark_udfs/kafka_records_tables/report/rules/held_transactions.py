@@ -60,7 +60,7 @@ def _open(context: RuleContext) -> pa.Table:
     rows = context.table("open_transactions")
     rows = rows.filter(pc.less_equal(pc.fill_null(rows["since_timestamp_ms"], 0), context.at_ms))
     age = context.at_ms - numbers(rows, "since_timestamp_ms", context.at_ms)
-    # Without --as-of the table counts up to now, but a stored log is judged as of its last record.
+    # Without --as-of, the table computes ages up to now, but a stored log must be judged as of its last record.
     is_long = true_where(pc.is_null(rows["since_timestamp_ms"])) | (age >= context.limit("transaction_open.open_after"))
     rows, age = kept(rows, is_long), age[is_long]
     timeout = numbers(rows, "timeout_ms", 2**62 - _MARGIN_MS)
@@ -73,7 +73,7 @@ def _open(context: RuleContext) -> pa.Table:
     )
     absent = incomplete_partitions(context, TRANSACTIONS) if is_left.any() else []
     if absent:
-        # Its entry may be in a log that is missing.
+        # The entry of the transaction may be in a log that is missing.
         is_left &= true_where(pc.invert(pc.is_in(coordinator, pa.array(absent, pa.int32())))) & true_where(
             pc.is_valid(coordinator)
         )

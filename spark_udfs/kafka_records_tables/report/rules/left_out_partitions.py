@@ -74,7 +74,7 @@ def _find(context: RuleContext) -> list[Incident]:
     left_over = {
         (group, topic): there.get(topic, set()) - committed - assigned[group, topic]
         for (group, topic), committed in suspects.items()
-        # Members have their partitions assigned, and these are known.
+        # The partitions of members are assigned to them, and the log shows these assignments.
         if kinds.get(group) == "simple" or (kinds.get(group) in ("classic", "consumer") and assigned[group, topic])
     }
     left_over = {key: partitions for key, partitions in left_over.items() if partitions}

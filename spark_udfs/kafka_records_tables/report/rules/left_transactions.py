@@ -102,7 +102,7 @@ def _weighed(
     lacked: tuple[str, ...] = (f"the first record of {its_name}",) if not new and unknown else ()
     absent = () if new else incomplete_partitions(context, TRANSACTIONS)
     if absent:
-        # The instance that took its place may be in a log that is missing.
+        # The record of the instance that replaced it may be in a log that is missing.
         lacked += (f"all of {logs_shown(TRANSACTIONS, absent)}",)
     died = Verdict(
         f"The instance with {shown(name)} died in the transaction. The one that took its place uses "
@@ -124,8 +124,8 @@ def _weighed(
 def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, Any]]) -> Incident | None:
     since = row["start_timestamp_ms"] or row["last_update_timestamp_ms"]
     silent = context.at_ms - row["last_update_timestamp_ms"]
-    # Another id that is silent for as long proves nothing, because transactions that take a minute are silent for that
-    # time.
+    # If another id is inactive for as long, this proves nothing, because an id writes no record during a transaction
+    # that takes a minute.
     quiet_ms = context.limit(f"{KIND}.after")
     later = [
         each
@@ -149,7 +149,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     rows = kept(rows, equal(rows, "topic", *{topic for topic, _ in places}), pc.greater(rows["held_back"], 0))
     for each in rows.to_pylist():
         place = each["topic"], each["partition"]
-        # A group that has committed a later offset does not wait: it reads uncommitted records too.
+        # A group that has committed a later offset does not wait, because it reads uncommitted records.
         if place in places and each["offset"] <= begins.get(place, each["offset"]):
             held.append(each)
     groups = tuple(dict.fromkeys(each["group_id"] for each in held))

@@ -206,7 +206,7 @@ def _who(context: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
 def _since(kind: str, places: list[dict[str, Any]]) -> str:
     """The time of the loss as commits show it: records of an offset existed before it was committed."""
     what = "the records were deleted" if kind == "offsets_below_log_start" else "the log was cut or recreated"
-    # An active group commits what it has fetched, possibly after the deletion that affects it.
+    # An active group commits offsets of records that it has fetched, possibly after the records were deleted.
     still = [each["commit_timestamp_ms"] for each in places if not each["works"] and each["commit_timestamp_ms"]]
     after = f"; most likely after {moment(min(still))}, when the oldest of these offsets was committed" if still else ""
     return f"no record shows when {what}{after}"

@@ -44,7 +44,7 @@ def _find(context: RuleContext) -> list[Incident]:
         families.setdefault(family_of(row["group_id"]), []).append(row)
     found = []
     for name, groups in families.items():
-        # A group that was used by a second run has a higher epoch: joining and leaving raise it by two.
+        # If a second run has used the group, its epoch is higher: joining and leaving raise the epoch by two.
         once = [each for each in groups if (each["epoch"] or 0) <= context.limit(f"{KIND}.epochs")]
         empty = [each for each in once if not each["member_count"]]
         if len(once) >= least and 10 * len(once) >= 9 * len(groups) and 10 * len(empty) >= 9 * len(once):

@@ -96,7 +96,7 @@ def _incident(context: RuleContext, count: int, change: _Change, moved: list[Mov
     # Nobody could commit while the old coordinator had stopped and the new one had not started.
     worked = [each.last_old_ms for each in moved if each.last_old_ms is not None and each.last_old_ms <= (since or 0)]
     until = max(worked, default=since)
-    # If the log of its new partition is missing, nothing is known about what a group did since.
+    # If the log of a group's new partition is missing, it is unknown what the group has done since.
     unread = incomplete_partitions(context, OFFSETS)
     known = [each for each in moved if each.home not in unread]
     stopped = [each for each in known if each.is_stopped(until, context.at_ms)]
@@ -299,8 +299,8 @@ def _as_of(context: RuleContext, change: _Change, moved: Sequence[MovedGroup]) -
     """The option for a moment at which the old copies were the only ones."""
     if change.first_ms is not None:
         return ("--as-of", instant(change.first_ms - 1))
-    # Without commits in new partitions, the present state of the old ones is right, but other groups than those of the
-    # report may have some.
+    # If there are no commits in the new partitions, the state in the old partitions is right. But groups outside of
+    # this report may have commits in the new ones.
     if context.request.groups is None or change.since_ms is None:
         return ()
     return ("--as-of", instant(max(change.since_ms, *(each.last_old_ms or 0 for each in moved))))

@@ -200,7 +200,7 @@ def _deleted_by(
     never_old = deletions.never_by_age
     # The log of one replica of several may begin inside a file for another reason.
     inside = () if deletions.has_one_replica is False else deletions.inside_files
-    # Records that it had not read when it left may have been old already.
+    # Records that were unread when the member left may already have been old.
     too_short = _too_short(jumps, deletions.retention_ms)
     causes = {
         "too_slow": Verdict(

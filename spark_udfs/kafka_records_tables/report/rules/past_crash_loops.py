@@ -70,7 +70,8 @@ def past_loops(
             if written is None and (log_ends(context).start((topic, partition)) or 0) > span.offset:
                 written = _waiting_since(of_place, at)
             if written is None:
-                # It is unknown when the record was written, so jobs that found nothing would count as failures.
+                # It is unknown when the record was written, so jobs that had no records to read would count as
+                # failures.
                 continue
             since = max(span.from_ms, written)
             tries = [each for each in tries if (each.left_ms or 0) >= since]

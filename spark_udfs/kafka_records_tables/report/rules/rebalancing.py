@@ -162,9 +162,9 @@ def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]
         gap, half = as_often_as_ever(at for at, _ in changes), len(changes) // 2
         sizes = {size for _, size in changes[half:]}
         places = unknown[group]
-        # A group may stand still where the ends of logs are unknown, but not if it still commits.
+        # If the ends of logs are unknown, the group may have stopped consuming, unless it still commits.
         works = not places or moved[group] >= sorted(at for at, _ in changes)[half]
-        # Members that drop out one at a time and return change the size by one.
+        # If members drop out and return one at a time, the size changes by one.
         if gap is not None and works and max(sizes) - min(sizes) > 1:
             behind = "no partition falls behind"
             if places:

@@ -87,7 +87,7 @@ def _cases(context: RuleContext) -> pa.Table:
         (waits | ~of_the_past, Level.LOW),
         default=Level.NOTE,
     )
-    # Without a commit for the new topic, use a time in the far future, so that nothing counts as later.
+    # If there is no commit for the new topic, use a time in the far future, so that no commit counts as later.
     since = [min((at for at in times if at is not None), default=2**62) for times in cases["made_ms_list"].to_pylist()]
     return ranked(with_columns(cases, since_ms=pa.array(since, pa.int64())), levels, made)
 

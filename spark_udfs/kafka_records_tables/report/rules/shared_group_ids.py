@@ -79,7 +79,7 @@ def _find(context: RuleContext) -> list[Incident]:
             continue
         proof = _proof(context, group, apps)
         shared = _shared_moments(context, apps, lives)
-        # If an application replaces one that reads other topics, both run together during one rollout.
+        # If an application replaces one that reads other topics, both run at the same time only during the rollout.
         is_lasting = len(shared) >= context.limit(f"{KIND}.generations") and _keeps_coming(context, apps)
         if proof is not None and is_lasting:
             found.append(_incident(context, group, apps, proof, shared))

@@ -119,7 +119,7 @@ def _jumps(place: tuple[str, int], spans: list[Span], lives: list[MemberLife], e
     for before, after in pairwise(spans):
         if before.ended_by != "commit" or not had_no_members(lives, after) or without[_interval_of(lives, after)] > 1:
             continue
-        # If the log starts at the new offset or after it, the topic deleted the records by their age or size.
+        # If the log starts at the new offset or after it, the records were deleted by retention (time or size).
         from_offset = max(before.offset, start)
         if from_offset < after.offset and (now is None or after.offset <= now):
             yield Jump(*place, before, after, from_offset, _is_end(ends, place, after))

@@ -191,7 +191,7 @@ def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogE
     start = max((at for at in range(kept_up + 1) if lags[at] <= 2 * usual + 1), default=kept_up)
     if known[-1][0] - known[start][0] < context.limit(f"{KIND}.lasts") or len(known) - start < 6:
         return None
-    # in each third of that time, it read something, but less than was written
+    # in each third of that time, the group has read some records, but fewer than were written
     corners = [start + (len(known) - 1 - start) * third // 3 for third in range(4)]
     for one, other in pairwise(corners):
         grows = 10 * (lags[other] - lags[one]) >= last
@@ -248,13 +248,13 @@ def _incident(
     look = NextStep("Find out why the work became slow (a database, a service it calls, garbage collection)")
     unknown = without_end(context, [group])
     lacked = (ends_of_logs(unknown),) if unknown else ()
-    # The time that a group spends on other partitions is missing here.
+    # This rate does not include the time that the group spends on other partitions.
     weighed = _weighed(group, topic, growth, since)
     if hot is not None and not hot.was_hot:
         of_hot = sum(each["lag"] or 0 for each in lags if each["partition"] == hot.partition)
         weighed["key_skew"] = weigh_skew(hot, growth.reads[topic, hot.partition], of_hot, waiting)
         if growth.before is None:
-            # That more is written than the group reads is known; the hot partition explains it.
+            # It is already known that more is written than the group reads. The hot partition explains why.
             del weighed["more_written"]
     causes = {name: replace(each, lacked=each.lacked + lacked) for name, each in weighed.items()}
     is_usual = growth.before is not None and growth.episodes >= _USUAL

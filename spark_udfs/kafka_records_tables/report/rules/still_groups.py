@@ -40,7 +40,7 @@ def _find(context: RuleContext) -> list[Incident]:
         stopped.setdefault(row["group_id"], []).append(row)
     groups = without_old_copies(context, context.table("groups"))
     counts = {each["group_id"]: each["member_count"] for each in groups.to_pylist()}
-    # A stopped application has no members that could read its backlog.
+    # An application that has stopped has no members that could read the backlog.
     suspects = [
         group
         for group, places in stopped.items()
@@ -51,7 +51,8 @@ def _find(context: RuleContext) -> list[Incident]:
         places = stopped[group]
         limit = context.limit(f"{KIND}.after")
         if usual is not None:
-            # The longest intervals include nights without records. For files, `progress` has the longest wait.
+            # The longest intervals include nights without records. For stored logs, `progress` has the longest wait,
+            # which is better.
             own = usual.high_ms if context.is_stored else usual.most_ms
             limit = max(STOP * own, context.limit("report.group_settles_within"))
         if max(each["wait_ms"] or 0 for each in places) >= limit:
@@ -119,7 +120,7 @@ def _incident(
     owners = [names[each] for each in owner_ids]
     others, moving = _goes_on(context, group, places, owner_of, lags)
     where = places_shown(owner_of)
-    # A member that reads other partitions does not hang as a whole.
+    # If a member still reads other partitions, the member itself does not hang.
     left_out = bool(moving) and {each["member_id"] for each in moving} >= set(owner_of.values())
     skips = Verdict(
         f"The application of {listed(owners)} leaves out {where}: it has paused it and does not resume it, or the "

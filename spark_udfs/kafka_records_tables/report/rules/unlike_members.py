@@ -68,7 +68,7 @@ def _sharing(context: RuleContext, group: str, lives: list[MemberLife]) -> Shari
     apps = [each for each in by_application(lives) if any(life.places for life in each)]
     if not 2 <= len(apps) <= _MOST_APPLICATIONS:
         return None
-    # The two that have been there together the longest.
+    # Choose the two applications that have been in the group together for the longest time.
     pairs = [(one, other) for at, one in enumerate(apps) for other in apps[at + 1 :]]
     first, second = max(pairs, key=lambda each: _lasts(together(each[0], each[1], context.at_ms)))
     topics = set().union(*(each.topics for each in first)) & set().union(*(each.topics for each in second))
@@ -82,7 +82,8 @@ def _sharing(context: RuleContext, group: str, lives: list[MemberLife]) -> Shari
     rollout = max(joins, default=since) - since
     share = context.limit(f"{KIND}.share")
     is_long = lasts >= context.limit(f"{KIND}.together") or (
-        # A log of few minutes: the group has been so for a good part of its life, and no rollout is under way.
+        # The log covers only a few minutes. The group has been in this state for a large part of them, so this is not a
+        # rollout.
         alone > 0
         and lasts >= share * (context.at_ms - begins)
         and lasts >= _TIMES * max(rollout, _started_within(first, since))
@@ -149,7 +150,8 @@ def _offer(row: dict[str, Any]) -> str:
     if row["protocols"]:
         parts = []
         for each in row["protocols"]:
-            # Libraries differ in the version of the subscription, and in whether its user data is null or empty.
+            # Libraries use different versions of the subscription, and write absent user data as null or as empty
+            # bytes.
             opened = json.loads(each["opened"]) if each["opened"] else {}
             data = "null" if isinstance(opened, dict) and opened.get("userData", "") is None else "not null"
             parts.append(f"{each['name']} with version {each['version']}, user data {data}")

@@ -123,7 +123,7 @@ def _level_of_gaps(group: Group, assigned: Mapping[str, set[int]]) -> tuple[str,
         return TRANSIENT, _BROUGHT_ALONG
     if group.kind == STREAMS and not any(assigned.values()):
         # The target assignment is empty while a source or internal topic is missing (`TargetAssignmentBuilder` of
-        # streams groups), and no record shows whether one is missing.
+        # streams groups), and records do not show whether one is missing.
         return TRANSIENT, _NOT_READY
     return BROKEN, _WITH_MEMBERS
 

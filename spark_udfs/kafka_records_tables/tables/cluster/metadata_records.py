@@ -153,7 +153,7 @@ class MetadataRecords:
             self._note_kraft_version(batch)
             batch = batch.filter(batch.column("control").is_null())
         types = api_key_column(batch.column("key"), batch.column("value"))
-        known = self._is_known[types]  # index -1 is the last element, for unknown types
+        known = self._is_known[types]  # unknown types have the index -1, which is the last element
         if not known.all():
             self._report(batch.filter(pa.array(~known)))
         begin = 0
@@ -211,7 +211,7 @@ def events(decoded: DecodedRecords, numbers: dict[str, int]) -> list[tuple[int, 
         if values is not None:
             rows, structs = values
             fields = [field.name for field in structs.type]
-            # Faster than `to_pylist` on the structs.
+            # This is faster than `to_pylist` on the structs.
             columns = zip(*(structs.field(field).to_pylist() for field in fields), strict=True) if fields else ()
             values_of_rows = (dict(zip(fields, each, strict=True)) for each in columns)
             found += [(row, name, value) for row, value in zip(rows.tolist(), values_of_rows, strict=True)]

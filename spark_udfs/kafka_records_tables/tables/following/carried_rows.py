@@ -132,7 +132,7 @@ def _last(
     waits_from = _first_offset(batch for outcome, batch in settled if outcome == OPEN)
     for outcome, batch in settled:
         if table.names_earlier and waits_from is not None:
-            # The state of the group when the waiting commit was written: it may have changed by now.
+            # Use the state of the group when the waiting commit was written, because the state may have changed by now.
             of_groups = _of_groups(batch, table, context)
             is_before = pa.array(of_groups.column("offset").to_numpy() < waits_from)
             add(_BEFORE, of_groups.filter(is_before))
@@ -151,7 +151,7 @@ def _last(
             values = batch.filter(pc.invert(is_tombstone))
             if table.names_earlier:
                 yield _ended(values.filter(pa.array(np.isin(values.column("offset").to_numpy(), named))), COMMITTED)
-                # Other records may never have taken effect, and must not take effect later.
+                # The other records did not take effect, and must not take effect later.
                 add(ABORTED, _ended(values, ABORTED))
             else:
                 add(_VALUE, _ended(values, outcome))

@@ -197,7 +197,7 @@ class _Carried:
         is_over &= end < self._first(keys.group, self._waits)
         of_this_kind = self._last(keys.of_kind, is_group) == end
         is_ended = (self._classic() == end) | (of_this_kind & (self._last_of_other_kinds(is_record & ~is_group) < 0))
-        # A tombstone after the end of the group is about a group that later commits created.
+        # A tombstone after the end of the group belongs to a new group, which later commits created.
         leaves: FLAGS = is_record & ~is_group & is_over & is_ended & (self._offsets < end)
         return leaves
 

@@ -133,7 +133,8 @@ def _by_write(
     """An event for each batch, group and topic, at the first of its rows; `offsets` are the committed ones."""
     if not len(rows):
         return
-    # Combine batch, group and topic into one number; batch offsets are too large for that, so number the batches.
+    # Combine batch, group and topic into one number; batch offsets are too large for this, so use the index of the
+    # batch.
     _, batch = np.unique(lot.batch_offsets()[rows], return_inverse=True)
     wrote = batch * (int(pairs.max()) + 1) + pairs[rows]
     _, first, write = np.unique(wrote, return_index=True, return_inverse=True)
@@ -168,7 +169,8 @@ def _text_of(*parts: Any) -> pa.Array:
 
 def _columns(word: str, lot: CommitLot, rows: INT64, states: GroupStates) -> dict[str, Any]:
     groups, offsets = lot.group_names(rows), lot.offsets[rows]
-    # Look right before a record that deletes the last trace of its group, and right after one that creates its group.
+    # Use the state just before a record that deletes the last trace of its group, and the state just after a record
+    # that creates its group.
     at = states.after(groups, offsets)
     kinds = pc.coalesce(at.kind, states.before(groups, offsets).kind)
     return {

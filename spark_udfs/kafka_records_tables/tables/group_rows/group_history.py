@@ -177,7 +177,7 @@ class GroupHistory:
         del self._lives[group_id]
         if self._of_epochs_alone:
             return told.found
-        # If a group is known only from a tombstone, a cleaner has removed its other records.
+        # If only a tombstone shows the group, a cleaner has removed the group's other records.
         if before is not None or any(_is_end(each.event) for each in unit):
             ended = next((each for each in unit if each.before is not None and each.after is None), unit[-1])
             told.tell(words.DELETED, ended.event.offset)
@@ -186,7 +186,7 @@ class GroupHistory:
     def _beginning(self, told: _Telling) -> None:
         before, after = told.before, told.after
         if before is None:
-            # A batch may contain several writes, and so all records of a group.
+            # A batch may contain several writes, and therefore all records of a group.
             made = next((each for each in told.unit if each.after is not None), None)
             if made is not None:
                 told.tell(words.CREATED, made.event.offset, detail={"record": made.event.record})

@@ -118,7 +118,7 @@ def _classic_members(group: Group) -> Iterator[_Row]:
     event = group.record(GROUP)
     if event is None or event.value is None:
         return
-    # A coordinator keeps one member per id, the last one.
+    # A coordinator keeps only the last member with each id.
     members = {member["member_id"]: member for member in event.value.members}
     for member in members.values():
         data, is_consumer = member["subscription"], group.protocol_type == CONSUMER
@@ -164,7 +164,8 @@ def _members(group: Group) -> Iterator[_Row]:
     of_kind = _OF_KIND[group.kind]
     for member_id in group.members:
         metadata, current = group.records.get((MEMBER, member_id)), group.records.get((CURRENT, member_id))
-        # Every member has one of the two records, or had an assignment that a tombstone deleted and an earlier record.
+        # Every member has one of these two records, or it had an earlier record and an assignment that a tombstone
+        # deleted.
         place = metadata or current
         row: _Row = {
             "member_id": member_id,

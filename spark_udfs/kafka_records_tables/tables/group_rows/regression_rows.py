@@ -117,7 +117,7 @@ class Regressions(TableReader):
         hangs_on_members = pc.is_in(kind, pa.array([RESET_WHILE_EMPTY, REWIND_BY_MEMBER])).to_numpy(
             zero_copy_only=False
         )
-        # The previous commit may have been for a topic with another id, known only from an earlier commit.
+        # The previous commit may have been for a topic with another id, which only an earlier commit shows.
         tells_id_first = pc.and_(pc.is_null(falls.column("from_topic_id")), pc.is_valid(falls.column("topic_id")))
         is_known = pa.array(~hangs_on_members | self._is_known(places, groups))
         told["group_log_offset"] = pc.if_else(pa.array(hangs_on_members), groups.told_at, None)

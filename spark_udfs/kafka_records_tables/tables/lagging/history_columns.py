@@ -31,7 +31,8 @@ def times_by_commits(rows: pa.Table, made: Mapping[str, Any]) -> dict[str, Any]:
     """`unread_timestamp` and `known_by`, completed: if the time is unknown, it becomes the time by which another group
     had consumed the first unread record (`log_times.Samples.next_at`)."""
     left, unread = rows["lag"].combine_chunks(), made["unread"]
-    # If the batch headers of a log were read, they show whether records are left, regardless of other groups' commits.
+    # If the batch headers of a log were read, they show whether records are left. Commits of other groups are not
+    # needed then.
     is_open = pc.and_(pc.fill_null(pc.greater(left, 0), False), pc.is_null(unread))
     by_commits = pc.if_else(is_open, rows[_BY_COMMITS_MS].combine_chunks(), pa.scalar(None, pa.int64()))
     is_used = pc.and_(pc.is_null(made["unread_timestamp_ms"]), pc.is_valid(by_commits))

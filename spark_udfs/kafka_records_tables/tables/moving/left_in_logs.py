@@ -37,7 +37,7 @@ def left_in_logs(commits: pa.Table, end: INT64, start: INT64, context: Context) 
     offset = numbers(commits["offset"])
     unread, held, first, exact = (np.full(commits.num_rows, NONE, np.int64) for _ in range(4))
     samples: list[tuple[INT64, INT64, INT64]] = []
-    # For an offset beyond the end, the log is still needed for the group's earlier commits.
+    # Even if the offset is beyond the end, the log is needed for the group's earlier commits.
     offsets = np.minimum(np.maximum(offset, start), end)
     which = np.flatnonzero(end != NONE)
     for asked, rows, places in asked_of_logs(commits, offsets, end, which, context, with_tail=True):

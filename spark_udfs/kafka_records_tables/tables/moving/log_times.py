@@ -28,7 +28,7 @@ class Samples:
         order = order[stable_order(log[order])]
         self._log, self._offset, self._ms = log[order], offset[order], ms[order]
         self._by_offset = _Places(self._log, self._offset)
-        # So each record was written no later than the records after it.
+        # This way, no record has a later time than the records after it.
         last = int(self._log.max(initial=0))
         self._by_then = -running_maximum(last - self._log[::-1], -self._ms[::-1])[::-1]
         self._by_time = _Places(self._log, running_maximum(self._log, self._ms))
@@ -68,7 +68,7 @@ class _Places:
 
     def __init__(self, log: INT64, values: INT64) -> None:
         self._distinct = None if _has_narrow(values) else np.unique(values)
-        # No initial value: it would count as a value, and extend the range back to 1970.
+        # Do not pass an initial value. It would count as a value, and extend the range back to 1970.
         self._lowest, self._highest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
         self._width = 2 + (self._highest - self._lowest if self._distinct is None else len(self._distinct))
         self._keys = log * self._width + self._ranks(values)

@@ -17,9 +17,9 @@ def commit_rate(rows: INT64, ms: INT64, after: INT64, offset: INT64, start: int,
     was higher."""
     base = np.full(len(offset), NONE, np.int64)
     base_ms = np.full(len(offset), NONE, np.int64)
-    before = np.flatnonzero(ms <= start)  # in the order in which the commits took effect
+    before = np.flatnonzero(ms <= start)  # commits are in the order in which they took effect
     base[rows[before]], base_ms[rows[before]] = after[before], ms[before]
-    # The last change in each part of the window is known, so nothing happened between an older change and the start.
+    # The last change in each part of the window is known, so there was no change between an older change and the start.
     began = np.maximum(base_ms, start - part)
     return rate(offset - np.where(base == NONE, offset, base), now - began, base == NONE)
 
@@ -29,7 +29,7 @@ def produce_rate(samples: Samples, log: INT64, end: INT64, exact_from: INT64, st
     unknown."""
     then, when = samples.last_before(log, np.full(len(log), start, np.int64))
     is_unknown = (then == NONE) | (end == NONE) | (exact_from == NONE)
-    # From `exact_from` on, every batch is known, so nothing was written between the last batch before the start and the
+    # From `exact_from` on, every batch is known, so no records were written between the last earlier batch and the
     # start.
     began = np.where(then > exact_from, np.maximum(when, start), when)
     return rate(np.where(is_unknown, 0, end - then), now - began, is_unknown)

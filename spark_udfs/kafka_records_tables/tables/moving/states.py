@@ -77,7 +77,7 @@ def report_hidden_topics(commits: pa.Table, logs: Logs, context: Context) -> Non
     """A finding for each topic that may not be described."""
     without_log = commits["topic"].combine_chunks().filter(pa.array(logs.row < 0)).unique().drop_null()
     for right in context.log.missing_rights(sorted(without_log.to_pylist())):
-        # The text is that of `lag`, so that a report shows the finding once.
+        # Use the same text as `lag`, so that a report shows the finding only once.
         context.report(right.finding("its lag is unknown"))
 
 
@@ -128,7 +128,7 @@ class Logs:
         if self.is_of_brokers:
             asked = pc.max(self.ends["high_watermark_timestamp_ms"]).as_py()
             return int(asked or clock)
-        times = self._ms[self._ms <= clock]  # a producer may write any timestamp
+        times = self._ms[self._ms <= clock]  # a producer may have written any timestamp
         return max(int(times.max(initial=0)), min(last_commit_ms or 0, clock))
 
 
@@ -193,7 +193,7 @@ class _States:
         told = logs.stable != NONE
         readable = np.where(told, np.minimum(logs.stable, self.end), self.end)
         in_tail, _ = logs.samples.next_at(of_log, offset)
-        # Batch headers in files are more exact, if there are any.
+        # If there are files, their batch headers are more exact.
         without = ~self.has_tail[self._rows]
         evidence = logs.with_commits(self._rows[without], self._after[without], self._ms[without])
         seen, by_ms = evidence.next_at(of_log, offset)

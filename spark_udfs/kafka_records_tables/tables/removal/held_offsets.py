@@ -159,7 +159,7 @@ def _offsets(last: Deciding, pending: frozenset[CommitKey]) -> HeldOffsets:
     group, topic, partition = (
         found.member(types, "key", name).filter(there) for name in ("group", "topic", "partition")
     )
-    # records with old keys do not have this field
+    # records with keys of the oldest version do not have this field
     expires = nulled(found.member(types[1:], "value", "expire_timestamp"), _NO_TIMESTAMP).filter(there)
     is_pending = np.zeros(len(group), np.bool_)
     if pending:

@@ -116,7 +116,8 @@ def _assigned_partitions(
 ) -> Iterator[pa.RecordBatch]:
     asked, offsets = answers.groups(wanted, context), answers.offsets(wanted, context)
     groups = _described(asked)
-    # For groups without a description, and for unresolved expressions, it is unknown what is no longer needed.
+    # For groups without a description, and for unresolved expressions, it is unknown which offsets are no longer
+    # needed.
     told = {
         group_id: group
         for group_id, group in groups.items()

@@ -239,8 +239,8 @@ class BulkDeletion:
                 in_topic = in_topic or self._shown("stays_in_topic", staying)
         group_ends = Evidence("group_ends", end) if ended else None
         several = Evidence("several_groups", None) if len(groups) - ended > 1 else None
-        # Proofs rule out a cause for any retention; signs make it unlikely. Until the write has ended, objects that
-        # still exist may be deleted by it too.
+        # Proofs rule out a cause for any retention. Signs only make a cause unlikely. Until the write has ended, it may
+        # still delete objects that exist now.
         proofs = [never or (stays if is_over else None), None, group_ends or refused, group_ends]
         proofs[3] = proofs[3] or (in_topic if is_over else None)
         signs = [not_yet or stays_due or (None if is_over else stays), None, several, None if is_over else in_topic]
@@ -369,14 +369,14 @@ class _SweepEvidence:
         if pending:
             waiting = [pending[event.key[1:]] for event in swept.offsets if event.key[1:] in pending]
             # A clean-up of 4.0 looks for transactions only where offsets are committed. DeleteGroups of 4.0 and later
-            # deletes what is pending (`OffsetMetadataManager.cleanupExpiredOffsets`, `deleteAllOffsets`).
+            # also deletes pending offsets (`OffsetMetadataManager.cleanupExpiredOffsets`, `deleteAllOffsets`).
             if swept.ends and (swept.offsets or self._live.of_group(swept.group_id)):
                 waiting += list(pending.values())
             if waiting:
                 swept.never = Evidence("open_transaction", waiting[0])
         if known is not None:
             self._note_members(known)
-        # A single reason against a clean-up is enough.
+        # One reason against a clean-up is enough.
         if self._now is not None and swept.never is None:
             self._note_times(known, self._now)
 

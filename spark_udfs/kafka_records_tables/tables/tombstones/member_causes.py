@@ -143,14 +143,14 @@ def _by_time(write: Write, member: Member | None, session_ms: int, possible: tup
         if late is not None and 0 <= late <= _LATE_MS:
             shown = Evidence("rebalance_timeout_over", current.offset)
             return said((causes.REBALANCE_TIMEOUT,), causes.MEDIUM, (shown,), possible)
-    # Only records of members with the classic protocol have this tag; in others it is read as zero.
+    # Only records of members with the classic protocol have this tag; in other records it is read as zero.
     own_session_ms = metadata and _told(metadata, attribute(_SESSION))
     late = now - seen.timestamp_ms - (own_session_ms or session_ms)
     if late < 0:
         cause: tuple[str, ...] = (causes.MEMBER_LEFT,)
         if own_session_ms:
-            # Members of the classic protocol also have time limits to join and to sync, and no record shows when these
-            # began.
+            # Members with the classic protocol also have time limits for joining and syncing, and no record shows when
+            # these started.
             cause = (causes.MEMBER_LEFT, causes.REBALANCE_TIMEOUT)
         return said(cause, causes.MEDIUM, (Evidence("seen_before", seen.offset),), possible)
     if late <= _LATE_MS:

@@ -99,7 +99,7 @@ INITIALIZED: Final = "initialized"
 DELETING: Final = "deleting"
 
 PART_COLUMNS: Final = (
-    Column("fact", "string", "kind of a fact that the view needs; null if the row is a problem"),
+    Column("fact", "string", "kind of fact that the view needs; null if the row is a problem"),
     *COLUMNS,
 )
 READS: Final = ("offset", "timestamp_ms", "key", "value", "control")

@@ -13,7 +13,7 @@ COLUMNS: Final = (
     Column("markers", "int64", "markers of transactions"),
     Column("superseded", "int64", "the number of records that a log cleaner would remove"),
     Column("tombstones", "int64", "tombstones that are not superseded"),
-    Column("open_from", "int64", "first record of an open transaction; null if there is none"),
+    Column("open_from", "int64", "offset of the first record of an open transaction; null if there is none"),
 )
 
 
