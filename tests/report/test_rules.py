@@ -48,6 +48,7 @@ INCIDENTS = {
     "many_groups",
     "too_slow",
     "log_not_cleaned",
+    "never_commits",
     "topic_unread",
     "partitions_left_out",
     "coordinator_loads_slowly",

@@ -40,6 +40,85 @@ def unread_topic(scene: Scene) -> Truth:
     return truth
 
 
+@kind("never_commits", "a group has members and partitions with records, and never commits them, or one of them")
+def never_commits(scene: Scene) -> Truth:
+    """A group that never commits may be right, which no record shows; one that leaves out a partition is not."""
+    scene.surround(5)
+    count = scene.random.randint(2, 5)
+    topic, group = scene.topic(count), scene.names.group()
+    protocol = scene.random.choice(["classic", "consumer"])
+    scene.producer([topic], scene.random.uniform(15, 30), count)
+    scene.wait(3, 6)
+    is_whole = scene.random.random() < 0.5
+    place = f"{topic}-{scene.random.randrange(count)}"
+    how = {"commit": 10**9} if is_whole else {"left_out": place}
+    members = [scene.consumer(f"{group}-{each}", group, [topic], protocol, **how) for each in range(2)]
+    since = scene.crew.wait_for("assigned", members).at
+    scene.wait(82, 95)
+    truth = incident("never_commits", [group], [topic])
+    truth.planted = (
+        f"{group} reads {topic} and commits nothing." if is_whole else f"{group} paused {place} from its start on."
+    )
+    truth.partitions, truth.members = [] if is_whole else [place], members
+    truth.since, truth.is_note = since, is_whole
+    truth.scale = {"stuck": scene.unread(group, [topic])}
+    truth.conclusion = "Look up how its application commits; a restart reads the records again, or skips them."
+    truth.proof = "members have partitions with records, and no record of __consumer_offsets has an offset of them"
+    truth.named = [f"\\b{group}\\b", "never commit", re.escape(topic)]
+    truth.cause = ["does not commit", "elsewhere"] if is_whole else ["pause"]
+    truth.first_step = ["commit", "restart"] if is_whole else ["pause"]
+    truth.never_say("expired|too slow|more members", "nothing expired, and its members read all they are to read")
+    truth.details = {"is_whole": is_whole, "protocol": protocol}
+    return truth
+
+
+@kind(
+    "recreated_latest", "a topic is deleted and created again, and a group that starts at the end skips records of it"
+)
+def recreated_latest(scene: Scene) -> Truth:
+    """Its members stay meanwhile, or are stopped; the producer of the new topic is faster than they are."""
+    scene.surround(4)
+    count = scene.random.randint(1, 3)
+    topic, group = scene.topic(count), scene.names.group()
+    protocol = scene.random.choice(["classic", "consumer"])
+    stays = scene.random.random() < 0.5
+    latest = {"auto.offset.reset": "latest"}
+    producer = scene.producer([topic], scene.random.uniform(30, 50), count)
+    member = scene.consumer(f"{group}-0", group, [topic], protocol, config=latest)
+    scene.wait(22, 28)
+    scene.stop(producer)
+    if not stays:
+        scene.stop(member)
+    scene.wait(1, 2)
+    since = now()
+    scene.crew.ask("delete", topic=topic)
+    scene.wait(3, 6)
+    scene.create(topic, count, retention_ms="7200000")
+    scene.fill(topic, scene.random.randint(40, 90) * count, count)
+    if not stays:
+        scene.consumer(f"{group}-1", group, [topic], protocol, config=latest)
+        scene.wait(3, 5)
+    scene.producer([topic], scene.random.uniform(10, 20), count)
+    scene.wait(26, 32)
+    jumps = [each for place in scene.crew.ask("ledger", group=group).values() for each in place["jumps"]]
+    skipped = sum(each["to"] for each in jumps if each["to"] < each["from"])
+    truth = incident("recreated_latest", [group], [topic])
+    truth.planted = (
+        f"{topic} was deleted and created again while {group} {'went on' if stays else 'was stopped'}; it starts at "
+        f"the end, and skipped {skipped} records of the new topic."
+    )
+    truth.since, truth.going_on = since, False
+    truth.scale = {"possibly_skipped": skipped} if skipped else {}
+    truth.conclusion = "Have the group read the start of the new topic, if its auto.offset.reset is latest."
+    truth.proof = "its first commits of the new topic are after records that had been written before it was assigned"
+    truth.named = [re.escape(topic), "recreated|created again", f"\\b{group}\\b"]
+    truth.cause = ["auto\\.offset\\.reset", "somebody|program|administrator|purpose"] if skipped else ["somebody"]
+    truth.first_step = ["to-earliest"] if skipped else ["who (re)?created"]
+    truth.never_say("expired", "the offsets did not expire")
+    truth.details = {"stays": stays, "protocol": protocol, "partitions": count, "jumps": jumps}
+    return truth
+
+
 @kind(
     "quiet_readers",
     "topics whose readers commit no offsets: a share group, a group that never commits, one whose offsets expired",

@@ -24,7 +24,8 @@ def with_causes(context: RuleContext, rule: ReportRule, case: dict[str, Any], fi
     """A finding with those causes of its rule that remain. A cause that records show (`Verdict.is_certain`) rules out
     the others. If there is none, each cause that is not refuted remains: with high confidence if it is the only one,
     has evidence, and no information that would decide is missing; with medium confidence if more evidence supports it
-    than contradicts it; and with low confidence otherwise.
+    than contradicts it; and with low confidence otherwise. Of causes with the same confidence, those come first that
+    nothing contradicts, and then those that the rule lists first.
     """
     weighed = [(each, verdict) for each in rule.causes if (verdict := each.weigh(context, case)) is not None]
     if not weighed:
@@ -36,7 +37,9 @@ def with_causes(context: RuleContext, rule: ReportRule, case: dict[str, Any], fi
         proof = certain[0][1].evidence_for[:1]
         refuted |= {each.name: proof[0] for each, verdict in left if not verdict.is_certain and proof}
         left = certain
-    likely = sorted(left, key=lambda each: -_ORDER[_confidence(each[1], left)])[:_MOST]
+    likely = sorted(left, key=lambda each: (-_ORDER[_confidence(each[1], left)], bool(each[1].evidence_against)))[
+        :_MOST
+    ]
     causes = tuple(
         Cause(each.name, verdict.statement, _confidence(verdict, left), verdict.evidence_for, verdict.evidence_against)
         for each, verdict in likely

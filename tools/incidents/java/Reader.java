@@ -25,7 +25,7 @@ final class Reader extends Member {
     private final int commitEvery;
     private final int endsAfter;
     /** A partition that the application pauses and does not resume. */
-    private volatile String leftOut = "";
+    private volatile String leftOut;
 
     Reader(String bootstrap, JsonNode asked, Ledger ledger) {
         super(bootstrap, asked);
@@ -33,6 +33,7 @@ final class Reader extends Member {
         this.poison = asked.path("poison").asText("");
         this.commitEvery = asked.path("commit").asInt(1000);
         this.endsAfter = asked.path("life").asInt(0);
+        this.leftOut = asked.path("left_out").asText("");
     }
 
     @Override

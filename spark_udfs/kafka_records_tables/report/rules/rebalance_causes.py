@@ -9,13 +9,15 @@ import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.deleted_topics import deleted_topics, shares_words
 from kafka_records_tables.report.facts.group_facts import stopped_quickly
 from kafka_records_tables.report.facts.known_logs import ends_of_logs
 from kafka_records_tables.report.facts.short_stays import ShortStay, short_stays
 from kafka_records_tables.report.report_parts import Evidence, NextStep, Rows
 from kafka_records_tables.report.rule import Hypothesis, Question, Verdict
-from kafka_records_tables.report.rule_context import RuleContext, counted, length, of_group
+from kafka_records_tables.report.rule_context import RuleContext, counted, length, listed, of_group
 from kafka_records_tables.report.rules.frozen_members import departures_of, weigh_freezes, weigh_silent_ends
+from kafka_records_tables.report.rules.stuck_partitions import poll_limits, polls_too_late
 from kafka_records_tables.topics import OFFSETS
 
 _MOST_PLACES: Final = 4
@@ -136,9 +138,11 @@ def _weigh_restarts(context: RuleContext, case: dict[str, Any]) -> Verdict:
     left = _as_evidence(moves["member_left"], "departure")
     stays = _none_left(case, moves)
     ends = weigh_silent_ends(departures_of(context, case))
+    slow = _at_poll_limit(context, case, moves)
     return Verdict(
         ends or "Its processes end and start again: members leave, and others with new ids take their places.",
         evidence_for=(*left, *_as_evidence(moves["member_joined"], "new member id")) if left else (),
+        evidence_against=() if slow is None else (slow,),
         refuted_by=stays,
         steps=(
             NextStep("Find out from the logs of its processes why they end: an error in a record, memory, deployments"),
@@ -150,13 +154,36 @@ def _weigh_late_polls(context: RuleContext, case: dict[str, Any]) -> Verdict:
     moves = _moves(context, case)
     left = _as_evidence(moves["member_left"], "departure")
     early, is_certain = _left_early(context, case, moves)
+    slow = _at_poll_limit(context, case, moves)
     return Verdict(
         "Its members poll too late, leave the group because of that and join it again with new ids.",
-        evidence_for=left[:1],
+        evidence_for=left[:1] if slow is None else (slow, *left[:1]),
         evidence_against=(early,) if early is not None and not is_certain else (),
         refuted_by=_none_left(case, moves) or (early if is_certain else None),
         steps=(NextStep("Raise max.poll.interval.ms, or lower max.poll.records"),),
     )
+
+
+def _stays(moves: dict[str, list[dict[str, Any]]]) -> list[tuple[int, int, int, dict[str, Any]]]:
+    """The departures of members whose joining is known, each after how long they stayed in milliseconds, sorted."""
+    joined = {each["member_id"]: each["at_timestamp_ms"] for each in moves["member_joined"]}
+    return sorted(
+        (each["at_timestamp_ms"] - joined[each["member_id"]], each["log_offset"], number, each)
+        for number, each in enumerate(moves["member_left"])
+        if each["member_id"] in joined
+    )
+
+
+def _at_poll_limit(
+    context: RuleContext, case: dict[str, Any], moves: dict[str, list[dict[str, Any]]]
+) -> Evidence | None:
+    """The fact that most members left when max.poll.interval.ms was over."""
+    stays = _stays(moves)
+    shows = polls_too_late(poll_limits(context, case["group_id"]), [each[0] for each in stays])
+    if not shows:
+        return None
+    event = stays[len(stays) // 2][3]
+    return Evidence(shows, OFFSETS, event["log_partition"], event["log_offset"], event["at_timestamp_ms"])
 
 
 def _left_early(
@@ -164,12 +191,7 @@ def _left_early(
 ) -> tuple[Evidence | None, bool]:
     """The fact that most members left before they could have polled too late, and whether it is certain: the rebalance
     timeout is max.poll.interval.ms, if a member is left that shows it."""
-    joined = {each["member_id"]: each["at_timestamp_ms"] for each in moves["member_joined"]}
-    stays = sorted(
-        (each["at_timestamp_ms"] - joined[each["member_id"]], each["log_offset"], number, each)
-        for number, each in enumerate(moves["member_left"])
-        if each["member_id"] in joined
-    )
+    stays = _stays(moves)
     members = context.table("members")
     shortest = pc.min(kept(members, equal(members, "group_id", case["group_id"]))["rebalance_timeout_ms"]).as_py()
     if not stays:
@@ -200,6 +222,25 @@ def _weigh_changes(context: RuleContext, case: dict[str, Any]) -> Verdict:
     )
 
 
+def _weigh_deletion(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
+    times = sorted(case["at_timestamp_ms_list"])
+    found = deleted_topics(context, case["group_id"], times)
+    if not found:
+        return None
+    topics = list(dict.fromkeys(each.topic for each in found))
+    return Verdict(
+        f"The deletion of {listed(topics)}, which its members consumed: clients of librdkafka, sarama and kafka-python "
+        "join again whenever the metadata of their topics changes, each when it notices.",
+        evidence_for=(found[-1].evidence, Evidence(shares_words(found[-1], times))),
+        steps=(
+            NextStep(
+                f"Find out who deleted {listed(topics)}, and take it out of the subscription of the application if it "
+                "was to be deleted"
+            ),
+        ),
+    )
+
+
 def _none_left(case: dict[str, Any], moves: dict[str, list[dict[str, Any]]]) -> Evidence | None:
     """The fact that no member left while a group rebalanced."""
     if moves["member_left"]:
@@ -208,6 +249,13 @@ def _none_left(case: dict[str, Any], moves: dict[str, list[dict[str, Any]]]) -> 
 
 
 CAUSES: Final = (
+    Hypothesis(
+        "topic_deleted",
+        "a topic of its members was deleted, and clients join again when they notice",
+        "For: a record of the metadata log deleted it within ten minutes before the rebalances, or three quarters of "
+        "them. Does not apply otherwise.",
+        _weigh_deletion,
+    ),
     Hypothesis(
         "fails_on_record",
         "its members fail on a record, leave and join again, as in crash_loop; only if ends of logs are missing",
@@ -224,7 +272,7 @@ CAUSES: Final = (
     Hypothesis(
         "processes_restart",
         "the processes of its members end and start again",
-        "For: members leave, and new member ids join. Against: no member left.",
+        "For: members leave, and new member ids join. Against: most stay for max.poll.interval.ms; no member left.",
         _weigh_restarts,
     ),
     Hypothesis(
@@ -236,7 +284,8 @@ CAUSES: Final = (
     Hypothesis(
         "polls_too_late",
         "members poll later than max.poll.interval.ms, leave and join again",
-        "For: members leave. Against: no member left, or half of them left sooner than their rebalance timeout.",
+        "For: members leave, and most of them stay for max.poll.interval.ms. Against: no member left, or half of them "
+        "left sooner than their rebalance timeout.",
         _weigh_late_polls,
     ),
     Hypothesis(

@@ -19,6 +19,7 @@ from kafka_records_tables.report.case_columns import (
     ranked,
     with_columns,
 )
+from kafka_records_tables.report.facts.deleted_topics import deleted_topics
 from kafka_records_tables.report.facts.group_facts import Place
 from kafka_records_tables.report.facts.group_work import work_of
 from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
@@ -120,6 +121,7 @@ def _cases(context: RuleContext) -> pa.Table:
             ("member_count", "max"),
             ("log_partition", "last"),
             ("log_offset", "list"),
+            ("at_timestamp_ms", "list"),
         ],
     )
     count = numbers(cases, "log_offset_count")
@@ -142,7 +144,16 @@ def _cases(context: RuleContext) -> pa.Table:
         (is_new, Level.LOW),
         default=Level.NOTE,
     )
-    cases = with_columns(cases, usual=pa.array([usual.get(each) for each in groups], pa.string()))
+    times = cases["at_timestamp_ms_list"].to_pylist()
+    deleted = [
+        sorted({each.topic for each in deleted_topics(context, group, sorted(of_group))})
+        for group, of_group in zip(groups, times, strict=True)
+    ]
+    cases = with_columns(
+        cases,
+        usual=pa.array([usual.get(each) for each in groups], pa.string()),
+        topic_list=pa.array(deleted, pa.list_(pa.string())),
+    )
     return ranked(cases, levels, numbers(cases, "log_offset_count") + lasts / 1e15)
 
 

@@ -369,6 +369,8 @@ deleted and created, and what speaks for each cause; without it, both causes rem
     folds=(
         Folds("offsets_rewound", ("group_id", "topic"), if_later=True),
         Folds("offsets_began_anew", ("group_id", "topic"), if_later=True),
+        Folds("never_commits", ("group_id", "topic"), if_later=True),
+        Folds("endless_rebalances", ("group_id", "topic")),
     ),
     causes=CAUSES,
     questions=QUESTIONS,

@@ -15,7 +15,7 @@ from kafka_records_tables.report.facts.usual_values import STOP, UsualGap, usual
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import Question, Threshold, Verdict
+from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
     RuleContext,
     counted,
@@ -314,6 +314,7 @@ brokers, twice the longest), and at least `report.group_settles_within`; if the 
         DOES_NOT_COMMIT,
     ),
     questions=(Question("does_not_commit", "application_hangs", PROCESSES),),
+    folds=(Folds("never_commits"),),
     thresholds=(
         Threshold(
             "after",
