@@ -30,6 +30,16 @@ def test_a_source_that_is_not_there(command: str, tmp_path: Path) -> None:
     assert run(command, str(path)) == (2, "", f"kafka-records: {path}: there is no such file or directory\n")
 
 
+@pytest.mark.parametrize("command", [("dump",), ("counts",), ("table", "current_offsets"), ("table", "log_ends")])
+def test_of_several_sources_one_is_not_there(command: tuple[str, ...], tmp_path: Path) -> None:
+    """The others are read, as if a file in them were damaged."""
+    folder = write_segment(tmp_path, FIRST).parent
+    alone, both = run(*command, str(folder)), run(*command, str(tmp_path / "gone"), str(folder))
+    assert (alone.status, both.status, both.out) == (0, 1, alone.out)
+    told = f"{tmp_path / 'gone'}: there is no such file or directory (nothing in it is read)"
+    assert both.err.splitlines().count(told) == 1
+
+
 def test_an_empty_directory(tmp_path: Path) -> None:
     assert run("dump", str(tmp_path)) == (2, "", f"kafka-records: {tmp_path}: the directory is empty\n")
 

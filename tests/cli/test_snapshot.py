@@ -131,6 +131,13 @@ def test_a_log_that_may_not_be_read_is_no_damage(segments: str, kept: str, monke
     ]
 
 
+def test_a_source_that_is_not_there_leaves_no_damage_in_the_snapshot(segments: str, kept: str, tmp_path: Path) -> None:
+    ran = run("snapshot", str(tmp_path / "gone"), segments, "--topic", "__transaction_state", "--output", kept)
+    told = f"{tmp_path / 'gone'}: there is no such file or directory (nothing in it is read)"
+    assert (ran.status, ran.err.splitlines().count(told)) == (1, 1)
+    assert run("table", "transactions", kept).status == 0
+
+
 def test_a_snapshot_that_may_not_be_read(segments: str, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run("snapshot", segments, "--topic", "__transaction_state", "--output", kept)
 

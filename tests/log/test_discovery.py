@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_engine.log.files.source_error import NotReadable
-from kafka_records_engine.log.reading.segment_files import LogSourceError, find_logs, open_log, scan
+from kafka_records_engine.log.reading.segment_files import LogSourceError, find_logs, open_log
 from tests.log.logs import CAPTURES, TOPICS, commit, read_both, write_log
 
 
@@ -193,12 +192,30 @@ def test_a_partition_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: p
         write_log(tmp_path, {0: commit(0)}, f"t-{number}")
     forbid(monkeypatch, tmp_path / "t-0")
     forbidden, other = find_logs([tmp_path])
-    for read_it in (read_both, scan):
-        with pytest.raises(NotReadable) as refused:
-            read_it(forbidden)
-        assert str(refused.value) == f"{tmp_path}/t-0: permission denied: run this as a user who may read it"
+    what = f"{tmp_path}/t-0: permission denied: run this as a user who may read it (nothing in it is read)"
+    with open_log(forbidden) as opened:
+        assert ([str(each) for each in opened.findings], opened.segments) == ([what], ())
     assert len(read_both(other)[0]) == 1
     assert find_logs([tmp_path / "t-0"]) == [forbidden]
+
+
+def test_of_several_sources_those_with_nothing_to_read_are_findings(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: commit(0)}, "t-0")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("x")
+    others = [tmp_path / name for name in ("gone", "empty", "notes.txt", "gone-*")]
+    assert find_logs([*others, tmp_path / "t-0"]) == [log]
+    (found,) = find_logs([*others, tmp_path / "t-0"])
+    with open_log(pickle.loads(pickle.dumps(found))) as opened:
+        assert [(str(each), each.severity, each.topic) for each in opened.findings] == [
+            (f"{tmp_path}/gone: there is no such file or directory (nothing in it is read)", "damage", None),
+            (f"{tmp_path}/empty: the directory is empty (nothing in it is read)", "damage", None),
+            (f"{tmp_path}/notes.txt: this is not a .log file (nothing in it is read)", "damage", None),
+            (f"{tmp_path}/gone-*: nothing matches this pattern (nothing in it is read)", "damage", None),
+        ]
+        assert len(opened.segments) == 1
+    assert refusal(*others) == f"{tmp_path}/gone: there is no such file or directory"
+    assert refusal(*others, tmp_path / "t-0", topic="u").endswith("there is no log of topic u here, only logs of t")
 
 
 def test_a_data_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.log.files.source_error import NotReadable
-from kafka_records_engine.log.reading.segment_files import find_logs, scan
+from kafka_records_engine.log.reading.segment_files import find_logs
 from tests.log.logs import commit, lines, read_both, write_log
 from tests.log.test_bad_input import FILE, FOLDER, read
 
@@ -70,7 +69,7 @@ def test_a_file_of_zeros_that_is_not_the_last(tmp_path: Path) -> None:
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The right is missing, and nothing is damaged: there is no answer, unless the file was not asked for."""
+    """It is a finding, and the other files are read."""
     log = write_log(tmp_path, {0: commit(0), 90: commit(90)})
     original = os.open
 
@@ -80,10 +79,11 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return original(path, *arguments)
 
     monkeypatch.setattr(os, "open", refuse)
-    for read_it in (read_both, scan):
-        with pytest.raises(NotReadable) as refused:
-            read_it(log)
-        assert str(refused.value) == f"{tmp_path / FILE}: permission denied: run this as a user who may read it"
+    rows, _, findings = read_both(log)
+    assert [row["offset"] for row in rows] == [90]
+    assert [str(each) for each in findings] == [
+        f"{tmp_path / FILE}: permission denied: run this as a user who may read it (nothing in it is read)"
+    ]
     (other,) = find_logs([(tmp_path / FILE).with_name(f"{90:020}.log")])
     rows, _, _ = read_both(other)
     assert [row["offset"] for row in rows] == [90]

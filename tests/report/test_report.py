@@ -198,7 +198,7 @@ def test_a_group_or_topic_that_is_not_there_is_told(segments: Path) -> None:
 def test_a_file_that_may_not_be_read_is_named_and_the_others_are_read(
     segments: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As for a user without rights, which root is not; a table has no answer then."""
+    """As for a user without rights, which root is not."""
     original = os.open
 
     def refuse(path: str, *arguments: Any) -> int:
@@ -213,7 +213,19 @@ def test_a_file_that_may_not_be_read_is_named_and_the_others_are_read(
     assert f"{segments}/__consumer_offsets-4/" in text
     assert ".log: permission denied: run this as a user who may read it (nothing in it is read)" in text
     assert "fetched again" not in text
-    assert run("table", "groups", str(segments), "--processes", "1").status == 2
+    done = run("table", "groups", str(segments), "--processes", "1")
+    assert (done.status, "permission denied: run this as a user who may read it" in done.err) == (1, True)
+    assert "archive-pickers" in done.out
+
+
+def test_a_source_with_nothing_to_read_is_a_finding(segments: Path, tmp_path: Path) -> None:
+    done = run("report", str(segments), str(tmp_path / "gone"), "--details", "--processes", "1")
+    text = " ".join(done.out.split())
+    assert done.status == 1
+    assert "HIGH there is nothing to read in some of the sources 1 source could not be read: " in text
+    assert "gone: there is no such file or directory (nothing in it is read). Every answer about groups may be" in text
+    assert "- Make the report again with the right path, or without it" in text
+    assert "fetched again" not in text
 
 
 def test_damage_names_the_file(segments: Path, tmp_path: Path) -> None:

@@ -293,6 +293,20 @@ def test_avro_that_was_cut_short(tmp_path: Path) -> None:
         SavedRows(path).topics()
 
 
+def test_of_several_paths_those_without_rows_are_findings(tmp_path: Path) -> None:
+    path = FORMATS["Parquet"](captured(), tmp_path)
+    others = [tmp_path / "gone.parquet", tmp_path / "gone-*"]
+    source = source_of([str(others[0]), str(path), str(others[1])])
+    assert isinstance(source, SavedRows)
+    found = read_table("groups", source)
+    rows = pa.table(found)
+    assert rows.equals(pa.table(read_table("groups", path)))
+    assert [str(each) for each in found.findings if each.severity == "damage"] == [
+        f"{others[0]}: there is no such file or directory (nothing in it is read)",
+        f"{others[1]}: no name matches this pattern (nothing in it is read)",
+    ]
+
+
 def test_places_without_rows(tmp_path: Path) -> None:
     with pytest.raises(LogSourceError, match="gone: there is no such file or directory"):
         SavedRows(tmp_path / "gone").topics()

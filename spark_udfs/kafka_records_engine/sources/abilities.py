@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 if TYPE_CHECKING:
     from kafka_records_engine.log.reading.missing_end import MissingEnd
     from kafka_records_engine.log.reading.unread import Unread, UnreadAsked
-    from kafka_records_engine.sources.protocol import Context, LogEnds, LogPartition, LogStarts, Source
+    from kafka_records_engine.sources.protocol import Context, LogEnds, LogPartition, LogStarts
 
 _Ability = TypeVar("_Ability")
 
@@ -65,13 +65,6 @@ class TellsFirstUnread(Protocol):
         """The time of the first record from the given offsets on; findings go to the context."""
 
 
-class ReadsRest(Protocol):
-    """A source that can read on without the files that the user may not read."""
-
-    def reading_rest(self) -> Source:
-        """The same source: such files are findings instead of errors, and the others are read."""
-
-
 class TellsCluster(Protocol):
     """A source that has no metadata log, but knows most of what the log would contain."""
 
@@ -117,11 +110,6 @@ class AskedMeanwhile:
     """The requested topics, and the topics among them for which a right is missing."""
     of_now: bool = False
     """Whether unread records or retention times were requested."""
-
-
-def readable_part(source: Source) -> Source:
-    """The source without the files that the user may not read, if it has this ability."""
-    return source.reading_rest() if has(source, ReadsRest) else source
 
 
 # -- log partitions ----------------------------------------------------------------------------------------------------

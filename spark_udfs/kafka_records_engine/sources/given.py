@@ -73,9 +73,9 @@ def _are_paths(given: Any) -> bool:
 def _are_saved(given: Any) -> bool:
     if not _are_paths(given):
         return False
-    from kafka_records_engine.sources._saved.listing import is_saved
+    from kafka_records_engine.sources._saved.listing import are_saved
 
-    return all(map(is_saved, given))
+    return are_saved(given)
 
 
 def _saved_rows(given: Any, topic: str | None) -> Source:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from os import PathLike, fspath
@@ -65,7 +64,6 @@ class Segments:
         self._paths = [path if isinstance(path, Place) else fspath(path) for path in given]
         self._topic = topic
         self._filesystem = filesystem
-        self._reads_rest = False
         self._ended: dict[tuple[str, int], reader.FoundLog] = {}
         """The logs whose end offsets were requested most recently."""
 
@@ -73,12 +71,6 @@ class Segments:
     def name(self) -> str:
         """The paths as the caller gave them, without secrets."""
         return ", ".join(without_secrets(str(path)) for path in self._paths)
-
-    def reading_rest(self) -> Segments:
-        """See `abilities.ReadsRest`."""
-        rest = copy(self)
-        rest._reads_rest = True
-        return rest
 
     def topics(self) -> list[str]:
         """The topics of the logs. Raises LogSourceError if there is none."""
@@ -184,12 +176,11 @@ class Segments:
                 if found.trouble is not None and found.place is not None:
                     what = "the records that are left to read are not counted"
                     finding = in_file(found.place[0], found.place[1], None, found.trouble, what)
-                    context.report(replace(finding, topic=log.topic, partition=log.partition))
+                    context.report(_of_log(log, finding))
                 yield each, found
 
     def _found(self, topic: str | None = None) -> list[reader.FoundLog]:
-        found = reader.find_logs(self._paths, topic, self._topic, self._filesystem)
-        return [replace(log, reads_rest=True) for log in found] if self._reads_rest else found
+        return reader.find_logs(self._paths, topic, self._topic, self._filesystem)
 
 
 def _folders_in(directory: Place) -> list[Place]:
@@ -197,6 +188,11 @@ def _folders_in(directory: Place) -> list[Place]:
         return [directory.child(entry.name) for entry in directory.listed() if entry.kind == "folder"]
     except OSError:
         return []
+
+
+def _of_log(log: reader.FoundLog, finding: Finding) -> Finding:
+    """A finding about files of a log, with its topic and partition."""
+    return finding if finding in log.lost else replace(finding, topic=log.topic, partition=log.partition)
 
 
 class _HighWatermarks:
@@ -236,7 +232,7 @@ def _ends_of(
         for finding in opened.findings:
             about = finding.file, finding.what
             if finding.severity == "damage" and about not in reported:
-                context.report(replace(finding, topic=log.topic, partition=log.partition))
+                context.report(_of_log(log, finding))
                 if finding.is_about_file:
                     reported.add(about)
         if opened.segments and not opened.ends_early:
@@ -264,11 +260,11 @@ def _open_in(log: reader.FoundLog, opened: reader.OpenLog, context: Context) -> 
         may_not = isinstance(error, PermissionError)
         what = NOT_READABLE if may_not else f"the log cannot be read: {error.strerror or error}"
         finding = in_file(printable(str(log.place)), None, None, what, impact)
-        context.report(replace(finding, topic=log.topic, partition=log.partition))
+        context.report(_of_log(log, finding))
         return {}
     if found.trouble is not None and found.place is not None:
         finding = in_file(printable(found.place[0]), found.place[1], None, found.trouble, impact)
-        context.report(replace(finding, topic=log.topic, partition=log.partition))
+        context.report(_of_log(log, finding))
     return {
         "open_producers": [
             {
@@ -327,7 +323,7 @@ def _end_of(log: reader.FoundLog, last: reader.SegmentFile, context: Context) ->
         finding = _rest(last, end)
     # Logs of coordinators are read completely, which reports their invalid batches.
     if end is None or not log.topic.startswith("__"):
-        context.report(replace(finding, topic=log.topic, partition=log.partition))
+        context.report(_of_log(log, finding))
     return (None, None) if end is None else (end.offset, True)
 
 
@@ -390,7 +386,7 @@ class SegmentPartition:
             rows = reader.read_partition(
                 opened,
                 below_log_start=True,
-                on_finding=lambda finding: context.report(replace(finding, topic=self.topic, partition=self.partition)),
+                on_finding=lambda finding: context.report(_of_log(self.log, finding)),
                 batch_rows=None,
                 settle=False,
                 columns=names if "offset" in names else [*names, "offset"],
@@ -418,7 +414,7 @@ class SegmentPartition:
             columns = tuple(dict.fromkeys(("offset", *names)))
             context.log.checkpoint, findings = checkpoint_from(self.log.place, start, columns)
             for finding in findings:
-                context.report(replace(finding, topic=self.topic, partition=self.partition))
+                context.report(_of_log(self.log, finding))
 
 
 def _tell_about(opened: reader.OpenLog, context: Context, from_start: bool) -> None:

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.findings import OUTSIDE_LOG
 from kafka_records_engine.log.files.source_error import LacksColumns
-from kafka_records_engine.sources.abilities import readable_part
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.text.printable import printable
 from kafka_records_tables.commands.engine_run import SparkSettings, check_java_for, session_of, told_in_words
@@ -102,7 +101,7 @@ class ReportRun:
         return FOUND if watched else OK
 
     def _source(self) -> Source:
-        return readable_part(self._task.given.source())
+        return self._task.given.source()
 
     def _read(self) -> Report:
         task = self._task

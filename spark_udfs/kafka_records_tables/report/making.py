@@ -17,7 +17,6 @@ from kafka_records_engine import arguments
 from kafka_records_engine.findings import JUDGED_AS_OF, MISSING_RIGHT, OUTSIDE_LOG, Finding
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Counts
-from kafka_records_engine.sources.abilities import readable_part
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.question import Question, together
 from kafka_records_tables.engines.checked_request import question_of, requests_of
@@ -171,7 +170,7 @@ def read_report(
     earlier = None if diff is None else earlier_report(diff)
     if earlier is not None:
         earlier.check_selection(groups, patterns)
-    given = readable_part(source_of(source))
+    given = source_of(source)
     bootstrap = _addresses(given)
     if source_arguments is not None:
         words = tuple(source_arguments)

@@ -20,6 +20,7 @@ from itertools import pairwise
 from os import PathLike
 from typing import Any, Final
 
+from kafka_records_engine.findings import Finding, in_file
 from kafka_records_engine.log.files.local_files import LOCAL
 from kafka_records_engine.log.files.paths import expanded, inside_of, is_archive, without_secrets
 from kafka_records_engine.log.files.places import Entry, Files, Place
@@ -72,10 +73,8 @@ class FoundLog:
     """Total size of these files in bytes when the log was found."""
     system: Files = LOCAL
     """The file system that the folder belongs to."""
-    reads_rest: bool = field(default=False, compare=False)
-    """If true, files that the user may not read are reported as findings, and the others are read. If false, such a
-    file is an error.
-    """
+    lost: tuple[Finding, ...] = field(default=(), compare=False)
+    """Findings about sources given next to its own in which there was nothing to read."""
 
     @property
     def place(self) -> Place:
@@ -96,19 +95,28 @@ def find_logs(
     The name of a partition folder follows Kafka's rule (`LocalLog.parseTopicPartitionName`): the topic, the last `-`,
     and an int32. So folders of deleted, stray and future replicas are not read.
 
-    A partition folder that cannot be listed is returned, and reported when it is read. Raises LogSourceError for a
-    source that does not exist or contains no log, and for a partition that is in two places.
+    A partition folder that cannot be listed is returned, and reported when it is read. So is a source that does not
+    exist or contains no log, if another one has a log. Raises LogSourceError if none has one, and for a partition that
+    is in two places.
     """
     looks = _Looks(topic)
     asked: dict[Place, tuple[Place, list[str] | None]] = {}
+    lost: list[LogSourceError] = []
     for source in sources:
-        for folder, files in _source_folders(source, filesystem, looks):
+        try:
+            folders = _source_folders(source, filesystem, looks)
+        except LogSourceError as error:
+            lost.append(error)
+            continue
+        for folder, files in folders:
             resolved = folder.resolved()
             known = asked.setdefault(resolved, (folder, files))
             if known[1] is not None and files is not known[1]:
                 asked[resolved] = (known[0], None if files is None else [*known[1], *files])
     named = [(*_told_of(folder, files, unnamed or topic), folder, files) for folder, files in asked.values()]
     chosen = [each for each in named if topic in (None, each[0])]
+    if lost and not asked:
+        raise lost[0]
     if topic is not None and not chosen:
         there = some_names(sorted({name for name, *_ in named})) or "nothing"
         raise LogSourceError(
@@ -120,10 +128,18 @@ def find_logs(
             places = _listed((one[2], other[2]))
             raise LogSourceError(places, f"both contain {one[0]}-{one[1]}; read one of them at a time")
     looks.look([folder for _, _, folder, _ in chosen])
-    return [_found(*each, looks) for each in chosen]
+    findings = tuple(map(not_read, lost))
+    return [_found(*each, looks, findings) for each in chosen]
 
 
-def _found(topic: str, partition: int, folder: Place, files: list[str] | None, looks: _Looks) -> FoundLog:
+def not_read(error: LogSourceError) -> Finding:
+    """The finding about one of several sources, if the others are read."""
+    return in_file(printable(error.path), None, None, error.detail, "nothing in it is read")
+
+
+def _found(
+    topic: str, partition: int, folder: Place, files: list[str] | None, looks: _Looks, lost: tuple[Finding, ...]
+) -> FoundLog:
     names = None if files is None else tuple(sorted(set(files)))
     size = 0
     with suppress(OSError):
@@ -131,7 +147,7 @@ def _found(topic: str, partition: int, folder: Place, files: list[str] | None, l
             if names is None or entry.name in names:
                 with suppress(OSError):
                     size += entry.size if entry.kind == "file" else 0
-    return FoundLog(topic, partition, folder.path, names, size, folder.files)
+    return FoundLog(topic, partition, folder.path, names, size, folder.files, lost)
 
 
 def _listed(sources: Iterable[_Asked]) -> str:

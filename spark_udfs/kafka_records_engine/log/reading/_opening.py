@@ -28,7 +28,7 @@ from kafka_records_engine.findings import Finding, in_file
 from kafka_records_engine.log.files.discovery import SUFFIXES, FoundLog, LogSourceError
 from kafka_records_engine.log.files.opened import NoRegularFile, OpenLog, SegmentFile
 from kafka_records_engine.log.files.places import Place
-from kafka_records_engine.log.files.source_error import NOT_READABLE, NotReadable
+from kafka_records_engine.log.files.source_error import NOT_READABLE
 from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_engine.log.format.checkpoints import CHECKPOINT, read_checkpoint
 from kafka_records_engine.log.reading._scanning import next_offset
@@ -53,14 +53,15 @@ soon."""
 
 
 def open_log(log: FoundLog) -> OpenLog:
-    """Open the current files of `log`. Files that could not be opened are in its findings. Raises NotReadable if the
-    user may not read a file, unless `log.reads_rest`."""
+    """Open the current files of `log`. Its findings name what could not be opened, and sources that were lost."""
+    opened = _opened_now(log)
+    opened.findings = (*log.lost, *opened.findings)
+    return opened
+
+
+def _opened_now(log: FoundLog) -> OpenLog:
     try:
         taken = _settled_files(log.place, log.files or ())
-    except PermissionError as error:
-        if log.reads_rest:
-            return OpenLog(log.topic, log.partition, (), findings=(_unlisted(log, error),))
-        raise NotReadable(str(log.place)) from None
     except OSError as error:
         return OpenLog(log.topic, log.partition, (), findings=(_unlisted(log, error),))
     except LogSourceError as error:
@@ -71,11 +72,7 @@ def open_log(log: FoundLog) -> OpenLog:
         never = in_file(printable(str(log.place)), None, None, what, "nothing in it is read; try again")
         return OpenLog(log.topic, log.partition, (), findings=(never,))
     try:
-        opened = _chosen(log, taken)
-        for segment in opened.segments:
-            if segment.trouble == NOT_READABLE and not log.reads_rest:
-                raise NotReadable(segment.path)
-        return _with_log_start(opened, log.place.resolved().parent.child(CHECKPOINT))
+        return _with_log_start(_chosen(log, taken), log.place.resolved().parent.child(CHECKPOINT))
     except BaseException:
         taken.close(())
         raise

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kafka_records_engine.findings import UNREAD_LOG, Finding
+from kafka_records_engine.log.files.discovery import not_read
 from kafka_records_engine.log.files.source_error import LogSourceError
 from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.converting import SavedFile
@@ -54,6 +55,7 @@ class Described:
     files: tuple[SavedFile, ...]
     readers: tuple[FileReader, ...]
     notes: tuple[Finding, ...]
+    """Findings about the source as a whole."""
 
 
 def described(name: str, listing: SavedFiles, asked: SavedAsked) -> Described:
@@ -230,7 +232,7 @@ def _samples(file: SavedFile, reader: FileReader, sampled: Sequence[TakenColumn]
 
 
 def _notes(name: str, listing: SavedFiles, files: Sequence[SavedFile], asked: SavedAsked) -> list[Finding]:
-    notes = []
+    notes = [not_read(error) for error in listing.lost]
     if listing.left_out:
         what = f"{some_names(listing.left_out)}: of no known format"
         consequence = "not read; give their format with format=… (--saved-format; savedFormat in Spark)"

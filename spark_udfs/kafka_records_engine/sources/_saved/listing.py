@@ -56,6 +56,21 @@ class SavedFiles(NamedTuple):
     files: list[Found]
     left_out: list[str]
     """Names of files in folders whose format is unknown."""
+    lost: list[LogSourceError]
+    """Why there are no files in some of the paths."""
+
+
+def are_saved(paths: Sequence[str]) -> bool:
+    """Whether some of these are saved rows (`is_saved`), and no other path leads anywhere."""
+    others = [path for path in paths if not is_saved(path)]
+    return len(others) < len(paths) and not any(map(_is_there, others))
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return any(place.kind is not None for place in places_of(path))
+    except (LogSourceError, OSError):
+        return False
 
 
 def is_saved(path: str) -> bool:
@@ -137,23 +152,32 @@ def _counts(name: str) -> bool:
 
 
 def list_saved(paths: Sequence[str | Place], format: Format | None, filesystem: Any = None) -> SavedFiles:
-    """The files below some paths, sorted by name. Raises LogSourceError for a path without files."""
+    """The files below some paths, sorted by name. Raises LogSourceError if no path has one."""
     files: list[Found] = []
     left_out: list[str] = []
+    lost: list[LogSourceError] = []
     for path in paths:
-        for given in places_of(path, filesystem):
-            place = _opened_up(given)
-            try:
-                files += _at(place, format, left_out)
-            except OSError as error:
-                raise unreadable(place, error) from None
+        try:
+            for given in places_of(path, filesystem):
+                files += _in_place(_opened_up(given), format, left_out)
+        except LogSourceError as error:
+            lost.append(error)
+    if lost and not files:
+        raise lost[0]
     known: set[Place] = set()
     for each in files:
         place = each.place.resolved()
         if place in known:
             raise LogSourceError(each.path, "this file is given twice: give it once")
         known.add(place)
-    return SavedFiles(files, left_out)
+    return SavedFiles(files, left_out, lost)
+
+
+def _in_place(place: Place, format: Format | None, left_out: list[str]) -> list[Found]:
+    try:
+        return _at(place, format, left_out)
+    except OSError as error:
+        raise unreadable(place, error) from None
 
 
 def _at(place: Place, format: Format | None, left_out: list[str]) -> list[Found]:

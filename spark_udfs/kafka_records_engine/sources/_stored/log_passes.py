@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from kafka_records_engine.findings import DAMAGED_LOG, Finding
 from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.files.source_error import NOT_READABLE, NotReadable
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_engine.sources._stored.run_state import Added, RunState
 from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of
@@ -20,6 +21,7 @@ from kafka_records_engine.sources._stored.stretches import Lost, StoredLog, Stre
 from kafka_records_engine.sources._stored.transaction_ends import PARTS, TransactionEnds
 from kafka_records_engine.sources._stored.writing_files import COLUMNS, SCHEMA, TAIL, RecordsFile, write_survey
 from kafka_records_engine.sources.abilities import HasHighWatermark, WasRead, has
+from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.sources.protocol import Context, LogPartition
 
 _COMPARED: Final = ("timestamp_ms", "key", "value", "producer_id", "producer_epoch", "control")
@@ -50,6 +52,16 @@ def read_at_ms(log: LogPartition) -> int:
     return now_ms() if known is None else known
 
 
+class _WithoutForbidden(Findings):
+    """Findings, of which one about a file that the user may not read ends the pass: the next run stores its records."""
+
+    def add(self, finding: Finding) -> None:
+        """Keep a finding. Raises NotReadable."""
+        if finding.what == NOT_READABLE and finding.topic is not None:
+            raise NotReadable(finding.file or "")
+        super().add(finding)
+
+
 class Pass:
     """Reads one log partition, from the last stored rows on or from its start, and stores the rows after them."""
 
@@ -60,7 +72,8 @@ class Pass:
         self._log = log
         self._stored = stored
         self._is_survey = is_survey
-        self._context = Context(log.topic, log.partition, history=not is_survey, progress=moved)
+        findings = _WithoutForbidden()
+        self._context = Context(log.topic, log.partition, findings=findings, history=not is_survey, progress=moved)
         self._folder = folder_of(run.root, log.topic, log.partition)
         self._tail = last_rows(stored)
         self._file: RecordsFile | None = None
@@ -220,7 +233,8 @@ class Pass:
         file, context, run = self._file, self._context, self._run
         holes = context.log.holes[self._told_holes :]
         known = [told for stretch in read_on(self._stored.stretches, run.id) for told in stretch.findings]
-        damage = [told_of(found) for found in context.findings if found.severity == "damage"]
+        # Findings without a topic are about other sources of this run, not about the log.
+        damage = [told_of(found) for found in context.findings if found.severity == "damage" and found.topic]
         stretch = Stretch(
             run=run.id,
             source=run.name,

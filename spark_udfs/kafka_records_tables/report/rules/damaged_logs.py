@@ -59,6 +59,11 @@ def _is_forbidden(finding: Finding) -> bool:
     return finding.what == NOT_READABLE
 
 
+def _is_lost(finding: Finding) -> bool:
+    """Whether there was nothing to read in one of several sources."""
+    return finding.topic is None and finding.is_about_file
+
+
 def _see_places(found: Sequence[Finding], context: RuleContext) -> NextStep:
     """The command that reads the damaged log, of one topic: `counts` reads only records of coordinators."""
     what, topic = "List every damaged place: file, byte and what is lost", found[0].topic
@@ -82,7 +87,9 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         else ""
     )
     steps = []
-    if _is_forbidden(first):
+    if _is_lost(first):
+        steps.append(NextStep("Make the report again with the right path, or without it"))
+    elif _is_forbidden(first):
         steps.append(NextStep("Make the report again as a user who may read these files"))
     else:
         if context.request.source_arguments:
@@ -96,16 +103,17 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     return ReportFinding(
         kind="damage",
         level=Level(case["level"]),
-        title=_FORBIDDEN if _is_forbidden(first) else DAMAGE.title,
+        title=_ABSENT if _is_lost(first) else _FORBIDDEN if _is_forbidden(first) else DAMAGE.title,
         problem=(
-            f"{counted(len(found), 'place')} of {logs_shown(first.topic, numbers)} could not be "
+            f"{counted(len(found), 'source' if _is_lost(first) else 'place')}"
+            f"{'' if _is_lost(first) else f' of {logs_shown(first.topic, numbers)}'} could not be "
             f"read{', for instance' if len(found) > 1 else ''}: {first}.{lost} {groups_shown(groups)}Every answer "
-            "about groups in these logs may be incomplete."
+            f"about groups{'' if _is_lost(first) else ' in these logs'} may be incomplete."
         ),
         group_ids=groups,
         topics=() if first.topic is None else (first.topic,),
         partitions=tuple(numbers),
-        since_note=None if _is_forbidden(first) else "bytes that cannot be read show no time",
+        since_note=None if _is_lost(first) or _is_forbidden(first) else "bytes that cannot be read show no time",
         evidence=tuple(
             Evidence(
                 str(each), each.topic, each.partition, each.offset if each.offset is not None else each.base_offset
@@ -119,6 +127,7 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 
 
 _FORBIDDEN: Final = "the user of this report may not read some files"
+_ABSENT: Final = "there is nothing to read in some of the sources"
 
 DAMAGE = ReportRule(
     kind="damage",
@@ -126,8 +135,8 @@ DAMAGE = ReportRule(
     about="""\
 All damage that was found while reading: wrong checksums, torn batches, records that cannot be decoded, transactions
 with an unknown end. One finding for a topic, with all its partitions: a disk that fails hits many. Files that the user
-may not read are a finding of their own; the report is made from the others. Rights that brokers do not give are
-`right_missing`.""",
+may not read, and sources with nothing to read, are findings of their own; the report is made from the others. Rights
+that brokers do not give are `right_missing`.""",
     tables=("checks", "groups"),
     levels={Level.HIGH: "always"},
     cases=_damage_cases,
