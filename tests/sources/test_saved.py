@@ -302,8 +302,8 @@ def test_of_several_paths_those_without_rows_are_findings(tmp_path: Path) -> Non
     rows = pa.table(found)
     assert rows.equals(pa.table(read_table("groups", path)))
     assert [str(each) for each in found.findings if each.severity == "damage"] == [
+        f"{others[1]}: nothing matches this pattern (nothing in it is read)",
         f"{others[0]}: there is no such file or directory (nothing in it is read)",
-        f"{others[1]}: no name matches this pattern (nothing in it is read)",
     ]
 
 
