@@ -135,35 +135,54 @@ def test_each_fall_from_a_position_in_an_older_topic_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "to_offset", "start", "words"),
+    ("members", "to_offset", "start", "other", "words"),
     [
-        (0, 125, 0, "the log still has them"),
-        (0, 125, 40, "the log still has 80 of them"),
-        (0, 119, 0, None),
-        (1, 125, 0, None),
+        (0, 125, 0, None, "the log still has them"),
+        (0, 125, 40, None, "the log still has 80 of them"),
+        (0, 119, 0, None, None),
+        (1, 125, 0, None, "the log still has them"),
+        (1, 119, 0, None, None),
+        (1, 125, 0, 120, "the log still has them"),
+        (1, 125, 0, 119, None),
+        (0, 125, 0, 119, "the log still has them"),
     ],
-    ids=["away", "partly_deleted", "read_from_the_start", "was_there"],
+    ids=[
+        "away",
+        "partly_deleted",
+        "read_from_the_start",
+        "was_there",
+        "was_there_and_read_from_the_start",
+        "began_at_another_end",
+        "began_below_another_end",
+        "away_after_it_began_below_another_end",
+    ],
 )
-def test_a_group_that_was_away_may_have_skipped_the_first_records(
-    members: int, to_offset: int, start: int, words: str | None
+def test_a_group_may_have_skipped_what_was_written_before_it_was_assigned_the_new_topic(
+    members: int, to_offset: int, start: int, other: int | None, words: str | None
 ) -> None:
-    """If it began at the end that the new log had when it came back: 120."""
+    """If it began at the end that the new log had then: 120. `other` is its first commit for another topic, whose log
+    ended at 120 when it was assigned."""
     topic = {"group_id": "g", "topic": "orders", "partition": 0}
     old = {"offset": 60, "valid_from_timestamp_ms": 4000, "topic_id": "old", "ended_by": "tombstone"}
     new = {"offset": to_offset, "valid_from_timestamp_ms": 9500, "topic_id": "new"}
     history = [
         topic | each | {"log_partition": 0, "log_offset": at, "commits": 1} for at, each in enumerate((old, new))
     ]
-    joined = {"group_id": "g", "event": "assignment_changed", "detail": '{"gained": {"orders": [0]}}'}
+    if other is not None:
+        history.append(history[0] | {"topic": "payments", "offset": other, "valid_from_timestamp_ms": 9500})
+    gained = '{"gained": {"orders": [0], "payments": [0]}}'
+    joined = {"group_id": "g", "event": "assignment_changed", "detail": gained}
     events = [_lost(members=members), joined | {"at_timestamp_ms": 9000, "member_count": 1}]
     samples = [{"timestamp_ms": at_ms, "offset": offset} for at_ms, offset in ((8000, 119), (9400, 150))]
     log = {"topic": "orders", "partition": 0, "log_start_offset": start, "log_end_offset": 151, "samples": samples}
-    looks = {"topic_changes": _recreated(1), "history": history, "log_samples": [log | {"exact_from": 0}]}
+    log |= {"exact_from": 0}
+    looks = {"topic_changes": _recreated(1), "history": history, "log_samples": [log, log | {"topic": "payments"}]}
     current = [topic | {"offset": to_offset, "commit_timestamp_ms": 9500}]
     (found,) = _found(_context(looks, timeline=events, current_offsets=current), "topic_made_anew")
     assert found.scale == {"records_possibly_skipped": 120 if words else 0}
     if words:
         assert words in found.next[0].what
+        assert ("had no members" in found.problem) is (members == 0)
         assert "--group g --topic orders --to-earliest" in str(found.next[0].command)
     else:
         assert "auto.offset.reset" not in found.problem

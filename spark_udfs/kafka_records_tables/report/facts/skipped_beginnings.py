@@ -1,4 +1,5 @@
-"""Records of a recreated topic that a group may have skipped because it was away when the topic was created."""
+"""Records of a recreated topic that a group may have skipped because they were written before it was assigned the
+partitions."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept
-from kafka_records_tables.report.facts.group_facts import LogEnds, asked_ends, log_ends
+from kafka_records_tables.report.facts.group_facts import LogEnds, asked_ends, commit_spans, log_ends
 from kafka_records_tables.report.facts.recreated_topics import deletion_ms, recreation_of
 from kafka_records_tables.report.rule_context import RuleContext
 
@@ -26,12 +27,15 @@ class PossibleSkip:
     left: int
     """How many of these the logs still have."""
     assigned_ms: int
+    was_away: bool
+    """Whether the group had no members when the topic was created; otherwise its members got the partitions later."""
 
 
 def possible_skips(context: RuleContext, topic: str, first: Iterable[Mapping[str, Any]]) -> list[PossibleSkip]:
-    """The groups that had no members when a topic was recreated, and whose first commits for the new topic (`first`, in
-    the columns of `regressions`) are not below the ends that its logs had when their members were assigned them. Such a
-    group began at these ends, or it read everything before its first commit: no record shows which."""
+    """The groups that got the partitions of a recreated topic after it had been created, and whose first commits for
+    the new topic (`first`, in the columns of `regressions`) are not below the ends that its logs had when their members
+    were assigned them. Such a group began at these ends, or it read everything before its first commit: no record
+    shows which, unless it once began below the end of another log."""
     commits: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in sorted(first, key=lambda each: each["commit_timestamp_ms"] or 0):
         if row["commit_timestamp_ms"] is not None:
@@ -44,17 +48,22 @@ def possible_skips(context: RuleContext, topic: str, first: Iterable[Mapping[str
     for group, rows in commits.items() if made_ms is not None else ():
         own = kept(events, equal(events, "group_id", group), pc.is_valid(events["at_timestamp_ms"])).to_pylist()
         before = [each["member_count"] for each in own if each["at_timestamp_ms"] <= made_ms]
-        if before and before[-1] == 0:
-            skip = _skip(context, topic, rows, [each for each in own if each["at_timestamp_ms"] > made_ms])
-            skips += [skip] if skip is not None else []
+        after = [each for each in own if each["at_timestamp_ms"] > made_ms]
+        skip = _skip(context, topic, rows, after, bool(before) and before[-1] == 0) if before else None
+        if skip is not None and (skip.was_away or not _began_below_ends(context, group, topic, own)):
+            skips.append(skip)
     return skips
 
 
 def _skip(
-    context: RuleContext, topic: str, commits: Mapping[int, Mapping[str, Any]], events: list[dict[str, Any]]
+    context: RuleContext,
+    topic: str,
+    commits: Mapping[int, Mapping[str, Any]],
+    events: list[dict[str, Any]],
+    was_away: bool,
 ) -> PossibleSkip | None:
     group: str = next(iter(commits.values()))["group_id"]
-    ends = log_ends(context) if context.is_stored else asked_ends(context, (group,)).get(group, LogEnds(()))
+    ends = _ends_for(context, group)
     records, left, times, partitions = 0, 0, [], []
     for partition, commit in commits.items():
         given_ms = _assigned_ms(events, topic, partition, commit["commit_timestamp_ms"])
@@ -69,7 +78,24 @@ def _skip(
             left += max(end - (ends.start((topic, partition)) or 0), 0)
             times.append(given_ms)
             partitions.append(partition)
-    return PossibleSkip(group, tuple(sorted(partitions)), records, left, min(times)) if records else None
+    return PossibleSkip(group, tuple(sorted(partitions)), records, left, min(times), was_away) if records else None
+
+
+def _ends_for(context: RuleContext, group: str) -> LogEnds:
+    return log_ends(context) if context.is_stored else asked_ends(context, (group,)).get(group, LogEnds(()))
+
+
+def _began_below_ends(context: RuleContext, group: str, topic: str, events: list[dict[str, Any]]) -> bool:
+    """Whether the first commit of a group for a partition of another topic was below the end that the log had when it
+    was assigned: its auto.offset.reset is not latest, unless it was restarted with another one since."""
+    ends = _ends_for(context, group)
+    for (_, other, partition), spans in commit_spans(context, (group,)).items():
+        first = spans[0]
+        if other != topic and first.from_ms is not None:
+            end = ends.end_at((other, partition), _assigned_ms(events, other, partition, first.from_ms))
+            if end is not None and first.offset < end:
+                return True
+    return False
 
 
 def _assigned_ms(events: list[dict[str, Any]], topic: str, partition: int, until_ms: int) -> int | None:

@@ -272,9 +272,13 @@ def _lost(context: RuleContext, gone: list[dict[str, Any]]) -> str:
 def _skipped(skip: PossibleSkip) -> str:
     """Sentences: what a group may have skipped, and on what that depends."""
 
+    came = (
+        f"The group {shown(skip.group_id)} had no members when the new one was created. It came back at"
+        if skip.was_away
+        else f"Members of the group {shown(skip.group_id)} were assigned the partitions of the new one at"
+    )
     return (
-        f"The group {shown(skip.group_id)} had no members when the new one was created. It came back at "
-        f"{moment(skip.assigned_ms)}, and its first commits are after the {counted(skip.records, 'record')} of "
+        f"{came} {moment(skip.assigned_ms)}, and the first commits are after the {counted(skip.records, 'record')} of "
         f"{partitions_shown(skip.partitions)} that had been written by then: if its auto.offset.reset is latest, it "
         "skipped them."
     )
@@ -348,8 +352,9 @@ Commits with another topic id than those before, of groups that have continued w
 topic_recreated), and commits with another id than the topic has now, of groups that have not (`lag`, topic_recreated).
 Groups whose offsets the coordinator deleted with the topic, and that have committed since with another id, or since it
 was created again, as the metadata log shows it; and groups that had members then and have committed nothing since.
-A group that had no members when the topic was created again, and whose first commits are not below the ends that the
-logs had when it came back, may have skipped what was written until then (`records_possibly_skipped`).
+A group that was assigned the new partitions after records had been written, and whose first commits are not below the
+ends that the logs had by then, may have skipped these (`records_possibly_skipped`), unless its members had begun below
+the end of another log.
 One finding for a topic, with all groups. Kafka 4.1 and later write these ids. The metadata log shows when the topic was
 deleted and created, and what speaks for each cause; without it, both causes remain.""",
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
