@@ -56,7 +56,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> "Any":
-    """Names are imported on first use: a list of tables needs no pyarrow, and Ctrl-C works at once."""
+    """Import names on first use, so that a list of tables does not load pyarrow, and Ctrl-C works at once."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

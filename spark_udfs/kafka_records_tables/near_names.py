@@ -38,7 +38,7 @@ def check_columns(table: str, asked: Iterable[str], names: Sequence[str]) -> Non
 
 
 def has_words(text: str, words: Collection[str]) -> bool:
-    """Whether a text is one of the given words, or several of them joined by ` or `."""
+    """Whether a text consists of one of the given words, or of several of them joined by ` or `."""
     return all(word in words for word in text.split(" or "))
 
 

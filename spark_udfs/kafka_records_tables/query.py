@@ -69,10 +69,11 @@ class Query:
 
     columns: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
-    """The conditions; all of them must hold."""
+    """The conditions, all of which must hold."""
     topics: tuple[str, ...] = ()
     """Patterns with `*`, `?` and `[…]`: only rows about a topic whose name matches one of them are returned. If empty,
-    all rows."""
+    all rows are returned.
+    """
     order: tuple[Key, ...] = ()
     limit: int | None = None
 
@@ -260,8 +261,8 @@ def duration(text: str) -> int:
 def milliseconds(text: str, now_ms: int | None = None) -> int:
     """Parse a moment to milliseconds since 1970.
 
-    It is ISO 8601, in UTC if it names no zone; at least twelve digits of milliseconds since 1970; `now`; or a time
-    before now: `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` after it. Raises QueryError.
+    The moment is in ISO 8601, in UTC if it names no zone; at least twelve digits of milliseconds since 1970; `now`; or
+    a time before now: `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` after it. Raises QueryError.
     """
     text = text.strip()
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms

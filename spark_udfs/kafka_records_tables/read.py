@@ -97,15 +97,15 @@ def read_table(
     columns
         The names of the columns to return, in this order; all by default.
     as_of
-        The moment that the answer is about: an aware datetime, milliseconds since 1970, or a text as the command takes
-        it (`2026-01-31T12:00`, `2h` ago). The log counts up to the first record with a later timestamp. If a cleaner
-        has removed records since, a finding says from which time on an answer is complete.
+        The moment that the answer is about: an aware datetime, milliseconds since 1970, or a string as for the command
+        (`2026-01-31T12:00`, `2h` ago). The log counts up to the first record with a later timestamp. If a cleaner has
+        removed records since, a finding says from which time on an answer is complete.
     assume
         How to count records if the source does not say which are transactional: `committed`. By default a table that
         depends on transactions refuses such a source.
     topic
-        The topic of files or rows that do not name one; the topic of the table by default. `log_ends`, which has every
-        topic otherwise, has only this one.
+        The topic of files or rows that do not name one; the topic of the table by default. `log_ends`, which otherwise
+        covers every topic, then covers only this one.
     package
         The generated package with the schemas of the records.
     processes
@@ -116,8 +116,9 @@ def read_table(
     on_progress
         Called with the number of bytes read so far, and the number of all bytes to read.
     state
-        A directory that keeps what was read, so that the next reading reads only what is new (docs/state.md). It is for
-        one cluster or directory, and for one reading at a time. Not with `as_of` and `spark`.
+        A directory that keeps what was read, so that the next reading reads only what is new (docs/state.md). Use one
+        state directory per cluster or source directory, and one reading at a time. It cannot be combined with `as_of`
+        or `spark`.
     **options
         The options of this table by name (docs/tables.md). Moments are aware datetimes or milliseconds since 1970,
         durations are timedeltas or milliseconds; both can be texts (`7d`, `PT24H`).
@@ -126,7 +127,7 @@ def read_table(
     -------
     Result
         `.table`, a `pyarrow.Table` sorted by the columns that identify its rows; `.findings`, with a note for each
-        requested group without a row; `.counts`. The result has `__arrow_c_stream__`, so DuckDB and Polars take it
+        requested group without a row; `.counts`. The result has `__arrow_c_stream__`, so DuckDB and Polars accept it
         directly; with pandas 2, use `.table.to_pandas()`.
 
     Raises

@@ -37,21 +37,21 @@ class TellsLogStarts(Protocol):
 
 
 class TellsLogEnds(Protocol):
-    """A source that knows where logs end without reading records."""
+    """A source that can determine the ends of logs without reading records."""
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
         """The ends of all logs of the given topics; findings go to the context. Raises LogSourceError."""
 
 
 class TellsMissingEnds(Protocol):
-    """A source that knows that records which were once at the end of its logs are missing."""
+    """A source that can detect that the last records of its logs are missing."""
 
     def missing_ends(self, topics: Collection[str]) -> Iterator[MissingEnd]:
         """The logs of the given topics whose end is missing. Raises LogSourceError."""
 
 
 class TellsUnread(Protocol):
-    """A source that knows which records of its logs are unread, and since when, without reading them."""
+    """A source that can determine, without reading records, which records of its logs are unread, and since when."""
 
     def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
         """The unread records from the given offsets on, for the logs about which they are known; findings go to the
@@ -59,7 +59,7 @@ class TellsUnread(Protocol):
 
 
 class TellsFirstUnread(Protocol):
-    """A source that can read batches to determine since when records are unread, if the caller requests it."""
+    """A source that can, on request, read batches to determine since when records are unread."""
 
     def first_unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
         """The time of the first record from the given offsets on; findings go to the context."""
@@ -73,11 +73,12 @@ class TellsCluster(Protocol):
 
 
 class TellsRetentions(Protocol):
-    """A source that knows how long topics are retained."""
+    """A source that can determine the retention of topics."""
 
     def retentions(self, topics: Collection[str]) -> Mapping[str, int]:
-        """The `retention.ms` in effect for each given topic, without topics that are compacted or limited by size,
-        and without those for which it is unknown. Raises LogSourceError."""
+        """The effective `retention.ms` of each given topic. Topics are left out if they are compacted or limited by
+        size, or if their `retention.ms` is unknown. Raises LogSourceError.
+        """
 
 
 class AnswersForCoordinators(Protocol):
@@ -85,7 +86,7 @@ class AnswersForCoordinators(Protocol):
     coordinators."""
 
     def coordinator_answers(self) -> Any:
-        """The coordinators' answers from now on, for one result: `live_requests.CoordinatorAnswers`."""
+        """A new `live_requests.CoordinatorAnswers`, whose answers are for one result."""
 
 
 class KeepsAnswers(Protocol):
@@ -96,15 +97,15 @@ class KeepsAnswers(Protocol):
         """The folder of kept answers."""
 
     def asked_meanwhile(self) -> AskedMeanwhile:
-        """What was requested from the source since the last call, in addition to its logs."""
+        """The requests to the source since the last call, except those for its logs."""
 
     def note_answer(self) -> None:
-        """Record that an answer was kept or found. It is valid until a log changes."""
+        """Record that an answer was stored or found. The answer is valid until a log changes."""
 
 
 @dataclass(slots=True)
 class AskedMeanwhile:
-    """What was requested from a source while a view was made."""
+    """The requests to a source while a view was computed."""
 
     rights: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
     """The requested topics, and the topics among them for which a right is missing."""
@@ -132,7 +133,7 @@ class HasHighWatermark(Protocol):
 
 
 class HasEnd(Protocol):
-    """A log partition that knows where it ends before it is read."""
+    """A log partition whose end is known before it is read."""
 
     @property
     def end(self) -> int | None:
@@ -140,7 +141,7 @@ class HasEnd(Protocol):
 
 
 class HasStart(Protocol):
-    """A log partition that knows where it starts before it is read."""
+    """A log partition whose start is known before it is read."""
 
     @property
     def start(self) -> int | None:
@@ -152,7 +153,7 @@ class MayBeInTrouble(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """Why it cannot be read; None if it can."""
+        """Why the log partition cannot be read; None if it can be read."""
 
 
 class HasTopicId(Protocol):
@@ -169,21 +170,21 @@ class HasHistory(Protocol):
 
     @property
     def has_history(self) -> bool:
-        """Whether it returns different rows."""
+        """Whether the rows with `Context.history` differ from the rows without it."""
 
 
 class MayHaveLostRows(Protocol):
-    """A log partition that may have rows which its log has lost since."""
+    """A log partition that may contain rows that are no longer in the log."""
 
     def has_lost_rows(self) -> bool:
         """Whether the log has lost rows that this copy still has."""
 
 
 class WasRead(Protocol):
-    """A log partition that is a copy of a log."""
+    """A log partition that is a copy of an earlier state of a log."""
 
     def read_at_ms(self) -> int | None:
-        """When it was copied, in milliseconds since 1970; None if that is unknown."""
+        """The time of the copy, in milliseconds since 1970; None if unknown."""
 
 
 class HasIdentity(Protocol):
@@ -195,7 +196,7 @@ class HasIdentity(Protocol):
 
     @property
     def found_ms(self) -> int | None:
-        """When brokers were asked where it ends, in milliseconds since 1970."""
+        """When brokers were asked for the end of the log, in milliseconds since 1970."""
 
 
 class KnowsTransactions(Protocol):
@@ -203,12 +204,15 @@ class KnowsTransactions(Protocol):
 
     @property
     def tells_transactions(self) -> bool:
-        """False if no record has `transaction` or `producer_id`, so that tables can be refused before it is read."""
+        """False if no record has `transaction` or `producer_id`, so that tables can be refused before the log partition
+        is read.
+        """
 
 
 def tell_transactions(logs: Iterable[Any]) -> bool:
-    """Whether all of these log partitions show which records are transactional, as far as this is known before they are
-    read."""
+    """Whether all of these log partitions show which records are transactional, if this is known before they are
+    read.
+    """
     return all(log.tells_transactions for log in logs if has(log, KnowsTransactions))
 
 

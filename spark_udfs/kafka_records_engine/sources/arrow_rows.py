@@ -29,14 +29,15 @@ class ArrowRows:
     data
         A `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, or any object with `__arrow_c_stream__` (a Polars or
         pandas frame, a DuckDB relation). It needs the columns `partition`, `offset`, `key` and `value`. It may lack the
-        other columns of raw rows; a table that depends on transactions then refuses it. All other columns are ignored.
+        other columns of raw rows; a table that depends on transactions then refuses the data. All other columns are
+        ignored.
     topic
         The topic of rows whose column `topic` is missing or null.
 
     Raises
     ------
     ValueError
-        For data that lacks one of these four columns, or has a column of a type that cannot be cast, or a `control`
+        For data that lacks one of these four columns, has a column with a type that cannot be cast, or has a `control`
         that is neither commit nor abort.
     """
 
@@ -57,7 +58,7 @@ class ArrowRows:
         return "the rows"
 
     def topics(self) -> list[str]:
-        """The topics of the rows. Raises LogSourceError if no row has one."""
+        """The topics of the rows. Raises LogSourceError if no row has a topic."""
         names = {self._topic}
         if "topic" in self._table.column_names:
             named = pc.unique(self._table["topic"].cast(pa.string())).to_pylist()

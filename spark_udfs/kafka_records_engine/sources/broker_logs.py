@@ -1,5 +1,5 @@
-"""Reads one log partition from brokers: fetches raw record batches, as they are in the log. They are parsed by the code
-that reads files, so control records, producers and transactions, which clients hide, are available.
+"""Reads one log partition from brokers: fetches raw record batches, as they are in the log. The code that reads files
+also parses these batches, so control records, producers and transactions are available, although clients hide them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ knows."""
 class BrokerPartition:
     """One log partition on brokers, from the offset `start` up to `end` (exclusive).
 
-    Connects when it is read, from the process that reads it.
+    It connects to the broker when it is read, from the process that reads it.
     """
 
     bootstrap: tuple[Address, ...]
@@ -72,9 +72,9 @@ class BrokerPartition:
     leader: int = field(default=-1, compare=False)
     """The broker that led the partition when it was found; -1 if it had no leader."""
     trouble: str | None = None
-    """The reason why its start and end are unknown; both are then 0."""
+    """The reason why the start and the end of the log are unknown (then both are 0); None if they are known."""
     found_ms: int | None = field(default=None, compare=False)
-    """When the broker was asked where it ends, in milliseconds since 1970."""
+    """When the broker was asked for the end of the log, in milliseconds since 1970."""
     session: Session = field(default_factory=Session, compare=False, repr=False)
     """The state shared with the other partitions: the time limit, and how each broker behaves."""
 
@@ -90,12 +90,13 @@ class BrokerPartition:
 
     @property
     def high_watermark(self) -> int | None:
-        """Where the log ended when it was found, as the broker answered; None if it is unknown. A snapshot uses it as
-        the end of the log at that moment. Exports have none, because their age is unknown."""
+        """The end of the log when the log was found, as the broker reported it; None if unknown. A snapshot uses it as
+        the end of the log at that moment. Exports have no high watermark, because their age is unknown.
+        """
         return self.end if self.trouble is None else None
 
     def cuts(self, size: int) -> list[int]:
-        """Offsets that cut it into parts of about `size` bytes. The sizes are estimates."""
+        """Offsets at which the log partition can be cut into parts of about `size` bytes. The sizes are estimates."""
         count = max(-(-self.size // size), 1)
         return [self.start + (self.end - self.start) * number // count for number in range(1, count)]
 
@@ -104,8 +105,8 @@ class BrokerPartition:
     ) -> Iterator[Any]:
         """See `protocol.LogPartition.batches`. Raises LogSourceError if the topic is missing, or the broker refuses.
 
-        A finding reports offsets that were not read within `default.api.timeout.ms`, or for which the right was
-        withdrawn in the meantime.
+        A finding reports offsets that were not read within `default.api.timeout.ms`, or for which the user lost the
+        right in the meantime.
         """
         context.counts.partitions += 1
         context.counts.note_moment("records", self.found_ms)

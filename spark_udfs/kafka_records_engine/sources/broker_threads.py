@@ -1,5 +1,5 @@
-"""Reads logs of several brokers at the same time in this process, in a thread for each broker. While one broker does
-not answer, the others are read, so reading takes as long as the slowest broker.
+"""Reads logs of several brokers at the same time in this process, in a thread for each broker. If one broker does not
+answer, the others are still read, so the total time is that of the slowest broker.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ _SECONDS: Final = 1.0
 
 
 class Act(Protocol):
-    """Passes an action to the caller of `read_in_order`; `size` is approximately how many bytes it keeps in memory."""
+    """Passes an action to the caller of `read_in_order`; `size` is the approximate number of bytes that the action
+    keeps in memory.
+    """
 
     def __call__(self, action: Callable[[], object], size: int = 0) -> None: ...
 
 
 def leader_of(log: LogPartition) -> Hashable:
-    """The broker that leads a log partition; None if there are no brokers."""
+    """The broker that leads a log partition; None if the source has no brokers."""
     return log.leader if has(log, HasLeader) else None
 
 
@@ -43,7 +45,7 @@ def read_by_broker(
     """The results of `read` for the given tasks, in task order for each broker; the results of different brokers are
     interleaved as they arrive.
 
-    Raises what `read` raises.
+    Raises the errors of `read`.
     """
     groups = _by_leader(tasks, log_of)
     if len(groups) < 2:
@@ -56,7 +58,7 @@ def read_by_broker(
 def do_by_broker(tasks: Sequence[T], log_of: Callable[[T], LogPartition], do: Callable[[T], object]) -> None:
     """Call `do` for each of the given tasks: in task order for each broker, several brokers at the same time.
 
-    Raises what `do` raises. No thread is running when this returns or raises.
+    Raises the errors of `do`. All threads have ended when this function returns or raises an error.
     """
 
     def read(task: T) -> Iterator[None]:
@@ -73,8 +75,8 @@ def do_by_broker(tasks: Sequence[T], log_of: Callable[[T], LogPartition], do: Ca
 
 
 def read_in_order(tasks: Sequence[T], log_of: Callable[[T], LogPartition], read: Callable[[T, Act], object]) -> None:
-    """Call `read` for each given task, several brokers at the same time. The actions that it passes to its second
-    argument are called in this thread: all of the first task, then all of the second, and so on.
+    """Call `read` for each given task, several brokers at the same time. `read` passes actions to its second argument.
+    They are called in this thread: all actions of the first task, then all of the second task, and so on.
 
     Errors of `read` and of the actions are raised in this order too.
     """
@@ -95,7 +97,7 @@ def _by_leader(tasks: Sequence[T], log_of: Callable[[T], LogPartition]) -> list[
 
 
 def at_once(action: Callable[[], object], size: int = 0) -> None:
-    """An `Act` that calls the action itself."""
+    """An `Act` that calls the action immediately."""
     action()
 
 

@@ -1,4 +1,4 @@
-"""The configuration for reaching brokers, from a properties file like that of Kafka's own clients, or from Python."""
+"""The configuration for reaching brokers, from a properties file as for Kafka's own clients, or from Python."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class ClientConfig:
 
     @property
     def has_keystore(self) -> bool:
-        """Whether there is a certificate of this client."""
+        """Whether the client has a certificate of its own."""
         return self.keystore_location is not None or self.keystore_key is not None
 
     @classmethod
@@ -204,7 +204,7 @@ class ClientConfig:
         """The configuration in a file like that for `--command-config` of Kafka's tools; the properties of `over`
         override those in the file.
 
-        Raises LogSourceError for a file that cannot be read or asks for something that is not supported.
+        Raises LogSourceError for a file that cannot be read, or that contains an unsupported setting.
         """
         place = fspath(path)
         try:
@@ -224,7 +224,8 @@ class ClientConfig:
         ignored.
 
         Raises ValueError for properties that are not supported, and for unknown names that are similar to a supported
-        one: ignoring a misspelt `security.protocol` would mean plain text. The message contains no secret.
+        one: if a misspelt `security.protocol` were ignored, the client would connect in plain text. The message
+        contains no secret.
         """
         properties = {name: _text_of(name, value) for name, value in properties.items()}
         _check_names(properties)

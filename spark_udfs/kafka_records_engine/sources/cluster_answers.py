@@ -1,8 +1,8 @@
 """Converts what brokers report about their cluster to the rows that a checkpoint of the metadata log would have.
 
-Clients may not read `__cluster_metadata`, but brokers report most of its content. In the form of records, these answers
-are processed like a log. Like a checkpoint, they contain no times and nothing that was deleted. Fields that brokers do
-not report have their defaults: epochs are -1, listener names are empty.
+Clients may not read `__cluster_metadata`, but brokers report most of its content. The answers are converted to records
+and processed like a log. Like a checkpoint, they contain no times and no deleted objects. Fields that brokers do not
+report have their defaults: epochs are -1, listener names are empty.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TOPICS: Final = frozenset({"TopicRecord", "PartitionRecord"})
 _CONFIGS: Final = "ConfigRecord"
 
 Described = tuple[str, Mapping[str, Any]]
-"""A record: its name, and its fields."""
+"""A record as its name and its fields."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,9 @@ class ClusterAnswers:
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
-        """See `protocol.LogPartition.batches`. Raises LogSourceError if no broker answers, and for a moment of the
-        past."""
+        """See `protocol.LogPartition.batches`. Raises LogSourceError if no broker answers, or if a moment in the past
+        is requested.
+        """
         name = named(self.bootstrap)
         if context.question.as_of_ms is not None:
             raise LogSourceError(name, "brokers know only the present state of their cluster: leave out --as-of")

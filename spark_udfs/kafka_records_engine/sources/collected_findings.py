@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Severity
 
 MOST_OF_A_KIND: Final = 1000
-"""The largest number of findings of one severity and reason that are kept for a log partition; the others are
-counted."""
+"""The largest number of findings of one severity and reason that are kept for a log partition; further findings are
+only counted.
+"""
 
 
 @dataclass(slots=True)
 class FindingCount:
-    """The number of findings of one kind, and what was not read because of the findings that are not kept."""
+    """The number of findings of one kind, and the numbers of records and bytes that were not read because of those that
+    are only counted.
+    """
 
     count: int = 0
     records: int = 0
@@ -26,7 +29,7 @@ class FindingCount:
 
 
 class Findings(Sequence[Finding]):
-    """Findings in the order in which they were made. A subclass that does something else with them overrides `add`."""
+    """Findings in the order in which they were made. A subclass can override `add` to handle findings differently."""
 
     def __init__(self) -> None:
         self._kept: list[Finding] = []
@@ -78,7 +81,7 @@ class Findings(Sequence[Finding]):
 
 
 class RepeatedFindings:
-    """Copies findings that others made into `findings`."""
+    """Copies findings of another reading into `findings`."""
 
     def __init__(self, others: Findings, findings: Findings) -> None:
         self._others = others

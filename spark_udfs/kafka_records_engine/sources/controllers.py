@@ -55,7 +55,7 @@ _NO_METADATA_LOG: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNO
 
 @dataclass(frozen=True, slots=True)
 class FetchedMetadataLog:
-    """A metadata log that was fetched."""
+    """The result of fetching a metadata log."""
 
     directory: str
     """A data directory with the log, which can be read like that of a broker."""
@@ -81,15 +81,16 @@ def fetch_metadata_log(
 ) -> FetchedMetadataLog:
     """Fetch the metadata log of a running cluster into a new directory, with the right CLUSTER_ACTION on the cluster.
 
-    The directory appears when it is complete. It has the state at the first answer, including all secrets in the log
-    (keys of SCRAM users, sensitive settings), so only its owner may read it. Reading leaves no trace on the cluster.
+    The directory appears when it is complete. It contains the metadata log as of the first answer, including all
+    secrets in the log (keys of SCRAM users, sensitive settings), so only its owner may read it. Fetching changes
+    nothing on the cluster.
 
     Parameters
     ----------
     controllers
         `HOST:PORT` of some controllers, as in `controller.quorum.bootstrap.servers`; they name the active one.
     directory
-        Where to put it; must not exist, or be empty.
+        The directory to create. It must not exist, or must be empty.
     config, timeout
         As for `LiveBrokers`.
     on_bytes

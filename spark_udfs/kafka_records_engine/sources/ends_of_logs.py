@@ -30,15 +30,16 @@ LOG_ENDS_SCHEMA: Final = pa.schema(
 
 
 def log_starts(source: Source, topics: Sequence[str] | None) -> LogStarts | None:
-    """The starts of the logs of these topics, or of all topics. Call this before records are read. None if the starts
-    of logs cannot change in this source. Raises LogSourceError."""
+    """The starts of the logs of these topics, or of all topics. Call this before records are read. None if log starts
+    cannot change in this source. Raises LogSourceError.
+    """
     return source.log_starts(topics) if has(source, TellsLogStarts) else None
 
 
 def log_ends(
     source: Source, topics: Sequence[str], context: Context, starts: LogStarts | None = None
 ) -> Iterator[LogEnds]:
-    """The ends of all logs of the given topics, with the earlier log starts in `starts`, if it has them."""
+    """The ends of all logs of the given topics. Log starts come from `starts`, if it contains them."""
     if starts is None:
         yield from _log_ends(source, topics, context)
         return

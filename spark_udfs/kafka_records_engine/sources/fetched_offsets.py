@@ -29,7 +29,7 @@ class CommittedOffset(NamedTuple):
 
     offset: int
     leader_epoch: int
-    """The leader epoch in the commit; -1 if it had none."""
+    """The leader epoch in the commit; -1 if there was none."""
     metadata: str
 
 
@@ -38,7 +38,7 @@ class FetchedOffsets(NamedTuple):
 
     offsets: Mapping[TopicPartition, CommittedOffset]
     errors: Mapping[TopicPartition, str]
-    """The names of errors by partition: UNSTABLE, missing rights."""
+    """The name of the error for each partition with an error: UNSTABLE, or a missing right."""
     error: str | None = None
     """The name of an error about the group."""
 
@@ -62,13 +62,13 @@ class FetchedShares(NamedTuple):
 
     offsets: Sequence[ShareOffset]
     errors: Mapping[TopicPartition, str]
-    """The names of errors by partition."""
+    """The name of the error for each partition with an error."""
     error: str | None = None
     """The name of an error about the group."""
 
 
 def at_least(connection: Connection, name: str, version: int, at_most: int = 0x7FFF) -> int:
-    """The version to use. Raises Refused for brokers older than Kafka 3.0."""
+    """The version of a request to use with this broker. Raises Refused for brokers older than Kafka 3.0."""
     found = connection.version(name, at_most)
     if found < version:
         raise Refused(connection.address, "this broker is too old to ask about groups: Kafka 3.0 or later is needed")

@@ -1,8 +1,8 @@
 """Creates a `Source` from the object that a caller passes as a source.
 
-This is the only module that knows all kinds of sources. A new kind is one more entry of `KINDS`: a description, a
-function that recognizes the kind, and a function that creates the source. Both functions import their module when they
-are called, so that a command loads only the kind it reads.
+Only this module refers to all kinds of sources. A new kind is one more entry of `KINDS`: a description, a function that
+recognizes the kind, and a function that creates the source. Both functions import their module when they are called, so
+that a command loads only the kind it reads.
 """
 
 from __future__ import annotations
@@ -25,12 +25,16 @@ class SourceKind(NamedTuple):
     """A kind of source."""
 
     what: str
-    """What a caller may pass, for the message about an object that is of no kind."""
+    """A description of the accepted objects, for the error about an object that no kind accepts."""
     is_mine: Callable[[Any], bool]
-    """Whether something is of this kind. Strings and paths are passed as `GivenPaths`, everything else unchanged. Must
-    be cheap (it may look at names, attributes and a few bytes), and must not raise for something of another kind."""
+    """Whether an object is of this kind. Strings and paths are passed as `GivenPaths`, all other objects unchanged. The
+    check must be cheap (it may inspect names, attributes and a few bytes), and must not raise an error for objects of
+    other kinds.
+    """
     made: Callable[[Any, str | None], Source]
-    """The source. The second argument is the topic of files or rows that do not name one; None if not given."""
+    """A function that creates the source. Its second argument is the topic of files or rows that do not name one; None
+    if it was not given.
+    """
 
 
 def _is_source(given: Any) -> bool:
@@ -97,8 +101,9 @@ KINDS: Final[tuple[SourceKind, ...]] = (
     SourceKind("files of saved rows (Parquet, Arrow, Avro, JSON lines, CSV, Delta)", _are_saved, _saved_rows),
     SourceKind("a path or several (data directory, partition folder, .log file)", _are_paths, _segments),
 )
-"""All kinds, in the order in which they are tried; the first match is used. The last kind accepts every path, and its
-error for an unreadable one says what the path is not."""
+"""All kinds, in the order in which they are tried; the first match is used. The last kind accepts every path. If the
+path is unreadable, its error says so.
+"""
 
 
 def source_of(given: Any, topic: str | None = None) -> Source:
@@ -107,8 +112,8 @@ def source_of(given: Any, topic: str | None = None) -> Source:
     Parameters
     ----------
     given
-        What `KINDS` lists: a `Source` as it is, raw rows in Arrow (`ArrowRows`), a snapshot (`Snapshot`), files
-        with rows (`SavedRows`), a path or several (`Segments`).
+        Any object that `KINDS` lists: a `Source` (returned unchanged), raw rows in Arrow (`ArrowRows`), a snapshot
+        (`Snapshot`), files with rows (`SavedRows`), a path or several (`Segments`).
     topic
         The topic of files or rows that do not name one.
 
@@ -117,7 +122,7 @@ def source_of(given: Any, topic: str | None = None) -> Source:
     TypeError
         For anything else; the message lists what a source can be.
     ValueError, LogSourceError
-        As the class of the kind does, for what it cannot use.
+        The errors of the class of the kind, for an object that it cannot use.
     """
     named = _paths(given)
     for kind in KINDS:

@@ -22,7 +22,7 @@ _DESCRIBED_BY: Final = {
 
 
 class GroupDescription(NamedTuple):
-    """The answer about a group."""
+    """The coordinator's description of a group."""
 
     fields: Mapping[str, Any]
     """The fields of DescribedGroup in the response for its kind (`message_specs/rpc`); empty if there is an error."""

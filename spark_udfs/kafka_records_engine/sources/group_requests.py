@@ -61,7 +61,7 @@ _WITH_KEYS: Final = 4
 
 
 class AnswerLost(Exception):
-    """A request that changes something was sent, but no answer arrived; the message says why."""
+    """A request that changes something was sent, but no answer arrived. The message says why."""
 
 
 class ListedGroup(NamedTuple):
@@ -90,8 +90,8 @@ class DescribedTopic(NamedTuple):
 class GroupRequests:
     """Sends requests to the current coordinators of a cluster. For `bootstrap` and `config` see `live.LiveBrokers`.
 
-    Methods raise LogSourceError if no broker answers, a password is wrong, a broker is older than Kafka 3.0, nothing
-    has moved for `default.api.timeout.ms` (five seconds as long as no broker has answered), or the time limit has
+    Methods raise LogSourceError if no broker answers, a password is wrong, a broker is older than Kafka 3.0, there was
+    no progress for `default.api.timeout.ms` (five seconds as long as no broker has answered), or the time limit has
     passed.
     """
 
@@ -103,8 +103,9 @@ class GroupRequests:
         timeout: Timeout | None = None,
         goes_on: bool = False,
     ) -> None:
-        """With `goes_on`, if only some coordinators answer, no exception is raised, and the groups of the others have
-        an error."""
+        """With `goes_on`, no exception is raised if only some coordinators answer. The groups of the other coordinators
+        then have an error.
+        """
         self._cluster = Cluster(addresses_of(bootstrap), config_of(config), Session(limit_of(timeout)))
         self._coordinators: dict[str, Address] = {}
         self._goes_on = goes_on
@@ -123,8 +124,8 @@ class GroupRequests:
 
         A group is listed by its coordinator only, and coordinators move. So brokers are asked again if the leaders of
         the partitions of __consumer_offsets, which are the coordinators, have changed afterwards, or if a partition has
-        none. If this client may not describe that topic, every broker is asked twice. With `goes_on`, `unlisted` has
-        the reason afterwards if groups may be missing.
+        no leader. If this client may not describe that topic, every broker is asked twice. With `goes_on`, if groups
+        may be missing, `unlisted` then contains the reason.
         """
         found: dict[str, ListedGroup] = {}
         self.unlisted, patience = None, self._patience()
@@ -196,10 +197,10 @@ class GroupRequests:
     def fetch(
         self, wanted: Mapping[str, Collection[TopicPartition] | None], *, stable: bool = True
     ) -> dict[str, FetchedOffsets]:
-        """The stable offsets of the given partitions of each group, of all for None.
+        """The stable offsets of the given partitions of each group; None means all partitions.
 
-        A partition with a commit in an open transaction has the error UNSTABLE; if all partitions are requested, only
-        if it has an older offset. Without `stable`, the older offset is returned.
+        A partition with a commit in an open transaction has the error UNSTABLE; if all partitions are requested, this
+        is reported only for partitions with an older offset. Without `stable`, the older offset is returned.
         """
         ask = partial(fetch, wanted=wanted, stable=stable)
         found: dict[str, FetchedOffsets] = self._answers(
@@ -208,7 +209,7 @@ class GroupRequests:
         return found
 
     def share_offsets(self, groups: Iterable[str]) -> dict[str, FetchedShares]:
-        """The progress of the given share groups, in all partitions that they have state for."""
+        """The progress of the given share groups, in all partitions for which they have state."""
         found: dict[str, FetchedShares] = self._answers(
             groups, fetch_shares, self._cluster.asked, partial(FetchedShares, (), {})
         )
@@ -233,19 +234,23 @@ class GroupRequests:
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def delete_offsets(self, group: str, places: Collection[TopicPartition]) -> dict[TopicPartition, str | None]:
-        """Delete offsets; returns the name of the error by partition, None if no offset is left. Raises AnswerLost."""
+        """Delete offsets. Returns for each partition the name of the error, or None if it has no offset any more.
+        Raises AnswerLost.
+        """
         codes: dict[TopicPartition, str | None] = self._ask_coordinator(
             group, partial(_delete_offsets, places=places), partial(dict.fromkeys, places)
         )
         return codes
 
     def delete_group(self, group: str) -> str | None:
-        """Delete a group; returns the name of the error, None if the group is deleted. Raises AnswerLost."""
+        """Delete a group. Returns the name of the error, or None if the group was deleted. Raises AnswerLost."""
         code: str | None = self._ask_coordinator(group, _delete_group, str)
         return code
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, str | None]:
-        """Commit offsets without being a member; returns the name of the error of each partition. Raises AnswerLost."""
+        """Commit offsets without being a member. Returns for each partition the name of the error, or None. Raises
+        AnswerLost.
+        """
         codes: dict[TopicPartition, str | None] = self._ask_coordinator(
             group, partial(_commit, offsets=offsets), partial(dict.fromkeys, offsets)
         )

@@ -20,7 +20,7 @@ class GroupSubscriptions(NamedTuple):
     topics: frozenset[str] = frozenset()
     """Topics that the members name."""
     regexes: tuple[str, ...] = ()
-    """Regular expressions (RE2), which only the coordinator resolves."""
+    """Regular expressions (RE2) to which members subscribe; only the coordinator resolves them."""
     messages: tuple[bytes, ...] = ()
     """The subscriptions of members of a classic group, each as its client wrote it."""
     why_unknown: str = ""
@@ -28,7 +28,7 @@ class GroupSubscriptions(NamedTuple):
 
 
 def subscriptions_of(kind: str, described: GroupDescription) -> GroupSubscriptions:
-    """What the members of a group of this kind (`ListedGroup.kind`) subscribe to."""
+    """The subscriptions of the members of a group of this kind (`ListedGroup.kind`)."""
     group = described.fields
     if described.error is not None:
         return GroupSubscriptions(why_unknown=f"the coordinator answers {described.error}")

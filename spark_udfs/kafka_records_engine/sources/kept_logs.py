@@ -58,11 +58,12 @@ _log: Final = logging.getLogger(__name__)
 _BEGIN_AGAIN: Final = "delete the directory, and the next run starts over"
 
 OLDEST_MS: Final = 24 * 60 * 60 * 1000
-"""The largest age of the stored rows, in milliseconds. A log partition is read from its start again before they reach
-it.
+"""The largest age of the stored rows, in milliseconds. Before the rows reach this age, the log partition is read again
+from its start.
 
 So rows that a cleaner has removed disappear here too, and no tombstone can be missed, because a log keeps tombstones
-for longer (`delete.retention.ms`)."""
+for longer (`delete.retention.ms`).
+"""
 
 
 _OF_NOW: Final = ("unread", "first_unread", "retentions")
@@ -80,8 +81,8 @@ class OtherCluster(LogSourceError):
 
 
 class StateDirectory:
-    """A directory that stores the rows of a run for the next one. It is created if needed, and used by one run at a
-    time.
+    """A directory that stores the rows of a run for the next one. The directory is created if needed, and only one run
+    at a time may use it.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ class StateDirectory:
         return KeptLogs(source, self, root, None if with_history else self.needed, on_progress)
 
     def check_topic(self, topic: str, topic_id: str | None) -> None:
-        """Remember the id of a topic. Raises OtherCluster if it had another one."""
+        """Remember the id of a topic. Raises OtherCluster if the topic had another id."""
         if topic_id is None:
             return
         known = self._topic_ids()
@@ -169,7 +170,7 @@ class StateDirectory:
 
 @contextmanager
 def told_as_errors(root: str) -> Iterator[None]:
-    """Turn errors that keep a run from writing into LogSourceErrors."""
+    """Convert errors that prevent a run from writing into LogSourceErrors."""
     try:
         yield
     except OSError as error:
@@ -202,12 +203,13 @@ def _check_is_ours(root: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KeptPartition:
-    """A log partition of a coordinators' topic whose rows are stored, up to the offset at which it ended when this run
-    asked."""
+    """A log partition of a coordinators' topic whose rows are stored, up to the end of the log when this run requested
+    it.
+    """
 
     stored: SnapshotPartition
     found_ms: int | None
-    """When brokers were asked where the log ends, in milliseconds since 1970."""
+    """When brokers were asked for the end of the log, in milliseconds since 1970."""
     identity: str
     """A string that is equal for equal rows."""
     is_compacted: bool
@@ -217,12 +219,12 @@ class KeptPartition:
 
     @property
     def topic(self) -> str:
-        """Its topic."""
+        """The topic of the log partition."""
         return self.stored.topic
 
     @property
     def partition(self) -> int:
-        """Its number."""
+        """The number of the log partition."""
         return self.stored.partition
 
     @property
@@ -272,7 +274,7 @@ class KeptLogs:
         self._on_progress = on_progress
         self._asked = AskedMeanwhile()
         self.seen = SeenLogs()
-        """The requests to the source so far, with their answers."""
+        """The requests sent to the source so far, with their answers."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "_source":
@@ -326,7 +328,7 @@ class KeptLogs:
         return topics
 
     def asked_meanwhile(self) -> AskedMeanwhile:
-        """What was requested since the last call."""
+        """See `abilities.KeepsAnswers`."""
         asked, self._asked = self._asked, AskedMeanwhile()
         return asked
 

@@ -1,4 +1,4 @@
-"""What a source knows about the topics of its cluster, in addition to its logs."""
+"""Facts that a source has about the topics of its cluster, in addition to its logs."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ _UNLIMITED: Final = "-1"
 
 def retention_of(configs: Mapping[str, str | None]) -> int | None:
     """The `retention.ms` among the configs of a topic that deletes by time alone: neither compacted nor limited in
-    size. None for other topics, and for a topic that keeps its records for ever."""
+    size. None for other topics, and for a topic without a time limit.
+    """
     retention, size = configs.get(RETENTION_MS) or "", configs.get(RETENTION_BYTES) or _UNLIMITED
     is_by_time = "compact" not in (configs.get(CLEANUP_POLICY) or "") and size == _UNLIMITED
     return int(retention) if is_by_time and retention.isdigit() else None
 
 
 class TellsTopics(Protocol):
-    """A source that knows topics of its cluster in addition to its logs."""
+    """A source with information about the topics of its cluster, in addition to its logs."""
 
     def known_topics(self) -> KnownTopics:
-        """The topics that it knows. Raises LogSourceError."""
+        """The known topics. Raises LogSourceError."""
 
 
 def known_topics(source: Source) -> KnownTopics:
-    """What a source knows about topics. This is a single call, because brokers return all of it in one answer. Raises
-    LogSourceError."""
+    """The facts that a source has about topics. There is only one method for them, because brokers return all of them
+    in one answer. Raises LogSourceError.
+    """
     return source.known_topics() if has(source, TellsTopics) else KnownTopics()

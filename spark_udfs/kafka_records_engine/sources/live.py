@@ -1,6 +1,6 @@
-"""Live brokers as a source: fetches raw record batches, as they are in the log. They are parsed by the code that reads
-files, so control records, producers and transactions, which clients hide, are available. This source joins no group,
-writes nothing and creates no topic.
+"""Live brokers as a source: fetches raw record batches, as they are in the log. The code that reads files also parses
+these batches, so control records, producers and transactions are available, although clients hide them. This source
+joins no group, writes nothing and creates no topic.
 """
 
 from __future__ import annotations
@@ -54,14 +54,15 @@ class LiveBrokers:
     Parameters
     ----------
     bootstrap
-        Some brokers, `HOST:PORT[,HOST:PORT…]` or several of such texts; they know the others.
+        The addresses of some brokers: `HOST:PORT[,HOST:PORT…]`, or several such strings. The other brokers are found
+        through them.
     config
         The configuration of connections: a ClientConfig, the path of a properties file like that for `--command-config`
         of Kafka's tools, or a mapping of such properties. The default is plain text without a password.
     timeout
-        Seconds or a timedelta from now on, or a `time_limit.TimeLimit` that other sources share. After this time,
-        brokers are not waited for any more. Records that were not read by then are reported as damage, with partitions
-        and offsets. For the next answer, create another LiveBrokers. There is no limit by default.
+        Seconds or a timedelta from now on, or a `time_limit.TimeLimit` that other sources share. After this time, the
+        source stops waiting for brokers. Records that were not read by then are reported as damage, with partitions and
+        offsets. For the next answer, create another LiveBrokers. There is no limit by default.
 
     Raises
     ------
@@ -92,7 +93,7 @@ class LiveBrokers:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time limit has passed, so that no broker is asked any more."""
+        """Whether the time limit has passed. If so, no more requests are sent."""
         return self._session.is_over
 
     def topics(self) -> list[str]:
@@ -107,8 +108,9 @@ class LiveBrokers:
         return KnownTopics(names, {name: count for name, (_, count) in topics.items()}, asked_ms=asked_ms)
 
     def missing_rights(self, topics: Collection[str]) -> list[MissingRight]:
-        """A right for each given topic that may not be described. A broker does not say which of these exist. Raises
-        LogSourceError."""
+        """The missing right for each given topic that may not be described. A broker does not reveal which of these
+        topics exist. Raises LogSourceError.
+        """
         cluster = Cluster(self._bootstrap, self._config, self._session)
         try:
             hidden = cluster.hidden(topics)
@@ -169,7 +171,7 @@ class LiveBrokers:
             raise
 
     def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
-        """See `protocol.Source`: by Metadata and ListOffsets. Raises LogSourceError."""
+        """See `abilities.TellsLogStarts`. Sends Metadata and ListOffsets. Raises LogSourceError."""
         asking = AskingEnds(Cluster(self._bootstrap, self._config, self._session), topics, starts_only=True)
         try:
             asking.ask()
@@ -178,10 +180,10 @@ class LiveBrokers:
         return asking.starts()
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """See `protocol.Source`: by Metadata and ListOffsets.
+        """See `abilities.TellsLogEnds`. Sends Metadata and ListOffsets.
 
-        What is still unknown after some retries is reported as a finding. So is a lost connection, if these brokers
-        have answered before, because the other answers are still useful. Raises LogSourceError.
+        Offsets that are still unknown after some retries are reported as findings. A lost connection is a finding too
+        if these brokers have answered before, because the other answers are still useful. Raises LogSourceError.
         """
         has_answered = self._session.has_answered
         cluster = Cluster(self._bootstrap, self._config, self._session)
@@ -217,7 +219,7 @@ class LiveBrokers:
             context.report(missing.finding("the starts and ends of its logs are unknown"))
 
     def first_unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
-        """See `abilities.TellsFirstUnread`: by Fetch, which needs the right READ. Records are not counted."""
+        """See `abilities.TellsFirstUnread`. Sends Fetch, which needs the right READ. Records are not counted."""
         seeks = [[Seek(each.topic, each.partition, int(offset), each.end) for offset in each.offsets] for each in asked]
         flat = [seek for of_log in seeks for seek in of_log]
         try:
@@ -239,26 +241,30 @@ class LiveBrokers:
             yield each, Unread(unknown, unknown, stamps, np.array([seek.precision for seek in of_log], np.int64))
 
     def cluster_answers(self, records: Collection[str]) -> ClusterAnswers:
-        """See `abilities.TellsCluster`: by Metadata, DescribeTopicPartitions, DescribeConfigs, DescribeCluster and
-        ApiVersions. A missing right is reported as a finding. Requests are sent only when the rows are read."""
+        """See `abilities.TellsCluster`. Sends Metadata, DescribeTopicPartitions, DescribeConfigs, DescribeCluster and
+        ApiVersions. A missing right is reported as a finding. Requests are sent only when the rows are read.
+        """
         return ClusterAnswers(self._bootstrap, self._config, records, self._session)
 
     def retentions(self, topics: Collection[str]) -> dict[str, int]:
-        """See `abilities.TellsRetentions`: by DescribeConfigs, which needs the right DESCRIBE_CONFIGS; topics without
-        this right are left out. Raises LogSourceError."""
+        """See `abilities.TellsRetentions`. Sends DescribeConfigs, which needs the right DESCRIBE_CONFIGS; topics are
+        left out if this right is missing. Raises LogSourceError.
+        """
         try:
             return retentions(Cluster(self._bootstrap, self._config, self._session), topics)
         except BrokerFailure as failed:
             raise self._error(failed) from None
 
     def transaction_requests(self) -> TransactionRequests:
-        """Requests to these brokers about transactions, including the request to abort one."""
+        """An object that sends requests about transactions to these brokers, including requests to abort them."""
         return TransactionRequests(Cluster(self._bootstrap, self._config, self._session))
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
-        """See `log_details.TellsLogDetails`: only OPEN, by DescribeProducers, ListTransactions and DescribeTransactions
-        (KIP-664). Coordinators are asked after the leaders, so a transaction that begins in between has no row. A topic
-        that may not be read has no rows; its last stable offset shows whether any are missing."""
+        """See `log_details.TellsLogDetails`. Only the columns OPEN are available, from DescribeProducers,
+        ListTransactions and DescribeTransactions (KIP-664). Coordinators are asked after the leaders, so a transaction
+        that begins in between has no row. A topic that may not be read has no rows; its last stable offset shows
+        whether any are missing.
+        """
         if set(columns).isdisjoint(OPEN.names):
             return {}
         cluster = Cluster(self._bootstrap, self._config, self._session)

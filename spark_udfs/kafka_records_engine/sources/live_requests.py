@@ -1,5 +1,5 @@
 """Coordinators' answers about groups as a source, for clusters where the coordinators' topics may not be read. No
-records of groups are read, so nothing is known about the past, and about the present only what requests return.
+records of groups are read, so the past is unknown, and the present is known only as far as requests return it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SHARE: Final = "share"
 
 
 class AskedGroup(NamedTuple):
-    """A group as its coordinator describes it."""
+    """A group, as its coordinator describes it."""
 
     listed: ListedGroup
     described: GroupDescription
@@ -58,13 +58,13 @@ class TwoPolls(NamedTuple):
     before_ms: int
     after_ms: int
     ends_before: Mapping[tuple[str, int], int]
-    """High watermarks at the first of them, by topic and partition."""
+    """High watermarks at the first of the two moments, by topic and partition."""
 
 
 class CoordinatorAnswers:
     """The answers of coordinators for one result. Each request is sent once, for any number of tables that need it.
 
-    Methods raise LogSourceError if there is no answer at all; if only some are missing, they report a finding.
+    Methods raise LogSourceError if there is no answer at all; if only some answers are missing, they report a finding.
     """
 
     def __init__(self, source: LiveBrokers, requests: GroupRequests, cluster: Cluster) -> None:
@@ -74,7 +74,9 @@ class CoordinatorAnswers:
         self._kept: dict[object, tuple[Any, list[Finding], int]] = {}
 
     def groups(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, AskedGroup]:
-        """Some groups, or all, by id. Groups that are not listed, or that ended in the meantime, are left out."""
+        """The given groups, or all groups, by id. Groups that are not listed, or that ended in the meantime, are left
+        out.
+        """
         return self._once(("groups", wanted), lambda found: self._groups(wanted, found), context)
 
     def offsets(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, FetchedOffsets]:
@@ -117,7 +119,7 @@ class CoordinatorAnswers:
         return self._once(("two polls", wanted, interval_ms), ask, context)
 
     def transactions(self, context: Context) -> Sequence[KnownTransaction]:
-        """The transactional ids with a transaction that has not ended, as far as they may be described."""
+        """The transactional ids whose transaction has not ended and that this user may describe."""
 
         def ask(found: list[Finding]) -> Sequence[KnownTransaction]:
             try:
@@ -213,8 +215,9 @@ class LiveRequests(LiveBrokers):
     """The state of a running cluster, from requests to its coordinators, for clusters where their topics may not be
     read.
 
-    Its arguments are those of LiveBrokers. The tables that requests can fill take it as a source; others raise
-    LogSourceError and say why they cannot. Each reading sends the requests again, from this process, also with Spark.
+    Its arguments are those of LiveBrokers. It is a source for tables that requests can fill; all other tables raise
+    LogSourceError, which says why they cannot be filled. Each reading sends the requests again, from this process, also
+    with Spark.
     """
 
     def __repr__(self) -> str:

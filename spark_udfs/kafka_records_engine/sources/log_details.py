@@ -1,4 +1,6 @@
-"""Details from the files of a log, in addition to its start and end: columns that tables about all logs may request."""
+"""Details from the files of a log, in addition to its start and end. Tables about all logs may request them as
+columns.
+"""
 
 from __future__ import annotations
 
@@ -53,22 +55,21 @@ OPEN: Final = pa.schema(
 )
 """Columns about the transactions that are open in a log, from `log.open_producers` or from the leader of the partition.
 
-If the coordinators are asked (`is_asked`), their answers about the producer id are added; null if no coordinator knows
-it."""
+If coordinators are asked (`is_asked`), their answers about the producer id are added. These are null if no coordinator
+has the id.
+"""
 
 _SCHEMAS: Final = (FILES, OPEN)
 
 Details = Mapping[tuple[str, int], Mapping[str, Any]]
-"""The values of columns by name, for each topic and partition."""
+"""For each topic and partition, the values of columns by name."""
 
 
 class TellsLogDetails(Protocol):
     """A source that can read the files of its logs."""
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
-        """The values of the columns of FILES and OPEN that it knows, for the logs of the given topics. Raises
-        LogSourceError.
-        """
+        """The known values of the columns FILES and OPEN, for the logs of the given topics. Raises LogSourceError."""
 
 
 def asked_details(columns: Collection[str]) -> list[str]:
@@ -84,8 +85,7 @@ def log_details(source: Source, topics: Collection[str], columns: Collection[str
 
 
 def with_details(rows: Any, places: Sequence[tuple[str, int]], columns: Collection[str], details: Details) -> Any:
-    """A `pyarrow.RecordBatch` of logs with these columns added; they are null for a log about which nothing is
-    known."""
+    """A `pyarrow.RecordBatch` of logs with these columns added; they are null for a log without details."""
     for schema in _SCHEMAS:
         for field in schema:
             if field.name in columns:

@@ -1,5 +1,6 @@
-"""Facts about a log that its rows do not contain. The source and observers of the rows set them; all readers can use
-them."""
+"""Facts about a log that its rows do not contain. The source, and code that observes the rows, set these facts; all
+readers can use them.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ class TopicDeletions:
     until_ms: int | None = None
     """The time of the last record; None if there is none."""
     topic_ids: frozenset[str] = frozenset()
-    """The ids of the deleted topics. A topic that was recreated under the same name has another one."""
+    """The ids of the deleted topics. A topic that was recreated under the same name has another id."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTopics:
-    """What a source knows about the topics of its cluster. Empty if unknown."""
+    """Facts that a source has about the topics of its cluster. Empty if they are unknown."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     """The names of topics by topic id, in Kafka's text form (22 characters)."""
@@ -58,8 +59,9 @@ def _no_rights(topics: Collection[str]) -> Sequence[Any]:
 
 @dataclass(slots=True)
 class LogFacts:
-    """Facts about one log partition, as far as it was read. There is one object for each reading of a log, shared by
-    all readers and never copied."""
+    """Facts about the part of a log partition that was read so far. There is one object for each reading of a log,
+    shared by all readers and never copied.
+    """
 
     start: int | None = None
     """The offset at which the log starts; None if the source does not know it."""
@@ -68,21 +70,25 @@ class LogFacts:
     whole_from: int | None = None
     """The offset after the last gap in the offsets that were read so far; None if there is none."""
     holes: list[int] = field(default_factory=list)
-    """Offsets after which something could not be read, ascending: a marker may have been there."""
+    """Offsets after which bytes could not be read, ascending. A marker may have been there."""
     checkpoint: Checkpoint | None = None
     """For a metadata log that does not begin at its first record: the state below `Checkpoint.end_offset`, which is
     above the log start. The source sets it before it returns the first rows."""
     topics: KnownTopics = field(default_factory=KnownTopics)
     """The topics of the cluster, if the source knows them and a table uses them."""
     missing_rights: Callable[[Collection[str]], Sequence[Any]] = _no_rights
-    """For a view: returns a `missing_rights.MissingRight` for each given topic that the source may not describe. It
-    is called when the inputs are read."""
+    """For a view: a function that returns a `missing_rights.MissingRight` for each given topic that the user may not
+    describe. It is called when the inputs are read.
+    """
     unread: Callable[[Sequence[Any]], Iterator[Any]] = _nothing_unread
-    """For a view: returns the unread records of the given logs (`unread.UnreadAsked`), as far as the source knows."""
+    """For a view: a function that returns the unread records of the given logs (`unread.UnreadAsked`), if the source
+    can determine them.
+    """
 
     retentions: Callable[[Collection[str]], Mapping[str, int]] = _no_retentions
-    """For a view: returns the `retention.ms` of given topics, which needs another request. `topics` contains those that
-    are known without it."""
+    """For a view: a function that returns the `retention.ms` of given topics, which needs another request. `topics`
+    contains the values that are known without this request.
+    """
 
     def add_hole(self, after: int) -> None:
         """Note that something unreadable follows the record at offset `after`, before the rows after it are

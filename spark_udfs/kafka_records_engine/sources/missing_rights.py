@@ -63,12 +63,12 @@ class TellsMissingRights(Protocol):
 
 
 def missing_rights(source: Source, topics: Collection[str]) -> Sequence[MissingRight]:
-    """The missing right for each of the topics that may not be described; empty if the source has no rights."""
+    """The missing right for each of the topics that may not be described; empty if the source does not check rights."""
     return source.missing_rights(topics) if topics and has(source, TellsMissingRights) else ()
 
 
 def lacking_coordinator_topics(source: Source, there: Iterable[str]) -> list[MissingRight | AbsentTopic]:
-    """Why a running cluster does not list some of the coordinators' topics; empty for stored data.
+    """The reason for each coordinators' topic that a running cluster does not list; empty for stored data.
 
     Brokers silently leave topics that may not be described out of a list, so each of these is requested by name.
     """
@@ -86,7 +86,7 @@ def logs_of_topics(
     """The log partitions of several topics, without topics for which a right is missing and topics that do not exist
     yet.
 
-    Missing rights and `lacking` are passed to `tell`, and so are topics that do not exist yet, if no topic is left.
+    Missing rights and `lacking` are passed to `tell`. Topics that do not exist yet are passed too if no topic is left.
     Raises MissingRight if only rights are missing, and other LogSourceErrors.
     """
     logs: list[LogPartition] = []

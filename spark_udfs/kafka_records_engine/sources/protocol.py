@@ -25,19 +25,21 @@ class Source(Protocol):
     abilities of sources are in `abilities`, `known_topics.TellsTopics` and `missing_rights.TellsMissingRights`.
 
     Engines ask in this order: log starts, then `partitions` (which determines up to where records are read), then
-    `known_topics`, then log ends. Logs grow in the meantime. With this order, a committed offset is never below a log
-    start or beyond a log end merely because the two were requested at different moments.
+    `known_topics`, then log ends. Logs grow in the meantime. Thanks to this order, a committed offset is never below a
+    log start or beyond a log end merely because the two were requested at different moments.
     """
 
     @property
     def name(self) -> str:
-        """Its name in messages: paths or addresses."""
+        """The name of the source in messages: paths or addresses."""
 
     def topics(self) -> Sequence[str]:
-        """The names of its topics, sorted. Raises LogSourceError if it cannot be read or has none."""
+        """The names of the source's topics, sorted. Raises LogSourceError if the source cannot be read or has no
+        topics.
+        """
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
-        """The log partitions of `topic`, sorted. Raises LogSourceError if there is none. Nothing is read yet."""
+        """The log partitions of `topic`, sorted. Raises LogSourceError if there is none. This does not read records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class LogStarts:
     offsets: Mapping[tuple[str, int], tuple[str | None, int]]
     """The topic id (None if unknown) and the log start, by topic and partition."""
     trouble: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    """Why existing partitions are missing in `offsets`."""
+    """For each existing partition that is missing in `offsets`, the reason."""
     asked_ms: int | None = None
     """When brokers were asked, in milliseconds since 1970; None for files."""
 
@@ -85,7 +87,8 @@ class LogStarts:
 
 
 class LogPartition(Protocol):
-    """One partition of a log. All records of a group, of a transactional id or of a share partition are in one.
+    """One partition of a log. All records of a group, of a transactional id or of a share partition are in the same log
+    partition.
 
     It can be pickled. `size` is in bytes, as far as it is known before reading; larger partitions are read first, and
     progress is measured with it. `in_memory` means that pickling copies the rows, so that a second process saves no
@@ -113,10 +116,10 @@ class LogPartition(Protocol):
 
         Only rows with `start` <= offset < `end` are returned, and as little else as possible is read. Without `start`
         they begin at the log start; with it, records below the log start are returned too if the source still has them,
-        as files do. So adjacent ranges together have the same rows as the whole. Findings are about the bytes that had
-        to be read, and about gaps in the range; damage between two ranges belongs to both. If `end` leaves out rows,
-        the context gets a hole at `end - 1`, because a marker may follow. `start` and `cleaned_up_to` are those of the
-        log, for any range.
+        as files do. So adjacent ranges together have the same rows as the whole log. Findings are about the bytes that
+        had to be read, and about gaps in the range; damage between two ranges belongs to both. If rows after `end` are
+        left out, the context gets a hole at `end - 1`, because a marker may follow. `start` and `cleaned_up_to` are
+        those of the log, for any range.
 
         The rows have at least the requested `columns` of `log.reading.raw_rows.RAW_SCHEMA` and of `PLACE_COLUMNS`,
         except columns of the latter that this source does not have. They include control rows.
@@ -136,24 +139,27 @@ latter is also a column of raw rows)."""
 
 @dataclass(slots=True)
 class Counts:
-    """What was read, in numbers, and which irregularities were accepted."""
+    """Counts of what was read, and of irregularities that were accepted."""
 
     partitions: int = 0
     files: int = 0
     bytes: int = 0
     records: int = 0
     markers: int = 0
-    """Control records that end a transaction."""
+    """The number of control records that end a transaction."""
     below_log_start: int = 0
-    """Records below the log start, which files still contain; they are left out."""
+    """The number of records below the log start that files still contain. These records are left out."""
     outside: int = 0
-    """Records and markers that were read although they are outside the requested range of offsets."""
+    """The number of records and markers that were read although they are outside of the requested range of offsets."""
     bytes_left: int = 0
-    """Bytes after keys and values, which Kafka ignores, in the `with_bytes_left` decoded records that have such
-    bytes."""
+    """The number of bytes after keys and values, which Kafka ignores. `with_bytes_left` is the number of decoded
+    records with such bytes.
+    """
     with_bytes_left: int = 0
     leniencies: Counter[str] = field(default_factory=Counter)
-    """Other things in these records that are accepted only because Kafka accepts them, by name."""
+    """The numbers of other irregularities in decoded records that are accepted only because Kafka accepts them, by
+    name.
+    """
     first_timestamp_ms: int | None = None
     """When the first record of a log was written, in milliseconds since 1970: the earliest of all logs that were read.
     None if no table requested the times of records, or no record has one."""
@@ -174,7 +180,7 @@ class Counts:
         self.note_moments(other.moments)
 
     def widen(self, other: Counts) -> None:
-        """Replace each number by the one in `other` if that is larger. For counts of the same rows."""
+        """Replace each number by the one in `other` if that is larger. Use this for counts of the same rows."""
         for name in _SUMS:
             setattr(self, name, max(getattr(self, name), getattr(other, name)))
         self.leniencies |= other.leniencies
@@ -210,12 +216,12 @@ def _no_progress(done: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context of reading one log partition: the question, what is known about the log, and what was found.
+    """The context of reading one log partition: the question, facts about the log, and the results of reading.
 
     It groups four objects: the question (`question`), facts about the log (`log`), and the results of reading
     (`findings`, `counts`). The question never changes. All readers of the log share the other objects, so a copy with
-    its own findings (`apart`) sees everything that the original learns. There is one object per log partition, which
-    never leaves its process.
+    its own findings (`apart`) shares all facts with the original. There is one object per log partition, which never
+    leaves its process.
     """
 
     topic: str = ""
@@ -230,14 +236,14 @@ class Context:
     progress: Callable[[int], None] = _no_progress
     """Called with the number of bytes of the partition that were read so far."""
     shared: dict[Any, Any] | None = None
-    """For tables that share one reading of the log: their common intermediate results."""
+    """The common intermediate results of tables that share one reading of the log; None for a single table."""
 
     def report(self, finding: Finding) -> None:
         """Add a finding, or only count it if there are many like it."""
         self.findings.report(finding)
 
     def sum_up(self) -> None:
-        """Report how many more findings of each kind there were. Call it after the last row."""
+        """Report how many more findings of each kind there were. Call this after the last row."""
         self.findings.sum_up(self.topic, self.partition)
 
     def apart(self) -> Context:

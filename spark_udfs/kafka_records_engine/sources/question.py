@@ -37,7 +37,7 @@ class Question:
 
     @property
     def options_of_all(self) -> Mapping[str, Any]:
-        """The question for all tables; tables with an option of the same name get the same value."""
+        """The options of all tables, by name. Tables with an option of the same name get the same value."""
         return {name: value for values in self.values for name, value in values}
 
     def each(self) -> tuple[Question, ...]:
@@ -48,8 +48,8 @@ class Question:
         )
 
     def of_rows(self) -> Question:
-        """The same question without the parts that concern only tables: which raw rows are wanted, and how they are
-        read.
+        """The same question without the parts that concern only tables. It says which raw rows are wanted, and how they
+        are read.
         """
         return replace(self, tables=(), values=())
 

@@ -1,8 +1,8 @@
 """The allowed values of `control` and `transaction` in saved rows: the values of a log, or booleans.
 
 Every row with a value in `control` is a marker, which ends a transaction and is not a record. Every value in
-`transaction` except `none` means that a record is part of one. So unknown values are rejected. Otherwise a `false`
-would turn all records into markers, and a `committed!` would leave a record out.
+`transaction` except `none` means that a record is part of one. So unknown values are rejected. Otherwise, a `false` in
+`control` would turn a record into a marker, and a `committed!` in `transaction` would leave a record out.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def _ending(key: bytes | None) -> str | None:
 def as_transactions(texts: Any) -> Any:
     """The values of `transaction`; null if unknown. Raises UnknownWord.
 
-    `texts` are booleans or strings. The value true means that the record is part of a transaction, with any outcome.
+    `texts` are booleans or strings. The value true means that the record is part of a transaction, whatever its
+    outcome.
     """
     if pa.types.is_boolean(texts.type):
         return pc.if_else(texts, "pending", "none")

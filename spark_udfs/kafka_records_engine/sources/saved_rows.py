@@ -99,15 +99,15 @@ class SavedRows:
 
     @property
     def name(self) -> str:
-        """The paths as the caller gave them, without secrets."""
+        """The paths as the caller passed them, without secrets."""
         return ", ".join(without_secrets(str(path)) for path in self._paths)
 
     def topics(self) -> list[str]:
-        """The topics that have a row, sorted. Raises LogSourceError, also if there is no row at all."""
+        """The topics that have at least one row, sorted. Raises LogSourceError, also if there are no rows."""
         return sorted({topic for topic, _ in self._places()})
 
     def partitions(self, topic: str) -> list[SavedPartition]:
-        """The log partitions of `topic` that have a row, sorted. Raises LogSourceError if there is none."""
+        """The log partitions of `topic` that have at least one row, sorted. Raises LogSourceError if there is none."""
         places, plan = self._places(), self._plan()
         counted: set[str] = set()
         found = [plan.partition(place, counted) for place in sorted(places) if place[0] == topic]

@@ -1,5 +1,5 @@
-"""Keeps the brokers' answers about the logs that a run read. If brokers give equal answers later, nothing has changed.
-The module is small and loads neither numpy nor pyarrow, so that a program can check this before it loads them.
+"""Stores the brokers' answers about the logs that a run read. If brokers later give the same answers, nothing has
+changed. The module is small and loads neither numpy nor pyarrow, so that a program can check this before it loads them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _Place = tuple[str, int]
 
 @dataclass(slots=True)
 class SeenLogs:
-    """The answers in a run so far."""
+    """The brokers' answers in a run so far."""
 
     is_whole: bool = True
-    """Whether it contains all answers that the run got."""
+    """Whether all answers of the run are stored here."""
     has_answer: bool = False
-    """Whether the result of the run depends on nothing else."""
+    """Whether the result of the run depends only on these answers."""
     until_ms: int | None = None
     """When a log partition must be read from its start again, in milliseconds since 1970."""
     _read: dict[_Place, tuple[Any, ...]] = field(default_factory=dict)
@@ -47,12 +47,12 @@ class SeenLogs:
         self._read[topic, partition] = (topic_id.hex(), start, end)
 
     def note_ends(self, ends: LogEnds) -> None:
-        """Note where a log ends."""
+        """Note the end of a log."""
         offsets = (ends.log_start_offset, ends.last_stable_offset, ends.high_watermark, ends.log_end_offset)
         self._ends[ends.topic, ends.partition] = (ends.topic_id, *offsets, ends.place)
 
     def note_starts(self, starts: LogStarts) -> None:
-        """Note where logs started, before their records were read."""
+        """Note the log starts at a time before the records were read."""
         self._starts = starts
         self.is_whole &= not starts.trouble
 
@@ -105,7 +105,7 @@ def unchanged_state(
     questions: Mapping[str, Any],
     seen: tuple[str, str],
 ) -> Iterator[bool]:
-    """Whether brokers answer the questions of a SeenLogs as they did then; False also if that is unknown.
+    """Whether brokers still give the same answers as in a SeenLogs. False also if this is unknown.
 
     `config` is a properties file, `seen` are the digests of the SeenLogs. Inside the context, no other run can use the
     directory `state`, so that the output of a later run is not overwritten.

@@ -44,7 +44,8 @@ _DAMAGED: Final[tuple[str, Severity]] = "no batch can start here", "damage"
 
 
 class Segments:
-    """The logs in the given directories or files. They are found again at each call, and opened when they are read.
+    """The logs in the given directories or files. Each call searches for them again. They are opened when they are
+    read.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class Segments:
 
     @property
     def name(self) -> str:
-        """The paths as the caller gave them, without secrets."""
+        """The paths as the caller passed them, without secrets."""
         return ", ".join(without_secrets(str(path)) for path in self._paths)
 
     def topics(self) -> list[str]:
@@ -85,8 +86,9 @@ class Segments:
         return [SegmentPartition(log) for log in self._found(topic)]
 
     def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
-        """See `protocol.Source`: from the names of files and the checkpoint of the broker, which may be writing
-        here."""
+        """See `abilities.TellsLogStarts`. Log starts come from the names of files and from the checkpoint of the
+        broker, which may still be running.
+        """
         offsets = {}
         for log in self._found():
             if topics is None or log.topic in topics:
@@ -97,8 +99,9 @@ class Segments:
         return LogStarts(offsets)
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """See `protocol.Source`. Log ends come from the headers of the last batches, and from the broker's files in the
-        data directory. No file contains the last stable offset."""
+        """See `abilities.TellsLogEnds`. Log ends come from the headers of the last batches, and from the broker's files
+        in the data directory. No file contains the last stable offset.
+        """
         logs = [log for log in self._found() if log.topic in topics]
         for topic in {*topics}.difference(log.topic for log in logs):
             self.partitions(topic)  # raises an error that lists the existing topics
@@ -112,7 +115,7 @@ class Segments:
             yield _ends_of(log, marks[directory], context, reported)
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
-        """See `log_details.TellsLogDetails`: from the files of the logs."""
+        """See `log_details.TellsLogDetails`. The details come from the files of the logs."""
         logs = [log for log in self._found() if log.topic in topics]
         found: dict[tuple[str, int], dict[str, Any]] = {(log.topic, log.partition): {} for log in logs}
         cleaned: dict[Place, Mapping[tuple[str, int], int]] = {}
@@ -130,8 +133,9 @@ class Segments:
         return found
 
     def missing_ends(self, topics: Collection[str]) -> Iterator[MissingEnd]:
-        """See `abilities.TellsMissingEnds`: from the files that a broker writes next to its logs. A log whose folder is
-        missing is found only if the data directory itself was named."""
+        """See `abilities.TellsMissingEnds`. They are detected from files that a broker writes next to its logs. A log
+        whose folder is missing is found only if the data directory itself was named.
+        """
         found = self._found()
         noted = cache(Noted)
         for log in found:
@@ -166,7 +170,7 @@ class Segments:
                         yield missing
 
     def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
-        """See `abilities.TellsUnread`: from the offset indexes and the headers of batches."""
+        """See `abilities.TellsUnread`. The numbers come from offset indexes and batch headers."""
         logs = self._ended or {(log.topic, log.partition): log for log in self._found()}
         for each in asked:
             log = logs.get((each.topic, each.partition))
@@ -362,13 +366,13 @@ class SegmentPartition:
         return self.log.system.stays_here
 
     def cuts(self, size: int) -> list[int]:
-        """Offsets at which it can be cut into parts of about `size` bytes."""
+        """Offsets at which the log partition can be cut into parts of about `size` bytes."""
         return cuts_of(self.log, size)
 
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
-        """See `protocol.LogPartition.batches`: the files are read once, as they were when they were opened."""
+        """See `protocol.LogPartition.batches`. The files are read once, as they were when they were opened."""
         return gathered(self._batches(context, columns, start, end))
 
     def _batches(self, context: Context, columns: Collection[str], start: int | None, end: int | None) -> Iterator[Any]:

@@ -1,9 +1,9 @@
 """Takes snapshots: stores the raw rows of any source in a directory, before a cleaner or retention removes them from
 the log.
 
-A run continues after the last stored offset. If runs are repeated regularly, the snapshot has everything that was in
-the log for longer than the time between two runs. A run may be killed at any moment, because a file gets its final name
-only when it is complete.
+A run continues after the last stored offset. If runs are repeated regularly, the snapshot contains every record that
+stayed in the log for longer than the time between two runs. A run may be killed at any moment, because a file gets its
+final name only when it is complete.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from kafka_records_engine.sources.shared_progress import SharedProgress
 __all__ = ["FILE_BYTES", "Added", "OtherLog", "SnapshotBusy", "SnapshotReport", "take_snapshot"]
 
 FILE_BYTES: Final = 256 * 1024 * 1024
-"""The number of bytes at which a file is closed."""
+"""The default size in bytes at which a file is closed."""
 
 OnBytesRead = Callable[[int, int], None]
 
@@ -62,12 +62,13 @@ def take_snapshot(
     on_progress: OnBytesRead | None = None,
     on_finding: OnFinding | None = None,
 ) -> SnapshotReport:
-    """Store everything that `source` has and the snapshot in the directory `path` does not have.
+    """Store the records of `source` that the snapshot in the directory `path` does not contain yet.
 
     Parameters
     ----------
     source
-        Any source, or anything that `given.source_of` accepts: a path or several, raw rows in Arrow. It is only read.
+        Any source, or anything that `given.source_of` accepts: one path or several, or raw rows in Arrow. It is never
+        changed.
     path
         The directory. It is created if it does not exist; otherwise it must be empty or a snapshot.
     topics
@@ -83,9 +84,9 @@ def take_snapshot(
     Raises
     ------
     LogSourceError
-        For a source that cannot be read, and a directory that contains something else. A log partition that the user
-        may not read (NotReadable), and a topic that brokers hide (MissingRight), are only findings; the others are
-        stored.
+        For a source that cannot be read, and for a directory that contains something other than a snapshot. Log
+        partitions that the user may not read (NotReadable), and topics that brokers hide (MissingRight), are only
+        reported as findings; all others are stored.
     SnapshotBusy
         If another process is writing to the snapshot.
     TypeError, ValueError
@@ -191,7 +192,7 @@ def _check_is_ours(root: str) -> None:
 
 
 def begin_snapshot(root: str) -> None:
-    """Turn a directory into a snapshot, and remove incomplete files of a killed run. Only for the holder of the
+    """Turn a directory into a snapshot, and remove incomplete files of a run that was killed. Call this only with the
     lock.
     """
     for folder in (root, os.path.join(root, GONE)):

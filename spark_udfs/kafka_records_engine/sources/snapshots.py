@@ -51,7 +51,7 @@ _FILE: Final = pa.field("file", pa.dictionary(pa.int32(), pa.string()))
 
 class Snapshot:
     """The logs in a directory that `take_snapshot` (`kafka-records snapshot`) has written, as they are when they are
-    read. A run may add to them meanwhile.
+    read. Meanwhile, a run may add records.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Snapshot:
         return self._path
 
     def topics(self) -> list[str]:
-        """The names of its topics. Raises LogSourceError if there is none yet."""
+        """The names of the topics in the snapshot. Raises LogSourceError if there is none yet."""
         found = [topic for topic in topics_in(self._path) if self._partitions(topic)]
         if not found:
             raise LogSourceError(self._path, "this snapshot contains no records yet")
@@ -98,8 +98,9 @@ class Snapshot:
         return found
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """See `protocol.Source`: the log start and topic id are the last ones known to the sources; the log ends after
-        the last stored row."""
+        """See `abilities.TellsLogEnds`. The log start and the topic id are the last ones that sources reported. The log
+        ends after the last stored row.
+        """
         read = read_mark(self._path)["read"]
         for topic in topics:
             for log in self.partitions(topic):
@@ -117,7 +118,7 @@ class Snapshot:
                 )
 
     def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
-        """See `abilities.TellsUnread`: from the stored rows at the end of each log."""
+        """See `abilities.TellsUnread`. The records are counted in the stored rows at the end of each log."""
         from kafka_records_engine.sources._stored.unread_rows import COLUMNS, MOST_ROWS, unread_rows
 
         for each in asked:
@@ -161,11 +162,11 @@ class SnapshotPartition:
 
     @property
     def has_history(self) -> bool:
-        """Always True: it may have rows that the log has lost."""
+        """Always True: the snapshot may contain rows that the log has lost."""
         return True
 
     def has_lost_rows(self) -> bool:
-        """Whether it has rows that the log had already lost when the snapshot was last taken."""
+        """Whether the snapshot contains rows that the log had already lost at the last run."""
         return bool(stored_log(self.root, self.topic, self.partition).surveys)
 
     def read_at_ms(self) -> int | None:
@@ -177,7 +178,7 @@ class SnapshotPartition:
     ) -> Iterator[Any]:
         """See `protocol.LogPartition.batches`.
 
-        With `context.history`, all rows are returned; otherwise those that the log had at the requested moment.
+        With `context.history`, all rows are returned; otherwise only the rows that the log had at the requested moment.
         """
         return _Reading(self, context, columns, start, end).batches()
 

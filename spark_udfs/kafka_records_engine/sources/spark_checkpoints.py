@@ -1,10 +1,10 @@
 """Reads checkpoints of Spark Structured Streaming: the offsets in Kafka topics up to which a query has processed
 records.
 
-A checkpoint has a file for each batch in `offsets/`, written before the batch, and one in `commits/`, written after it
-(`OffsetSeqLog`, `CommitLog`, both of them an `HDFSMetadataLog`). The query has processed the records up to the offsets
-of the last batch in `commits/`. Spark writes a file under another name and then renames it, so a file whose name is a
-number is complete, and other files are ignored.
+For each batch, a checkpoint has a file in `offsets/`, written before the batch, and a file in `commits/`, written after
+it (`OffsetSeqLog`, `CommitLog`, both of them an `HDFSMetadataLog`). The query has processed the records up to the
+offsets of the last batch in `commits/`. Spark writes a file under another name and then renames it, so a file whose
+name is a number is complete, and other files are ignored.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Batch(NamedTuple):
 
 
 def read_checkpoints(given: Sequence[GivenCheckpoint]) -> tuple[QueryProgress, ...]:
-    """The current content of the given checkpoints. Raises CheckpointError."""
+    """Read the current content of the given checkpoints. Raises CheckpointError."""
     found = tuple(map(read_checkpoint, given))
     places: dict[str, str] = {}
     for each in found:
@@ -106,7 +106,7 @@ def read_checkpoints(given: Sequence[GivenCheckpoint]) -> tuple[QueryProgress, .
 
 
 def read_checkpoint(given: GivenCheckpoint) -> QueryProgress:
-    """The current content of a checkpoint. Raises CheckpointError."""
+    """Read the current content of a checkpoint. Raises CheckpointError."""
     folder = Path(given.path)
     planned_in = folder / "offsets"
     if not folder.exists():

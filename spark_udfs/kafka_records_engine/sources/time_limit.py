@@ -10,8 +10,8 @@ from math import inf
 class TimeLimit:
     """A deadline for waiting for brokers. Several sources may share it.
 
-    A copy in another process ends at the same moment by the clock of its machine, so the clocks of a Spark cluster have
-    to agree.
+    A copy in another process ends at the same moment, according to the clock of its machine. So the clocks of a Spark
+    cluster must agree.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -41,11 +41,11 @@ def _limit_until(seconds: float, end: float) -> TimeLimit:
 
 
 Timeout = TimeLimit | timedelta | float
-"""What may be given as a time limit: seconds or a timedelta from now on, or a limit that has already begun."""
+"""The types of a time limit: seconds or a timedelta from now on, or a limit that has already begun."""
 
 
 def limit_of(timeout: Timeout | None) -> TimeLimit | None:
-    """The time limit that the caller gave. Raises ValueError and TypeError."""
+    """Convert the argument `timeout` of a caller to a time limit. Raises ValueError and TypeError."""
     if timeout is None or isinstance(timeout, TimeLimit):
         return timeout
     if isinstance(timeout, timedelta):

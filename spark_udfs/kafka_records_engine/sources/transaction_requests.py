@@ -1,6 +1,6 @@
 """Requests to brokers about the transactions of one partition, and the request to write the marker that aborts one.
 
-That request is sent only once: if no answer arrives, it is unknown whether it was carried out.
+The request for a marker is sent only once, because it is unknown whether it was carried out if no answer arrives.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class TransactionRequests:
         return self._cluster.who
 
     def open_producers(self, place: TopicPartition) -> Sequence[ActiveProducer]:
-        """The producers that have a transaction open in a partition, by their first offsets."""
+        """The producers with an open transaction in a partition, in the order of their first offsets."""
         topic, _ = place
         self._leader(place)  # raises the error of the topic, if it has one
         told = self._asked(partial(active_producers, self._cluster, [topic])).get(place, "no leader reports it")
@@ -77,8 +77,9 @@ class TransactionRequests:
         return sorted((each for each in told if each.first_offset >= 0), key=lambda each: each.first_offset)
 
     def known_transactions(self, producers: Collection[int]) -> Sequence[KnownTransaction]:
-        """The state of the transactional ids with these producer ids, from their coordinators, as far as the user may
-        describe them."""
+        """The state of the transactional ids with these producer ids, from their coordinators, if the user may describe
+        them.
+        """
         return self._asked(partial(known_transactions, self._cluster, producers))
 
     def ends(self, place: TopicPartition) -> PartitionEnds:

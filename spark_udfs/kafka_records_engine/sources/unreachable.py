@@ -1,4 +1,4 @@
-"""Brokers that do not answer: an error if no broker answers, and damage if others do."""
+"""The error for brokers that do not answer. If other brokers do, it becomes a finding about damage."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Stopped(Exception):
 
 @contextmanager
 def stop_on(event: threading.Event) -> Iterator[None]:
-    """From now on, waits in this thread raise Stopped after `event` is set."""
+    """Within the context, waits in this thread raise Stopped once `event` is set."""
     token = _stop.set(event)
     try:
         yield
@@ -39,8 +39,9 @@ def stop_on(event: threading.Event) -> Iterator[None]:
 
 
 def next_wait(until: float) -> float:
-    """The number of seconds to wait now, at most up to `until` (`time.monotonic`): a thread that can be stopped waits
-    in slices. Raises TimeoutError if that moment has passed, and Stopped."""
+    """The number of seconds to wait next, at most up to `until` (`time.monotonic`). A thread that can be stopped waits
+    in short slices. Raises TimeoutError if that moment has passed, and Stopped.
+    """
     event = _stop.get()
     if event is not None and event.is_set():
         raise Stopped
@@ -60,7 +61,9 @@ def pause(seconds: float) -> None:
 
 
 def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
-    """The answers to the given questions, asked at the same time in threads. If one fails, raises its error."""
+    """Call the given functions at the same time, in threads, and return their results. If one fails, its error is
+    raised.
+    """
     if len(questions) < 2:
         return [question() for question in questions]
     stop = threading.Event()
@@ -92,7 +95,7 @@ def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def start_threads(target: Callable[..., Any], count: int) -> list[threading.Thread]:
-    """Start threads that run `target` with the context of this thread, such as numpy's error handling."""
+    """Start threads that run `target` with the context variables of this thread, such as numpy's error handling."""
     threads = [
         threading.Thread(target=copy_context().run, args=(target,), name=f"{THREAD_NAME}-{number}", daemon=True)
         for number in range(count)

@@ -31,8 +31,8 @@ class MessagePrefix(Protocol):
 
 @dataclass(frozen=True)
 class Decoder:
-    """Decodes a batch. With `fails_fast` the first row that cannot be decoded raises its error; otherwise it becomes
-    null.
+    """Decodes a batch. With `fails_fast`, the first row that cannot be decoded raises its error; otherwise such rows
+    become null.
     """
 
     message: MessageSchema
@@ -63,8 +63,8 @@ class Versioned:
 
 @dataclass(frozen=True)
 class Bare:
-    """Decodes messages with nothing before them: all in `version`, or, if it is None, each in the version of
-    its row.
+    """Decodes messages with no bytes before them: all in `version` or, if it is None, each in the version of its
+    row.
     """
 
     version: int | None

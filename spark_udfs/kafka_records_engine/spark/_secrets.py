@@ -20,7 +20,7 @@ from kafka_records_runtime.schema import MessageSchema, RecordSchema
 from kafka_records_runtime.schema.layout import UNKNOWN_TAGS
 
 REDACTED_BYTES: Final = REDACTED.encode()
-"""The bytes that replace bytes that are, or may be, a secret."""
+"""The replacement for bytes that are, or may be, a secret."""
 
 _VALUE: Final = "value"
 
@@ -85,8 +85,9 @@ def hide_secrets(schemas: Mapping[int, RecordSchema], found: RecordColumns) -> N
 def without_secret_bytes(
     schemas: Mapping[int, RecordSchema], found: RecordColumns, values: pa.BinaryArray
 ) -> pa.BinaryArray:
-    """The bytes of values, with `(redacted)` in place of values that may contain a secret, such as all values of
-    unknown type."""
+    """The bytes of values, with `(redacted)` in place of values that may contain a secret, such as all values of an
+    unknown type.
+    """
     secret = [number for number, schema in schemas.items() if may_hold_secrets(schema.value)]
     may_be = ~found.is_known | np.isin(found.record_type, secret)
     mask = pc.and_(pa.array(may_be), values.is_valid())

@@ -133,9 +133,9 @@ class _Check:
 def walker_values(message: MessageSchema, type: pa.DataType) -> Convert:
     """A function that converts a value of a column of `type`, as returned by `to_pylist`, for `walker.encode`.
 
-    It changes structs in place. Texts become uuids if `message` has a uuid there, and unknown tagged fields become
-    pairs (null means no such fields). Raises a WriteFailure for text that is not a uuid. Values that do not fit the
-    message are left unchanged.
+    The function changes structs in place. Texts become uuids if `message` has a uuid there, and unknown tagged fields
+    become pairs (null means no such fields). Raises a WriteFailure for text that is not a uuid. Values that do not fit
+    the message are left unchanged.
     """
     return _of_struct(message, message.root, type) or _unchanged
 

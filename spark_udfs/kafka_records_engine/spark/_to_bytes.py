@@ -24,10 +24,10 @@ from kafka_records_runtime.wire.failure import WriteFailure
 
 @dataclass(frozen=True)
 class Encoder:
-    """Encodes a batch of structs in `version` or, if that is None, each in the version of its row. A message is
-    preceded by its `record_type`, if there is one, or by its version, with `version_prefix`; a metadata frame
-    (`framing`) contains both. With `fails_fast` the first value that cannot be written raises its error; otherwise it
-    becomes null.
+    """Encodes a batch of structs in `version` or, if that is None, each struct in the version of its row. Before a
+    message, it writes the `record_type`, if there is one, or with `version_prefix` the version; a metadata frame
+    (`framing`) contains both. With `fails_fast`, the first value that cannot be written raises its error; otherwise
+    such values become null.
     """
 
     message: MessageSchema

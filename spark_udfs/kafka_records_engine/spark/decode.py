@@ -130,7 +130,7 @@ def decoded_schema(
 def chosen_records(
     schemas: Mapping[int, RecordSchema], records: Iterable[str] | None = None
 ) -> dict[int, RecordSchema]:
-    """The schemas of the named records, or of all. Raises UnknownRecord for a name that is not among them."""
+    """The schemas of the named records, or of all records. Raises UnknownRecord for an unknown name."""
     if records is None:
         return dict(schemas)
     numbers = {schema.name: number for number, schema in schemas.items()}
@@ -143,8 +143,9 @@ def chosen_records(
 
 
 def chosen_coordinates(coordinates: Iterable[str] | None = None) -> tuple[str, ...]:
-    """The raw columns named in `coordinates`, in that order, or all. Raises ValueError for an unknown name, and for a
-    name that occurs twice."""
+    """The raw columns named in `coordinates`, in that order, or all raw columns. Raises ValueError for an unknown name,
+    and for a name that occurs twice.
+    """
     if coordinates is None:
         return COORDINATES
     chosen = arguments.names("coordinates", coordinates)
@@ -185,10 +186,10 @@ def decode_records(
         The records by type: `RECORDS` of a generated `schemas.<folder>` module.
     records
         Names of records (`"OffsetCommit"`). Rows of other types, and control records, are left out before they reach
-        Python. By default every row stays, and there is a column for every record in `schemas`.
+        Python. By default, all rows are kept, and there is a column for every record in `schemas`.
     mode
         `PERMISSIVE` keeps rows that cannot be decoded, with their bytes and `error`; `FAILFAST` ends the query at the
-        first; `DROPMALFORMED` leaves them out, and needs an `observation` to count them.
+        first such row; `DROPMALFORMED` leaves such rows out, and needs an `observation` that counts them.
     observation
         Receives the counts described by COUNTS: a `pyspark.sql.Observation`, or the name under which a streaming query
         reports them (the counts of a name are lost in a batch query). Rows that Spark reads twice count twice before
@@ -226,8 +227,8 @@ def decode_records(
     -------
     DataFrame
         `DECODED_SCHEMA` (without the coordinates that were not requested) and one column `struct<key, value>` per
-        record, named as the record in snake case. It is null in rows of other types. If only the value could not be
-        decoded, the key is still there.
+        record, named as the record in snake case. The column is null in rows of other types. If only the value could
+        not be decoded, the key is not null.
 
     Raises
     ------
@@ -374,9 +375,10 @@ COUNTS: Final = {
     "lenient": "decoded records that a strict reader would reject",
     "unknown_tags": "decoded records with tagged fields that this build does not know",
 }
-"""What an observation of `decode_records` counts. `rows` is the sum of `decoded`, `control`, `unknown_type`,
+"""The counts of an observation of `decode_records`. `rows` is the sum of `decoded`, `control`, `unknown_type`,
 `unknown_version` and `corrupt`. If `records` are named, rows of other types and control records are left out before
-anything is counted."""
+anything is counted.
+"""
 
 
 def _counts(schemas: Iterable[int]) -> list[Column]:
@@ -404,7 +406,9 @@ def _counts(schemas: Iterable[int]) -> list[Column]:
 
 
 class BatchDecoder:
-    """The part that runs in workers: converts Arrow batches of raw rows to batches of decoded rows."""
+    """The part of `decode_records` that runs in workers: converts Arrow batches of raw rows to batches of decoded
+    rows.
+    """
 
     def __init__(
         self,

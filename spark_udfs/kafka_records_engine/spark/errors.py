@@ -11,7 +11,7 @@ from kafka_records_runtime.text.close_names import close_name
 
 
 class UnknownRecord(KafkaRecordsError, ValueError):
-    """A requested record has a `name` that is not among the `known` ones."""
+    """A requested record has an unknown `name`; `known` lists the valid names."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = tuple(sorted(known))
@@ -67,7 +67,9 @@ class WrongColumnType(KafkaRecordsError, TypeError):
 
 
 class UndecodableRecord(KafkaRecordsError, ValueError):
-    """Raised for the record that ended a query under FAILFAST; has its place, and the text of the error (`detail`)."""
+    """A record ended a query under FAILFAST. The error has the place of the record, and the text of its error
+    (`detail`).
+    """
 
     def __init__(self, topic: str | None, partition: int | None, offset: int | None, detail: str) -> None:
         super().__init__(topic, partition, offset, detail)
@@ -81,7 +83,7 @@ class UndecodableRecord(KafkaRecordsError, ValueError):
 
 
 class WrongTopic(KafkaRecordsError, ValueError):
-    """A row belongs to another topic than `expected`, the one whose records are decoded."""
+    """A row belongs to a topic other than `expected`, whose records are decoded."""
 
     def __init__(self, expected: str) -> None:
         super().__init__(expected)
@@ -124,7 +126,7 @@ class UnsupportedSpark(KafkaRecordsError, RuntimeError):
 
 
 class NoJvmFunctions(KafkaRecordsError, RuntimeError):
-    """Functions in the JVM were requested, but this session cannot have them (`why`)."""
+    """Functions in the JVM were requested, but they are not available in this session (`why`)."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -135,7 +137,7 @@ class NoJvmFunctions(KafkaRecordsError, RuntimeError):
 
 
 class MissingField(EncodeError):
-    """A struct column lacks a `field` of the struct at `path` that is part of every value of this version."""
+    """In a struct column, the struct at `path` lacks a `field` that every value of this version has."""
 
     def __init__(self, message_name: str, version: int | None, path: str, field: str) -> None:
         super().__init__(message_name, version, path, field)
@@ -159,7 +161,7 @@ class InvalidUuid(EncodeError):
 
 
 class RedactedValue(EncodeError):
-    """The value to encode is the replacement for a secret that was hidden in decoding."""
+    """The value to encode is the replacement for a secret that was hidden when it was decoded."""
 
     @property
     def detail(self) -> str:

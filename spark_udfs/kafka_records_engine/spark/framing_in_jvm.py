@@ -22,7 +22,7 @@ _UNUSED_BITS: Final = 32 - 8 * PREFIX_BYTES
 
 
 def prefix(data: Column) -> Column:
-    """The int16 that a key or value starts with; null if the key or value is null or too short."""
+    """The int16 at the start of a key or value; null if the key or value is null or too short."""
     unsigned = F.conv(F.hex(F.substring(data, 1, PREFIX_BYTES)), 16, 10).cast("int")
     number = F.shiftright(F.shiftleft(unsigned, _UNUSED_BITS), _UNUSED_BITS).cast("smallint")
     return F.when(F.octet_length(data) >= PREFIX_BYTES, number)
@@ -87,7 +87,7 @@ def may_be_of_other_types_than(others: Iterable[int]) -> Column:
     `others`.
 
     It excludes records of those types only if their api key is in the second byte, which is where Kafka writes keys
-    below 128. The rest must be left out after they have been read.
+    below 128. The other records of these types must be left out after reading.
     """
     starts = [start for number in others if len(start := frame_start(number)) == PREFIX_BYTES]
     is_other = F.col("key").isNull() & prefix_bytes(F.col("value")).isin(starts)
@@ -95,5 +95,7 @@ def may_be_of_other_types_than(others: Iterable[int]) -> Column:
 
 
 def is_unframed() -> Column:
-    """A condition on raw rows: not a control record, and the key is missing or too short for a record type."""
+    """A condition on raw rows: the row is not a control record, and its key is missing or too short for a record
+    type.
+    """
     return F.col("control").isNull() & (F.coalesce(F.octet_length(F.col("key")), F.lit(0)) < PREFIX_BYTES)

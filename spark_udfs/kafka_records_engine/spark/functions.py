@@ -1,8 +1,8 @@
 """Column functions in the style of `from_avro` and `to_avro`: the column first, the options last.
 
-If the session has the functions in the JVM (`kafka_records_engine.spark.jvm`), these call them. Otherwise they need
-`pyspark.sql.functions.arrow_udf`, which PySpark has since 4.1. `decode_records` does not need it, and decodes whole
-topics, in which a value alone does not say its type.
+If the session has the functions in the JVM (`kafka_records_engine.spark.jvm`), the functions here call them. Otherwise
+they need `pyspark.sql.functions.arrow_udf`, which PySpark has since 4.1. `decode_records` does not need it, and decodes
+whole topics, in which a value alone does not show its record type.
 """
 
 from __future__ import annotations
@@ -213,12 +213,12 @@ def from_value(
 
 
 def record_type(col: ColumnOrName) -> Column:
-    """The int16 that a record key starts with, null for a null or shorter key. Evaluated in the JVM."""
+    """The int16 at the start of a record key; null if the key is null or shorter. It is computed in the JVM."""
     return prefix(_column(col))
 
 
 def value_version(col: ColumnOrName) -> Column:
-    """The int16 that a record value starts with, null for a null or shorter value. Evaluated in the JVM.
+    """The int16 at the start of a record value; null if the value is null or shorter. It is computed in the JVM.
 
     Examples
     --------
@@ -257,7 +257,7 @@ def to_message(
         Version to write, one for all rows or a column with one for each; the highest by default. A field that the
         version lacks must have its default, unless the spec declares it ignorable (then it is dropped, as in Kafka).
     mode
-        `FAILFAST` ends the query with an error that names the field which cannot be written. `PERMISSIVE` returns null
+        `FAILFAST` ends the query with an error that names the field that cannot be written. `PERMISSIVE` returns null
         for such a row. Caution: a null value is a tombstone, which deletes its key if it is written to a topic.
     version_prefix
         Write the version as an int16 before the message, where `from_message` without `version` expects it.
@@ -349,7 +349,7 @@ def to_value(
 
 @dataclass(frozen=True)
 class Jvm:
-    """A possible call of a function in the JVM: its package, the requested engine, and its options."""
+    """A call of a function that may be possible in the JVM: its package, the requested engine, and its options."""
 
     package: str | None
     engine: Engine | None

@@ -34,8 +34,9 @@ Engine = Literal["jvm", "python"]
 ENGINES: Final = ("jvm", "python")
 
 JAR: Final = Path(__file__).with_name("kafka-records.jar")
-"""The jar with the functions, for every release of Spark since 3.5. It is part of a wheel; in a clone `make jar` builds
-it."""
+"""The jar with the functions, for every release of Spark since 3.5. A wheel contains it; in a clone, `make jar` builds
+it.
+"""
 
 FORMAT: Final = 3
 """The format number, which is increased with every change of what functions accept or return; `Stamp.java` has the same
@@ -77,8 +78,8 @@ def checked_engine(engine: str | None) -> Engine | None:
 
 
 def schemas_text(package: str) -> str:
-    """The schemas of a generated package in the form that the JVM functions read. Raises NoJvmFunctions if it
-    has none.
+    """The schemas of a generated package in the form that the JVM functions read. Raises NoJvmFunctions if the package
+    has no such schemas.
     """
     try:
         return (files(f"{package}.spark") / "jvm_schemas.txt").read_text(encoding="utf-8")
@@ -94,7 +95,7 @@ def stamp(package: str) -> str:
 
 
 def settings(package: str = "kafka_records") -> Mapping[str, str]:
-    """The settings that enable the functions of `package` in a session which has the jar on its class path."""
+    """The settings that enable the functions of `package` in a session that has the jar on its class path."""
     setting = f"spark.sql.catalog.{catalog_name(package)}"
     if package == _IN_THE_JAR:
         return {setting: _CLASS}
@@ -104,7 +105,7 @@ def settings(package: str = "kafka_records") -> Mapping[str, str]:
 def add_functions(spark: SparkSession, package: str = "kafka_records") -> str:
     """Enable the functions of `package` in a session. Returns the name of their catalog.
 
-    Sets `settings(package)` and adds the jar of this package, unless the session has them already. Raises
+    Sets `settings(package)` and adds the jar of this package, unless the session already has both. Raises
     NoJvmFunctions if there is no jar, if the session has the jar of another version, and in the definitions of a
     Declarative Pipeline whose configuration does not have the settings.
     """
@@ -158,7 +159,7 @@ def _add_jar(spark: SparkSession) -> None:
 
 
 def catalog_for(spark: SparkSession | None, package: str | None, engine: Engine | None) -> str | None:
-    """The catalog whose functions decode; None if Python decodes, and then a line in the log says why.
+    """The catalog whose functions decode the rows. None if Python decodes them; a line in the log then says why.
 
     Raises NoJvmFunctions for `engine="jvm"` if they are not available.
     """

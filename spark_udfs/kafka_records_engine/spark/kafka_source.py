@@ -1,9 +1,9 @@
-"""Reads raw rows through Spark's own Kafka source, and avoids two of its traps.
+"""Reads raw rows through Spark's own Kafka source, and works around two of its problems.
 
-For internal topics that source silently returns no row, because it plans with an admin client, which leaves them out.
-With `spark.sql.streaming.kafka.useDeprecatedOffsetFetching` it plans with a consumer, which finds them. With
-`subscribe`, that consumer would join a group, which writes records to the topic that is being read. `assign` leaves no
-trace, but needs the numbers of all partitions. (Tried with PySpark 4.2.0 and 4.3.0.)
+For internal topics, Spark's source silently returns no rows, because it plans with an admin client, which leaves these
+topics out. With `spark.sql.streaming.kafka.useDeprecatedOffsetFetching`, it plans with a consumer, which finds them.
+With `subscribe`, that consumer would join a group, which writes records to the topic that is being read. `assign`
+writes nothing, but needs the numbers of all partitions. (Tried with PySpark 4.2.0 and 4.3.0.)
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def read_kafka(
     -------
     DataFrame
         Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`. The source returns no control records and reports neither
-        transactions nor producers, so tables that depend on them reject these rows unless `assume` says how they count.
-        `read_committed` is then the better choice, although it may end early.
+        transactions nor producers, so tables that depend on them reject these rows unless `assume` says how to count
+        them. `read_committed` is then the better choice, although it may end early.
 
     Raises
     ------

@@ -13,7 +13,7 @@ FAILFAST: Final = "FAILFAST"
 """The first bad row ends the query, and the error names it."""
 
 DROPMALFORMED: Final = "DROPMALFORMED"
-"""Bad rows are left out and counted."""
+"""Bad rows are left out, but counted."""
 
 MODES: Final = (PERMISSIVE, FAILFAST, DROPMALFORMED)
 

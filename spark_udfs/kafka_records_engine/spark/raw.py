@@ -1,4 +1,4 @@
-"""Raw rows: the schema that all functions work on, for records from any source."""
+"""The schema of raw rows, which all functions accept, for records from any source."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TIMESTAMP_TYPES: Final = {0: "create", 1: "log_append"}
 
 
 def raw_rows(df: DataFrame) -> DataFrame:
-    """The columns of `RAW_SCHEMA` from `df`. Every function that takes raw rows begins with this.
+    """The columns of `RAW_SCHEMA` from `df`. Every function that accepts raw rows calls this first.
 
     Raises MissingColumn and WrongColumnType for other rows. Under Spark Connect the query fails with Spark's own
     message instead, because checking the columns first would cost a round trip.
@@ -58,7 +58,8 @@ the mark as long as the column is not changed."""
 
 def absent_columns(df: DataFrame) -> set[str]:
     """The columns of raw rows that contain only nulls, because the input of `as_raw_rows` did not have them. Under
-    Spark Connect this would cost a round trip."""
+    Spark Connect, this costs a round trip.
+    """
     return {field.name for field in df.schema.fields if _ABSENT in field.metadata}
 
 
@@ -81,9 +82,9 @@ def as_raw_rows(df: DataFrame, topic: str | None = None, columns: Collection[str
     -------
     DataFrame
         Rows of `RAW_SCHEMA`. Columns that `df` lacks are null, including `transaction`: a table that depends on
-        transactions rejects such a record, unless its `producer_id` shows that it was not in one (-1) or the caller
-        says how it counts (`assume`). Tables need `partition` and `offset`. Rows without them can be decoded but not
-        ordered, so a table over them fails.
+        transactions rejects such a record, unless its `producer_id` (-1) shows that it was not part of a transaction,
+        or the caller says how to count it (`assume`). Tables need `partition` and `offset`. Rows without these columns
+        can be decoded but not ordered, so a table cannot be computed from them.
 
     Raises
     ------

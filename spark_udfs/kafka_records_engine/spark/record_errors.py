@@ -1,4 +1,4 @@
-"""Describes the error of a record as the `error` struct of its row."""
+"""Converts the error of a record to the `error` struct of its row."""
 
 from __future__ import annotations
 

@@ -114,8 +114,9 @@ def read_records(
 
 
 def packed(parts: Sequence[FilePart], cores: int) -> tuple[tuple[FilePart, ...], ...]:
-    """Parts of files, grouped by the task that reads them: few enough tasks to start quickly, but enough to keep all
-    cores busy."""
+    """Group parts of files by the task that reads them. There are few enough tasks to start quickly, but enough to keep
+    all cores busy.
+    """
     total = sum(part.size for part in parts)
     most = min(_MOST_OF_A_TASK, max(_LEAST_OF_A_TASK, total // max(cores, 1)))
     tasks: list[list[FilePart]] = []
@@ -141,7 +142,7 @@ class RecordReader:
     coordinates: tuple[str, ...]
     topic: str
     hides: bool
-    """Whether there are secrets to hide."""
+    """Whether records may contain secrets that must be hidden."""
 
     @classmethod
     def of(
@@ -154,7 +155,7 @@ class RecordReader:
         topic: str,
         show_secrets: bool = False,
     ) -> RecordReader:
-        """A reader for these arguments. Raises the errors of `decode_records` for invalid ones."""
+        """Create a reader for these arguments. For invalid arguments, raises the errors of `decode_records`."""
         chosen = chosen_records(schemas, records)
         names = None if records is None else tuple(schema.name for schema in chosen.values())
         hides = hides_secrets(schemas, show_secrets)
@@ -195,7 +196,7 @@ class RecordReader:
 
 @dataclass(frozen=True)
 class RecordTasks:
-    """The part that runs in workers: takes the number of a task and returns its decoded rows."""
+    """The part of `read_records` that runs in workers: gets the number of a task and returns its decoded rows."""
 
     reader: RecordReader
     tasks: Sequence[Sequence[FilePart]]

@@ -84,7 +84,9 @@ is any damage."""
 
 
 class DamagedLog(KafkaRecordsError, ValueError):
-    """A query ended under FAILFAST at the first damage in a segment file (`finding`); the text says how to continue."""
+    """A query ended under FAILFAST at the first damage in a segment file (`finding`); the text says how to continue
+    despite the damage.
+    """
 
     def __init__(self, finding: str) -> None:
         super().__init__(finding)
@@ -194,7 +196,7 @@ def _logs(batches: Iterator[pa.RecordBatch]) -> Iterator[FoundLog]:
 
 @dataclass(frozen=True)
 class SegmentReader:
-    """The part of `read_segments` that runs in workers: takes log partitions and returns raw rows."""
+    """The part of `read_segments` that runs in workers: gets log partitions and returns raw rows."""
 
     mode: Mode
     below_log_start: bool

@@ -34,9 +34,9 @@ def is_connect(spark: SparkSession) -> bool:
 def check_workers(spark: SparkSession) -> None:
     """Raise WorkerPython if `spark` runs on this machine and its workers cannot import this package.
 
-    An interpreter in the same folder as the current one is assumed to be fine. Another one is tried, once per process,
-    with the archives from `--py-files` and `addPyFile`. The interpreters of workers on other machines, and of any Spark
-    Connect server, cannot be checked from here.
+    An interpreter in the same folder as the current one is assumed to work. Any other interpreter is tried, once per
+    process, with the archives from `--py-files` and `addPyFile`. The interpreters of workers on other machines, and of
+    any Spark Connect server, cannot be checked from here.
     """
     if is_connect(spark):
         return

@@ -1,1 +1,1 @@
-"""The command line: what each subcommand accepts, and what it does."""
+"""The command line: the arguments of each subcommand, and its implementation."""

@@ -116,8 +116,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def print_transactions(found: list[OpenTransaction], *, is_after: bool = False) -> None:
-    """Print the open transactions with the effect of an abort: the expected one or, if `is_after` (the marker was
-    requested), the actual one."""
+    """Print the open transactions with the effect of an abort: the expected effect or, if `is_after` (the marker was
+    requested), the actual effect.
+    """
     from kafka_records_runtime.text.printable import printable
 
     for each in found:

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.broker_logs import BrokerPartition
 
 INTERVAL: Final = 1.0
-"""The number of seconds between two requests for the ends of the logs. Each time, a few small requests per topic are
-sent."""
+"""The number of seconds between two requests for the ends of the logs. Each check sends a few small requests per
+topic.
+"""
 
 Print = Callable[["BrokerPartition", int, int], int | None]
-"""Prints the records of a log from the first offset up to the second one. Returns the first offset that no broker
-delivered in time, or None if all were delivered."""
+"""A function that prints the records of a log from the first offset up to the second one. It returns the first offset
+that no broker delivered in time, or None if all were delivered.
+"""
 
 
 class BrokerFollower:
@@ -29,7 +31,7 @@ class BrokerFollower:
         self._logs: Sequence[BrokerPartition] | None = logs
         self._find = find
         self._next: dict[tuple[str, int], tuple[bytes, int]] = {}
-        """The id of the topic, and the next offset to read."""
+        """By topic and partition: the id of the topic, and the next offset to read."""
         self._trouble: str | None = None
         self._in_trouble: set[tuple[str, int]] = set()
 

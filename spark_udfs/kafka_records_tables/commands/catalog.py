@@ -1,4 +1,6 @@
-"""Knows which topics can be read, and where the schemas of their records are: in Kafka's package or in another one."""
+"""Determines which topics can be read, and where the schemas of their records are: in Kafka's package or in another
+one.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,9 @@ TOPICS_TEXT: Final = ", ".join([*_COORDINATORS][:-1]) + f" and {[*_COORDINATORS]
 class Catalog:
     """The record types of topics, by the schemas of one generated package.
 
-    Kafka's package knows the coordinators' topics by name. In another package a topic belongs to the folder of specs
-    that has its name (`__accounts` and `accounts` to `accounts`, `my-orders` to `my_orders`), unless `folder` says that
-    every topic belongs to it. Record types are numbered per folder.
+    In Kafka's package, the topics are those of the coordinators, by name. In another package a topic belongs to the
+    folder of specs that has its name (`__accounts` and `accounts` to `accounts`, `my-orders` to `my_orders`), unless
+    `folder` says that every topic belongs to it. Record types are numbered per folder.
     """
 
     package: str = KAFKA
@@ -48,7 +50,7 @@ class Catalog:
 
     @property
     def is_kafka(self) -> bool:
-        """Whether these are Kafka's own schemas, so that brokers write such records."""
+        """Whether these are Kafka's own schemas, for records that brokers write."""
         return self.package == KAFKA and self.folder is None
 
     @property
@@ -95,7 +97,7 @@ class Catalog:
         return self._records(cast(str, self.folder_of(self.checked(topic))))
 
     def retired(self, topic: str) -> Mapping[int, RetiredType]:
-        """The record types of a topic that Kafka no longer uses and no schema reads, by number."""
+        """The record types of a topic that Kafka no longer uses and that have no schema, by number."""
         return self._retired(cast(str, self.folder_of(self.checked(topic))))
 
     def _records(self, folder: str) -> Mapping[int, RecordSchema]:

@@ -22,7 +22,7 @@ _MOST_NAMED: Final = 20
 def chosen_logs(
     source: Source, topic: str | None, catalog: Catalog, tell: OnFinding, quietly: bool = False
 ) -> list[LogPartition]:
-    """The log partitions whose records `catalog` knows, sorted by topic and partition.
+    """The log partitions whose records have schemas in `catalog`, sorted by topic and partition.
 
     Other topics in the same source are left out; a line on standard error says so unless `quietly`. Topics that are
     left out because a right is missing, and those that a cluster does not have yet, are reported to `tell`. Raises a
@@ -51,19 +51,19 @@ def chosen_logs(
 
 
 def with_hint(error: LogSourceError) -> str:
-    """The text of an error, followed by the option that helps."""
+    """The text of an error, followed by the option that solves the problem."""
     return f"{error} (--topic NAME)" if error.detail.endswith("say which topic it holds") else str(error)
 
 
 class ToldFindings(Findings):
-    """Reports each finding as soon as it occurs and keeps none, so that there may be any number of them."""
+    """Reports each finding as soon as it occurs. Findings are not kept, so there may be any number of them."""
 
     def __init__(self, tell: OnFinding) -> None:
         super().__init__()
         self._tell = tell
 
     def add(self, finding: Finding) -> None:
-        """Report it."""
+        """Report the finding."""
         self._tell(finding)
 
     def has_room(self, severity: object, reason: str, records: int = 0, size: int = 0) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def count(given: GivenSource, topic: str | None, package: str, output: Output) -> int:
-    """Count what is in a source, write a row per topic and record type, and return the exit status."""
+    """Count the records of a source, write a row per topic and record type, and return the exit status."""
     check_output(output, given.paths)
     catalog = catalog_of(package)
     totals = FileTotals(place=given.place)

@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Count, and return the exit status."""
+    """Count the records, and return the exit status."""
     require("counts", "tables", "numpy", "pyarrow", "google_crc32c")
     from kafka_records_tables.commands.count_run import count
 

@@ -113,7 +113,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Dump, and return the exit status."""
+    """Print the records, and return the exit status."""
     if options.follow and options.timeout is not None:
         raise UsageError("--follow runs until Ctrl-C, but --timeout ends it earlier: leave one of them out")
     require("dump", "tables", "numpy", "pyarrow", "google_crc32c")

@@ -52,8 +52,9 @@ class DumpRun:
         with_bytes: bool = False,
         show_secrets: bool = False,
     ) -> None:
-        """Without a `topic`, all topics whose records `catalog` knows are read. Raises a CommandError if there is
-        none."""
+        """Without a `topic`, all topics whose records have schemas in `catalog` are read. Raises a CommandError if
+        there is none.
+        """
         self._source = given.source(topic)
         self._topic = topic
         self._catalog = catalog
@@ -69,7 +70,7 @@ class DumpRun:
         self._passed_over = 0
 
     def run(self) -> int:
-        """Print them; returns the exit status."""
+        """Print the records, and return the exit status."""
         # Output and progress on the same terminal would overwrite each other.
         if not sys.stderr.isatty() or sys.stdout.isatty():
             self._read(lambda done, total: None)
@@ -187,7 +188,7 @@ class DumpRun:
         sys.stdout.flush()
 
     def print_rows(self, rows: Any) -> None:
-        """Raw rows of one partition with their positions."""
+        """Print raw rows of one partition, which have their positions."""
         topic = rows.column("topic")[0].as_py()
         if topic not in self._topics:
             printer = RecordPrinter(

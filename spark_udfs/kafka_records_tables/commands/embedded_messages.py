@@ -10,10 +10,11 @@ from kafka_records_tables.coordinator.groups import embedded
 
 
 def opened(record: AnyRecord) -> dict[str, Any]:
-    """`{"members[0].subscription": {"version": 3, "data": {...}}}`, by the position of the bytes in the value.
+    """The messages by the position of their bytes in the value: `{"members[0].subscription": {"version": 3, "data":
+    {...}}}`.
 
     Bytes within these messages follow them, as `members[0].subscription.userData`. Bytes that do not parse are left
-    out, and so are the bytes of protocols whose format only their clients know (`embedded`).
+    out, and so are the bytes of protocols whose format is private to their clients (`embedded`).
     """
     return {path: {"version": found.version, "data": found.json} for path, found in _parts(record) if found is not None}
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """The settings of Spark, if it reads in place of processes on this machine."""
+    """The settings of Spark, if Spark reads instead of processes on this machine."""
 
     master: str | None = None
     properties: Mapping[str, str] | None = None
@@ -62,8 +62,9 @@ def session_of(asked: SparkSettings | None, progress: ByteProgress) -> Iterator[
 
 
 def other_way(error: Exception, tables: Iterable[Table], given: GivenSource) -> str:
-    """The hint to use requests instead, if a topic of coordinators may not be read and requests return enough for these
-    tables."""
+    """The hint to use requests instead. It is empty unless a coordinators' topic may not be read and requests can fill
+    these tables.
+    """
     is_topic = isinstance(error, MissingRight) and error.resource_name in COORDINATOR_TOPICS
     if not is_topic or given.by_requests or any(map(why_not, tables)):
         return ""
@@ -72,7 +73,9 @@ def other_way(error: Exception, tables: Iterable[Table], given: GivenSource) -> 
 
 @contextmanager
 def told_in_words(no_log: Callable[[LogSourceError], str]) -> Iterator[None]:
-    """Raise a CommandError for an error that ends a reading; `no_log` is the message if there is nothing to read."""
+    """Convert errors that end a reading into a CommandError. `no_log` returns the message if there is nothing to
+    read.
+    """
     try:
         yield
     except LogSourceError as error:

@@ -71,7 +71,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Explain, and return the exit status."""
+    """Print the explanation, and return the exit status."""
     from kafka_records_tables.commands import explain_run
     from kafka_records_tables.commands.catalog import catalog_of
 

@@ -85,9 +85,10 @@ def _bytes(text: str, what: str) -> bytes:
 
 
 def explain_dumped(lines: Iterable[str], catalog: Catalog, *, show_secrets: bool = False) -> Iterator[tuple[str, bool]]:
-    """The explanation of each line, under a heading that says where the record is and whether it is broken.
+    """The explanation of each line, under a heading with the place of the record. Each comes with a flag whether the
+    record is broken.
 
-    Raises a CommandError for a line that `dump` did not write, or wrote without the bytes.
+    Raises a CommandError for a line that `dump` did not write, or that it wrote without the bytes.
     """
     is_first = True
     for number, line in enumerate(lines, 1):

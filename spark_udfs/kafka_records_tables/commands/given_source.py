@@ -1,4 +1,4 @@
-"""The source that the arguments of a command name."""
+"""The source that the arguments of a command specify."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SavedAs:
 
 @dataclass(frozen=True)
 class GivenSource:
-    """Paths, or running brokers in place of them."""
+    """The paths, or the running brokers, that the user named."""
 
     paths: tuple[str, ...] = ()
     bootstrap: str | None = None
@@ -55,12 +55,12 @@ class GivenSource:
 
     @property
     def has_files(self) -> bool:
-        """Whether files are read."""
+        """Whether the source consists of files."""
         return self.bootstrap is None
 
     @property
     def place(self) -> str:
-        """The place of the damage, as messages name it."""
+        """The place of damage, as messages name it."""
         return "the files" if self.has_files else "the logs"
 
     def check_outside(self, directory: str) -> None:

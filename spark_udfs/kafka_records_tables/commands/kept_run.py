@@ -1,4 +1,4 @@
-"""Keeps what a run with `--state` prints, for the next run with the same arguments (`repeated_run`)."""
+"""Stores the output of a run with `--state`, for the next run with the same arguments (`repeated_run`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OF_NOW: Final = ("moment", "ahead", "checkpoints")
 
 
 class RunKeeper:
-    """Runs a task, and keeps its output if the same run would print the same until a log changes."""
+    """Runs a task, and stores its output if the same run would print the same output until a log changes."""
 
     def __init__(self, run: TableRun, arguments: Sequence[str]) -> None:
         self._run = run

@@ -1,4 +1,4 @@
-"""Follows logs that grow: reads what is appended while the broker rolls files and the cleaner replaces them."""
+"""Follows logs that grow: reads new records, even if the broker rolls files and the cleaner replaces them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the program starts. Slow imports happen later, where Ctrl-C is already handled."""
+"""The start of the program. Slow imports come later, when Ctrl-C is already handled."""
 
 # No `from __future__ import annotations`: it would be one more module to load before Ctrl-C is handled.
 import sys

@@ -1,4 +1,4 @@
-"""The options that say where a result is written and in which format."""
+"""The options for the place and the format of a result."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ def add_output_options(
 
 
 def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = ()) -> str:
-    """The format that the suffix of --output means; `table` without --output. Raises a UsageError for an unknown
-    suffix."""
+    """The format that the suffix of --output indicates; `table` without --output. Raises a UsageError for an unknown
+    suffix.
+    """
     if options.output is None:
         return "table"
     ending = options.output.suffix.lower()
@@ -74,7 +75,9 @@ def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = 
 
 
 def file_path(instead: str) -> Callable[[str], Path]:
-    """The type of an argument that names a file to write; `instead` says where the output goes without the argument."""
+    """The type of an argument that names a file to write; `instead` says, for an error, where the output goes without
+    the argument.
+    """
 
     def path(text: str) -> Path:
         if text == "-":
@@ -85,7 +88,7 @@ def file_path(instead: str) -> Callable[[str], Path]:
 
 
 def output_of(options: argparse.Namespace) -> Output:
-    """The output that the options name. Raises a UsageError for options that exclude each other."""
+    """The output that the options specify. Raises a UsageError for options that exclude each other."""
     if options.wide and options.format != "table":
         raise UsageError(f"--wide needs --format table; {options.format} leaves nothing out")
     if options.csv_safe and options.format != "csv":

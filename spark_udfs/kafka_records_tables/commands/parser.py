@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
         settings.setdefault("allow_abbrev", False)
         super().__init__(**settings)  # type: ignore[arg-type]
         self.without: dict[str, str] = {}
-        """Options that users look for but that do not exist, each with what to do instead."""
+        """Options that do not exist although users may look for them, each with a hint what to do instead."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None

@@ -1,4 +1,4 @@
-"""The options that say which rows are read and by which engine, for `table` and `report`."""
+"""The options of `table` and `report` for the rows to read and the engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add_groups(parser: argparse.ArgumentParser, about: str, about_topics: str = 
 
 
 def add_as_of(parser: argparse.ArgumentParser, about: str) -> None:
-    """The option --as-of. `about` says in the help what is computed as of an earlier time."""
+    """The option --as-of. `about` describes in the help what is computed as of an earlier time."""
     parser.add_argument("--as-of", type=_moment, metavar="TIME", help=about)
 
 
@@ -130,7 +130,7 @@ def require_engine(command: str, options: argparse.Namespace) -> None:
 
 
 def check_engine(options: argparse.Namespace) -> None:
-    """Raise a UsageError for an option of the other engine."""
+    """Raise a UsageError for an option that does not belong to the chosen engine."""
     if options.engine == "spark":
         if options.processes:
             raise UsageError('--processes needs --engine local; --master "local[N]" sets how many Spark starts')
@@ -141,7 +141,7 @@ def check_engine(options: argparse.Namespace) -> None:
 
 
 def spark_settings(options: argparse.Namespace) -> SparkSettings | None:
-    """The Spark of --engine spark."""
+    """The settings of --engine spark; None for the local engine."""
     from kafka_records_tables.commands.engine_run import SparkSettings
 
     return SparkSettings(options.master, dict(options.conf)) if options.engine == "spark" else None

@@ -1,4 +1,4 @@
-"""Decides which records `dump` shows, by their offsets and the bytes of their keys, before anything is decoded."""
+"""Selects the records that `dump` shows, by their offsets and the bytes of their keys, before they are decoded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RecordChoice:
 
     catalog: Catalog
     types: Sequence[str] = ()
-    """Names or numbers."""
+    """Names or numbers of record types."""
     groups: Sequence[str] = ()
     transactional_ids: Sequence[str] = ()
     offsets: tuple[int, int] | None = None
@@ -50,8 +50,9 @@ class RecordChoice:
         return not (self.types or self.groups or self.transactional_ids or self.offsets)
 
     def mask(self, topic: str) -> Mask | None:
-        """A function from raw rows of `topic` (`offset`, `key`, `value`, `control`) to those that are shown; None if
-        all are."""
+        """A function that selects the rows to show from raw rows of `topic` (`offset`, `key`, `value`, `control`); None
+        if all rows are shown.
+        """
         masks: list[Mask] = []
         if self.offsets is not None:
             masks.append(_of_offsets(*self.offsets))

@@ -1,4 +1,4 @@
-"""Counting records by record type and value version, without decoding them."""
+"""Counts records by record type and value version, without decoding them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ COLUMNS: Final = (
     "transaction",
     "control",
 )
-"""The columns of raw rows that make a line, before the columns of the position."""
+"""The columns of raw rows that a line needs, before the columns of the position."""
 
 
 _ENDS: Final = frozenset({"commit", "abort"})
@@ -70,7 +70,9 @@ def found_records(rows: Any) -> Iterator[FoundRecord]:
 
 
 class RecordPrinter:
-    """Turns the records of one topic into lines, counts them in `totals`, and reports which could not be decoded."""
+    """Turns the records of one topic into lines, counts them in `totals`, and reports those that could not be
+    decoded.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The options that say which records `dump` shows."""
+"""The options that select the records for `dump`."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _PATIENCE: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A complete run, and the requests to brokers that show whether it would give the same output now."""
+    """A complete run, and the requests to brokers that show whether the run would print the same output now."""
 
     bootstrap: list[list[Any]]
     """Hosts and ports."""
@@ -43,7 +43,7 @@ class KeptRun:
     questions: dict[str, Any]
     records: str
     everything: str
-    """See `seen_logs.SeenLogs`, also for the two attributes above."""
+    """See `seen_logs.SeenLogs`; this also applies to the two attributes above."""
     made_ms: int
     until_ms: int
     """Milliseconds since 1970."""
@@ -55,8 +55,9 @@ class KeptRun:
     """The lines that were printed on standard error."""
 
     def fits_now(self) -> bool:
-        """Whether it may be printed now, as far as this is known without brokers: it is not too old, no clock was moved
-        backwards, and the output can be written as before."""
+        """Whether the output may be printed now, as far as this is known without asking brokers: it is not too old, no
+        clock was moved backwards, and the output can be written as before.
+        """
         if not self.made_ms <= time() * 1000 < self.until_ms:
             return False
         if self.output is None:
@@ -64,7 +65,7 @@ class KeptRun:
         return not os.path.isdir(self.output) and (self.overwrite or not os.path.exists(self.output))
 
     def written(self, content: bytes) -> list[bytes]:
-        """The content of a file with the run and its output."""
+        """The content of a file that contains the run and its output."""
         head = json.dumps([_FORM, asdict(self)]).encode()
         parts = [head, b"\n", content]
         return [sha256(b"".join(parts)).hexdigest().encode(), b"\n", *parts]
@@ -78,8 +79,9 @@ def run_file(state: str, arguments: Sequence[str]) -> str:
 
 
 def repeat_run(arguments: Sequence[str]) -> int | None:
-    """Print again what the last run with these arguments printed, and return the exit status; None if an ordinary run
-    is needed."""
+    """Print the output of the last run with these arguments again, and return the exit status; None if an ordinary run
+    is needed.
+    """
     state = _state_in(arguments)
     if state is None:
         return None

@@ -64,11 +64,11 @@ class ReportTask:
     """The directory of --state."""
     with_tables: bool = True
     with_details: bool = False
-    """Whether the text has all findings with everything that is known about them."""
+    """Whether the text contains all findings with all details."""
     diff: Path | None = None
     """The JSON document of an earlier report, to compare with."""
     fail_on: FailOn | None = None
-    """The findings that make the exit status FOUND."""
+    """The findings for which the exit status is FOUND."""
 
 
 class ReportRun:
@@ -78,7 +78,7 @@ class ReportRun:
         self._task = task
 
     def run(self) -> int:
-        """Write it and return the exit status. Raises a CommandError if there is no report."""
+        """Write the report and return the exit status. Raises a CommandError if there is no report."""
         task = self._task
         check_java_for(task.spark)
         check_output(Output(task.format, task.path, overwrite=task.overwrite), task.given.paths)

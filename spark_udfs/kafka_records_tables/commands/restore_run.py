@@ -57,8 +57,9 @@ class RestoreRun:
         self._topics: dict[str, DescribedTopic] = {}
 
     def run(self) -> int:
-        """Run it and return the exit status: 0 if all offsets of the file are restored, or would be; 1 if some would
-        not, or the last line of the file is incomplete. Raises CommandError."""
+        """Restore the offsets and return the exit status: 0 if all offsets of the file are restored (or would be, in a
+        dry run); 1 if some are not, or if the last line of the file is incomplete. Raises CommandError.
+        """
         deleted, cut_line, passed_over = deleted_of(self._path)
         if passed_over:
             say(f"skipped: {plural(passed_over, 'row')} without an offset")

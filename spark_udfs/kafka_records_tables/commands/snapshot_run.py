@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SnapshotRun:
-    """Adds the topics of `given` to the snapshot in the directory `output`; without topics, those of coordinators."""
+    """Adds topics of `given` to the snapshot in the directory `output`; by default, the topics of coordinators."""
 
     def __init__(self, given: GivenSource, topics: Sequence[str], output: str, file_bytes: int) -> None:
         self._given = given
@@ -32,7 +32,7 @@ class SnapshotRun:
         self._found = FileTotals(place=given.place)
 
     def run(self) -> int:
-        """Run it and return the exit status. Raises a CommandError if nothing can be stored."""
+        """Add the records and return the exit status. Raises a CommandError if nothing can be stored."""
         self._given.check_outside(self._output)
         source = self._given.source(self._topics[0] if len(self._topics) == 1 else None)
         try:

@@ -1,4 +1,4 @@
-"""The arguments that choose what is read: SOURCE…, --topic, --package."""
+"""The arguments that select the source: SOURCE…, --topic, --package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_records_tables.tables.requested.what_requests_tell import UNKNOWN
 
 LOGS: Final = "logs"
 REQUESTS: Final = "requests"
-"""The choices of --source."""
+"""The choices of the option --source."""
 
 NO_REQUESTS: Final = "requests return no records: table and sql take --source requests"
 """The source of commands without the option."""
@@ -86,7 +86,9 @@ def add_brokers(
     about: str,
     after_the_limit: str = "what was not read by then is listed, and the exit status is 1",
 ) -> None:
-    """The options --bootstrap, --command-config and --timeout. `about` says in the help what the brokers are for."""
+    """The options --bootstrap, --command-config and --timeout. `about` describes in the help for what the brokers are
+    used.
+    """
     parser.add_argument("--bootstrap", metavar="HOST:PORT[,…]", help=about)
     parser.add_argument(
         "--command-config",
@@ -139,7 +141,7 @@ def _saved_as(options: argparse.Namespace) -> SavedAs:
 
 
 def given_source(options: argparse.Namespace) -> GivenSource:
-    """The source that the options name. Raises UsageError unless it is either files or brokers."""
+    """The source that the options specify. Raises UsageError unless it consists of either files or brokers."""
     saved = _saved_as(options)
     if options.bootstrap is None:
         if options.command_config is not None:
@@ -163,7 +165,7 @@ def given_source(options: argparse.Namespace) -> GivenSource:
 
 
 def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:
-    """The option --topic NAME; `default` says in words what applies without it."""
+    """The option --topic NAME; `default` describes in words what applies without the option."""
     parser.add_argument(
         "--topic",
         metavar="NAME",

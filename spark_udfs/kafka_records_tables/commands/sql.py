@@ -59,7 +59,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer the query, and return the exit status."""
+    """Run the query, and return the exit status."""
     require("sql", "sql", "duckdb", "numpy", "pyarrow", "google_crc32c", "rich")
     if not options.sources:
         raise UsageError("the following arguments are required: QUERY")

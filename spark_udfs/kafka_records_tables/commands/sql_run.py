@@ -55,13 +55,13 @@ class SqlTask:
 
 
 class SqlRun:
-    """Writes the rows of a query."""
+    """Writes the rows that a query returns."""
 
     def __init__(self, task: SqlTask) -> None:
         self._task = task
 
     def run(self) -> int:
-        """Run it and return the exit status. Raises a CommandError if there is no answer."""
+        """Run the query and return the exit status. Raises a CommandError if there is no result."""
         check_output(self._task.output, self._task.given.paths)
         database = duckdb.connect(":memory:")
         try:

@@ -1,4 +1,4 @@
-"""The parser of `kafka-records` with all subcommands. Loading it takes longer than the shortest runs do."""
+"""The parser of `kafka-records` with all subcommands. Loading this module takes longer than the shortest runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ examples:
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """The options. Sources may be between them; errors are reported as those of the subcommand."""
+    """Parse the options. Sources may be between them. Errors are reported in the name of the subcommand."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     options.arguments = arguments

@@ -74,7 +74,7 @@ class TableTask:
     state: str | None = None
     """The directory of --state."""
     needs_order: bool = False
-    """Whether rows are sorted regardless of the memory it takes, because the user requested an order."""
+    """Whether rows are sorted even if this needs much memory, because the user requested an order."""
     most_series: int = MOST_SERIES
     """The limit on the time series of metrics."""
     may_hide_details: bool = True
@@ -91,10 +91,10 @@ class TableRun:
         self._about_ends: list[Finding] = []
         self._left_out: list[Finding] = []
         self.source: Any = None
-        """What was read."""
+        """The source that was read."""
 
     def run(self) -> int:
-        """Run it and return the exit status. Raises a CommandError if there is no answer."""
+        """Write the rows and return the exit status. Raises a CommandError if there is no result."""
         _check(self.task)
         with (
             told_in_words(self._no_log),

@@ -16,7 +16,7 @@ _AGAIN_AFTER: Final = 5.0
 
 
 class TopicNames:
-    """The topics that a source knows. The source is asked when the first id occurs."""
+    """Names of the topics of a source. The source is asked for them when the first id occurs."""
 
     def __init__(self, look: Callable[[], Mapping[str, str]]) -> None:
         """`look` returns names by ids, both as strings."""
@@ -25,7 +25,7 @@ class TopicNames:
         self._looked: float | None = None
 
     def of(self, *values: Any) -> dict[str, str]:
-        """The names of the topics whose ids are in `topic_id` fields of decoded values, if they are known."""
+        """The names of the topics whose ids are in `topic_id` fields of decoded values, if the names are known."""
         ids = {str(found) for value in values for found in _ids(value)}
         if not ids:
             return {}
@@ -37,7 +37,7 @@ class TopicNames:
 
 
 def names_of(source: Source) -> TopicNames:
-    """The names that `source` knows; empty if it knows no ids."""
+    """The topic names of `source`; empty if it has no topic ids."""
     from kafka_records_tables.engines.logs_to_read import topics_known_to
 
     return TopicNames(lambda: topics_known_to(source).names)

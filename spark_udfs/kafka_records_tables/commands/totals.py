@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
 
 MOST: Final = 1000
-"""The number of records that cannot be decoded for one kind of reason and are reported on separate lines."""
+"""For each kind of error, the number of undecodable records that are reported on separate lines."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class FileTotals:
 
     damaged_places: int = 0
     forbidden: int = 0
-    """Log partitions that the user may not read. Nothing is wrong with them."""
+    """The number of log partitions that the user may not read. Nothing is wrong with them."""
     missing_rights: set[str] = field(default_factory=set)
     """Topics that the user may not, or may no longer, read or describe."""
     hidden_groups: set[str] = field(default_factory=set)
@@ -39,9 +39,9 @@ class FileTotals:
     unread_bytes: int = 0
     place: str = "the files"
     control_records: int = 0
-    """Control records that end no transaction: neither delivered nor lost."""
+    """The number of control records that do not end a transaction: they are neither delivered nor lost."""
     says_notes_at_once: bool = False
-    """Whether notes do not wait for `say_notes`, because following a log has no end."""
+    """Whether notes are reported at once and not by `say_notes`, because following a log has no end."""
     _said: set[str] = field(default_factory=set)
     _notes: list[Finding] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
@@ -64,14 +64,14 @@ class FileTotals:
             self.say_notes()
 
     def say_notes(self) -> None:
-        """Report the notes that are still waiting, the same text once."""
+        """Report the notes that are still waiting, each text only once."""
         with self._lock:
             for line in finding_lines(self._notes, "read fewer logs at a time to see them", MOST):
                 say(line)
             self._notes.clear()
 
     def count(self, finding: Finding) -> None:
-        """Count it only."""
+        """Count a finding without reporting it."""
         if finding.severity == "note":
             self.control_records += finding.records
             return
@@ -89,7 +89,7 @@ class FileTotals:
         self.unread_bytes += finding.bytes
 
     def say_all(self) -> None:
-        """Report the notes, what was left out and how much damage there was, if any."""
+        """Report the notes, the numbers of records that were left out, and the damage, if any."""
         self.say_notes()
         if self.control_records:
             say(f"{plural(self.control_records, 'control record')} left out: they do not end a transaction")
@@ -137,8 +137,9 @@ class RecordTotals:
     _told: Counter[str] = field(default_factory=Counter)
 
     def undecodable_record(self, reason: str, describe: Callable[[], str]) -> None:
-        """Count a record, and report what `describe` returns for the first of each reason; `say_decoding` counts the
-        others."""
+        """Count a record, and report the text from `describe` for the first records with each reason. `say_decoding`
+        reports the number of the others.
+        """
         self.undecodable += 1
         self._told[reason] += 1
         if self._told[reason] <= MOST:
@@ -150,7 +151,7 @@ class RecordTotals:
         self.say_decoding()
 
     def read(self) -> str:
-        """How much was read."""
+        """The amount of data that was read, in words."""
         return read_words(self.counts, self.has_files)
 
     def leniency(self, bytes_left: int, leniencies: Iterable[str]) -> None:
@@ -161,7 +162,7 @@ class RecordTotals:
         self.counts.leniencies.update(leniencies)
 
     def say_decoding(self) -> None:
-        """Report what was not decoded, and what was decoded only because Kafka accepts it."""
+        """Report records that were not decoded, and records that were decoded only because Kafka accepts them."""
         counts = self.counts
         for reason, count in self._told.items():
             if count > MOST:

@@ -45,7 +45,7 @@ _WRITTEN_AS: Final = {"reset-offsets": "csv", "starting-offsets": "json"}
 
 @dataclass(frozen=True)
 class Output:
-    """Where a result is written, and in which format."""
+    """The place and the format of a result."""
 
     format: str = "table"
     """`table`, `json`, `csv`, `parquet`, `arrow`, or one of `OFFSET_FORMATS`."""
@@ -60,8 +60,9 @@ class Output:
 
 
 def check_output(output: Output, sources: Iterable[str]) -> None:
-    """Raise a CommandError for a file that cannot be written, before any work is done; warn if its suffix means another
-    format than the one it will have."""
+    """Raise a CommandError for a file that cannot be written, before any work is done; warn if its suffix indicates a
+    format other than the chosen one.
+    """
     path = output.path
     if path is None:
         return
@@ -73,7 +74,7 @@ def check_output(output: Output, sources: Iterable[str]) -> None:
 
 
 def check_file(path: Path, option: str, overwrite: bool) -> None:
-    """Raise a CommandError if the path that `option` names cannot be written as a file."""
+    """Raise a CommandError if no file can be written at `path`, the value of `option`."""
     if path.is_dir():
         raise CommandError(f"{path}: is a directory, but {option} needs a file")
     if path.exists() and not overwrite:
@@ -118,7 +119,7 @@ def write_batches(
     details: Collection[str] = (),
     essential: Collection[str] = (),
 ) -> None:
-    """Write the rows to the place that `output` names, as they arrive except for the format `table`.
+    """Write the rows to the place of `output`, as they arrive; in the format `table`, all at the end.
 
     That format leaves out the columns of `details` before others if a terminal is too narrow, and never those of
     `essential`.
@@ -151,7 +152,7 @@ def write_batches(
 
 
 def write_text_to(output: Output, write: Callable[[TextIO], None]) -> None:
-    """Let `write` write text to the place that `output` names. An existing file stays unchanged if that fails."""
+    """Let `write` write text to the place of `output`. An existing file stays unchanged if this fails."""
     if output.path is None:
         write(sys.stdout)
         sys.stdout.flush()
@@ -211,7 +212,7 @@ def terminal_width(out: TextIO) -> int | None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """An empty file next to `path` that replaces it at the end, with the permissions that a new file would get."""
+    """Create an empty file next to `path`, which replaces `path` at the end. It gets the permissions of a new file."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     except OSError as error:

@@ -9,12 +9,12 @@ from kafka_records_tables.console.standard_error import say
 
 
 def can_ask() -> bool:
-    """Whether there is a person at a terminal who can answer."""
+    """Whether a person at a terminal can answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def check_can_ask() -> None:
-    """Raise CommandError if nobody can answer."""
+    """Raise CommandError if there is no terminal at which a person can answer."""
     if not can_ask():
         raise CommandError("this is not a terminal, so the command cannot ask for confirmation: add --yes to --execute")
 

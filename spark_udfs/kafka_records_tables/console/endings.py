@@ -10,8 +10,9 @@ OK: Final = 0
 """The answer is complete."""
 DAMAGE: Final = 1
 """The command has finished, but rows are missing or may be missing: damage, a timeout, a missing right, a record that
-cannot be decoded, for a report also a log without its beginning, its end or a file. It takes precedence over FOUND,
-because an incomplete answer is more important to know."""
+cannot be decoded, for a report also a log without its beginning, its end or a file. This status takes precedence over
+FOUND, because it is more important to know that an answer is incomplete.
+"""
 FAILED: Final = 2
 """There is no answer: the usage is wrong, there is nothing to read, something is missing on this machine, or a failure
 occurred."""
@@ -19,7 +20,9 @@ FOUND: Final = 3
 """The answer is complete, and contains something that `--fail-on` looks for."""
 
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Errors of writing to a full or broken device. Python's error does not name the file, so the code that writes must."""
+"""Error numbers for writing to a full or broken device. Python's error does not name the file, so the code that writes
+has to name it.
+"""
 
 EXIT_STATUS_HELP: Final = """\
 exit status:
@@ -34,7 +37,7 @@ exit status:
 
 
 class CommandError(Exception):
-    """Ends the command with its text on standard error and status FAILED."""
+    """An error that ends the command: its text goes to standard error, and the exit status is FAILED."""
 
 
 class UsageError(CommandError):

@@ -77,7 +77,7 @@ class ByteProgress:
         return self._progress is not None
 
     def stop(self) -> None:
-        """Remove the bar, so that what is printed next starts on an empty line."""
+        """Remove the bar, so that the next output starts on an empty line."""
         self._is_wanted = False
         if self._progress is not None:
             self._progress.stop()

@@ -16,8 +16,9 @@ _noted: list[str] | None = None
 
 @contextmanager
 def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
-    """While `is_drawn()` is true, a progress bar is on the last line of the terminal: lines are printed in its place,
-    and the bar is drawn again below."""
+    """While `is_drawn()` is true, a progress bar is on the last line of the terminal. Lines are then printed in place
+    of the bar, and the bar is drawn again below them.
+    """
     global _is_bar_drawn
     _is_bar_drawn = is_drawn
     try:
@@ -28,7 +29,7 @@ def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
 
 @contextmanager
 def noted_lines() -> Iterator[list[str]]:
-    """The lines printed from now on, without those that are true only at the moment of printing (`is_of_now`)."""
+    """The lines printed from now on, without lines that are true only at the moment of printing (`is_of_now`)."""
     global _noted
     _noted = []
     try:
@@ -39,7 +40,8 @@ def noted_lines() -> Iterator[list[str]]:
 
 def say(line: str, *, is_of_now: bool = False) -> None:
     """Print one line on standard error, even if the text has line breaks. Buffered standard output is written first, so
-    that both keep their order on a terminal. `is_of_now` marks a line that the same run would not print later."""
+    that both streams keep their order on a terminal. `is_of_now` marks a line that the same run would not print later.
+    """
     if _noted is not None and not is_of_now:
         _noted.append(line)
     sys.stdout.flush()

@@ -1,5 +1,6 @@
-"""Prints notes on standard error about what readers of brokers wait for. The readers report it to `logging`, as a
-library does."""
+"""Prints notes on standard error when code that reads brokers has to wait. This code reports its waits to `logging`,
+like other libraries.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class _Notes(logging.Handler):
 
 
 def tell_waiting() -> None:
-    """Print these notes from now on. A second call changes nothing."""
+    """Print notes about waits from now on. A second call changes nothing."""
     log = logging.getLogger(_SOURCES)
     if not any(isinstance(each, _Notes) for each in log.handlers):
         log.addHandler(_Notes())

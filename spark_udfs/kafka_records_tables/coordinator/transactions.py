@@ -1,9 +1,9 @@
 """How the transactions in a log partition end, decided as a coordinator does: a transaction is pending until its
 marker.
 
-The next control row of the same producer decides about a record in a transaction; only producer ids are compared
-(`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). A tombstone takes effect at once, whoever wrote it
-(`OffsetMetadataManager.replay`).
+The next control row of the same producer determines the outcome of a record in a transaction; only producer ids are
+compared (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). A tombstone takes effect at once, even in a
+transaction (`OffsetMetadataManager.replay`).
 """
 
 from __future__ import annotations
@@ -95,10 +95,12 @@ class Resolved(NamedTuple):
 
 
 def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_once: bool) -> FLAGS:
-    """Which records take effect at their own position: their source says so, or they have no producer id.
+    """Flags for records that take effect at their own position, because the source says so or because they have no
+    producer id.
 
-    In the topics of coordinators, only records in transactions have a producer id. This decides if a source reports
-    `unknown`, or nothing, about the transaction itself. Raises UnknownTransactions as `TransactionResolver` does.
+    In the topics of coordinators, only records in transactions have a producer id. The producer id is used if a source
+    reports `unknown`, or nothing, about the transaction itself. Raises UnknownTransactions as `TransactionResolver`
+    does.
     """
     return _outside(batch, _numbers_of_words(batch, context), context, tombstones_at_once)
 
@@ -139,15 +141,16 @@ def _outside(batch: pa.RecordBatch, words: NDArray[np.int32], context: Context, 
 
 
 class TransactionResolver:
-    """Returns every record but control records, as soon as its outcome is known.
+    """Returns every record except control records, as soon as its outcome is known.
 
-    A record outside of transactions is returned at once, any other one after the marker of its transaction. Rows of one
-    outcome are in the order of the log; rows of different outcomes are in no order.
+    A record outside of transactions is returned at once, and any other record after the marker of its transaction. Rows
+    of one outcome are in the order of the log; rows of different outcomes are in no order.
 
     Parameters
     ----------
     context
-        Its `holes` are the offsets after which a marker may be hidden. Its `assume` says what counts as committed.
+        Its `holes` are the offsets after which a marker may be hidden. Its `assume` says how to count records without
+        information about transactions.
     tombstones_at_once
         Ignore the transaction of a tombstone, as a coordinator does.
     last_of_key
@@ -260,7 +263,7 @@ class TransactionResolver:
         return before
 
     def rest(self) -> Iterator[Resolved]:
-        """The rows without a marker that was read: the log ends before it, or it is hidden."""
+        """The rows whose marker was not read, because the log ends before it or because it is hidden."""
         if not self._pending:
             return
         rows = joined([waiting.rows for waiting in self._pending])

@@ -1,7 +1,7 @@
-"""Aborts a hanging transaction. Such a transaction has no coordinator that would end it, and Kafka's own tool aborts
-without asking coordinators first. A transaction with an owner is never aborted. A transactional id in state Ongoing,
-PrepareCommit or PrepareAbort owns every open transaction with its producer id, because its producer or its coordinator
-will end that transaction (KIP-664).
+"""Aborts a hanging transaction. No coordinator would end such a transaction. Kafka's own tool aborts transactions
+without asking coordinators first; this module does not. A transaction with an owner is never aborted. A transactional
+id in state Ongoing, PrepareCommit or PrepareAbort owns every open transaction with its producer id, because its
+producer or its coordinator will end that transaction (KIP-664).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOT_AUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction that is open in a partition, and what happened to it."""
+    """A transaction that is open in a partition, and the outcome of an attempt to abort it."""
 
     topic: str
     partition: int
@@ -51,15 +51,16 @@ class OpenTransaction:
     """The transactional id that uses this producer id; None if there is none."""
     state: str | None
     refusal: str | None
-    """Why the transaction is not aborted, and what to do instead; None if it hangs."""
+    """The reason not to abort the transaction, and what to do instead; None if the transaction hangs."""
     is_aborted: bool = False
     error: str | None = None
     """Why the marker was not written."""
 
     @property
     def held_back(self) -> int | None:
-        """The number of offsets that this transaction keeps from readers of committed records; 0 if an earlier open
-        transaction does so already."""
+        """The number of offsets that this transaction hides from readers of committed records; 0 if an earlier open
+        transaction already hides them.
+        """
         if self.last_stable_offset is None or self.end_offset is None:
             return None
         return self.end_offset - self.first_offset if self.first_offset <= self.last_stable_offset else 0
@@ -109,13 +110,14 @@ def abort_transaction(
 ) -> OpenTransaction:
     """Abort a transaction that hangs in a partition, given the offset at which it begins, its producer id, or both.
 
-    Without `execute` nothing is changed. With it, a transaction without a `refusal` is aborted by WriteTxnMarkers, and
-    looked up again: `is_aborted` says whether it has ended, and `error` has the answer of the leader if it has not.
+    Without `execute` nothing is changed. With `execute`, a transaction without a `refusal` is aborted by
+    WriteTxnMarkers, and then looked up again: `is_aborted` says whether it has ended, and `error` has the answer of the
+    leader if it has not.
 
     Raises
     ------
     NoSuchTransaction
-        If none or several of the open transactions are meant; the text lists them.
+        If no open transaction matches, or several do; the text lists them.
     LogSourceError
         If brokers do not answer, or a right to read is missing.
     ValueError
@@ -219,8 +221,9 @@ def _entries(
 
 
 def refusal_of(entry: Mapping[str, Any]) -> str | None:
-    """Why a transaction may not be aborted, according to the coordinator of its transactional id; None if it has no
-    owner."""
+    """Why a transaction may not be aborted, according to the coordinator of its transactional id; None if the
+    transaction has no owner.
+    """
     if entry.get("state") not in LIVE_STATES:
         return None
     who, state = entry["transactional_id"], entry["state"]

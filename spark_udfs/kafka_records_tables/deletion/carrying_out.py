@@ -15,7 +15,7 @@ from kafka_records_tables.deletion.deletion_lines import lines_of
 from kafka_records_tables.deletion.deletion_plan import GroupPlan
 
 UNKNOWN: Final = "UNKNOWN_SERVER_ERROR"
-"""The error for an offset or group that the answer does not mention: it may or may not be deleted."""
+"""The error for an offset or group that is missing in the answer. It may or may not have been deleted."""
 
 _LEFT: Final = "left alone"
 _TRIES: Final = 5
@@ -24,7 +24,7 @@ A = TypeVar("A")
 
 
 def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -> tuple[A, bool]:
-    """The answer to `send`, and whether an earlier answer was lost.
+    """Call `send`. Returns its answer, and whether an earlier answer was lost.
 
     After a lost answer, `look` finds out what was done: it returns the answer, or None if the request must be sent
     again. Raises CommandError if no answer arrives at all.
@@ -43,9 +43,10 @@ def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -
 
 
 def carry_out(doing: str, what: str, done: Iterable[GroupPlan], total: int, broken_off: str) -> None:
-    """Take `total` plans from `done`, which yields each plan after executing it. A progress bar shows `doing`; the
-    plans are printed at the end. If a plan raises an error, the earlier plans are printed, and then the line
-    `broken_off`."""
+    """Iterate over the `total` plans of `done`, which yields each plan after executing it. A progress bar shows
+    `doing`; the plans are printed at the end. If a plan raises an error, the earlier plans are printed, and then the
+    line `broken_off`.
+    """
     finished: list[GroupPlan] = []
     try:
         with ByteProgress(doing, of_bytes=False) as progress, over_a_bar(progress.is_drawn):
@@ -60,7 +61,7 @@ def carry_out(doing: str, what: str, done: Iterable[GroupPlan], total: int, brok
 
 
 def print_plans(plans: Iterable[GroupPlan], to_be: str, what: str) -> None:
-    """The lines that are printed about each group (`lines_of`)."""
+    """Print the lines about each group (`lines_of`)."""
     for plan in plans:
         sys.stdout.writelines(f"{line}\n" for line in lines_of(plan, to_be, what))
     sys.stdout.flush()

@@ -54,7 +54,7 @@ class DeletedFile:
 
     @property
     def has_offsets(self) -> bool:
-        """Whether the file has an offset that may be deleted by now and can be restored."""
+        """Whether the file contains an offset that may have been deleted by now, and that can be restored."""
         return bool(self._held)
 
     def remove(self) -> None:
@@ -96,7 +96,7 @@ class DeletedFile:
         self._write(lines)
 
     def kept(self, group: str, places: Iterable[TopicPartition]) -> None:
-        """Write that some offsets, which an earlier line lists, have not changed."""
+        """Record that some offsets that an earlier line lists have not changed."""
         places = list(places)
         self._held.difference_update((group, *place) for place in places)
         self._write(

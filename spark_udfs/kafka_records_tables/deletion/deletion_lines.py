@@ -1,4 +1,4 @@
-"""What `delete-offsets` prints: the table TOPIC PARTITION STATUS of KIP-496 for each group, and its error lines."""
+"""The output of `delete-offsets`: for each group, the table TOPIC PARTITION STATUS of KIP-496, and error lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What `delete-offsets` should delete, from arguments or from a file with rows of `deletable_offsets`."""
+"""Determines what `delete-offsets` should delete, from its arguments or from a file with rows of
+`deletable_offsets`.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,9 @@ STANDARD_INPUT: Final = "-"
 
 
 class Expected(NamedTuple):
-    """The entry of a list for a partition. A field is None if the list does not have it; `offset` is also None if
-    nothing is committed."""
+    """The entry of a list for a partition. A field is None if it is missing in the list; `offset` is also None if
+    nothing is committed.
+    """
 
     offset: int | None
     leader_epoch: int | None = None
@@ -27,7 +30,9 @@ class Expected(NamedTuple):
     commit_timestamp_ms: int | None = None
 
     def is_met_by(self, committed: CommittedOffset | None) -> bool:
-        """Whether the coordinator has the same values, as far as the list has them."""
+        """Whether the coordinator has the same values as the list; values that are missing in the list are not
+        compared.
+        """
         if committed is None or self.offset is None:
             return committed is None and self.offset is None
         epochs = (committed.leader_epoch, None)
@@ -40,10 +45,10 @@ class Expected(NamedTuple):
 
 @dataclass
 class Wanted:
-    """What to delete for one group."""
+    """The offsets to delete for one group, or the whole group."""
 
     expected: dict[TopicPartition, Expected] = field(default_factory=dict)
-    """The offsets that the list names."""
+    """The offsets in the list."""
     places: set[TopicPartition] = field(default_factory=set)
     """The partitions that arguments name."""
     topics: set[str] = field(default_factory=set)
@@ -58,7 +63,7 @@ class Wanted:
 
 @dataclass
 class DeletionList:
-    """What to delete, by group."""
+    """The offsets and groups to delete, by group."""
 
     wanted: dict[str, Wanted] = field(default_factory=dict)
     passed_over: int = 0
@@ -70,7 +75,7 @@ class DeletionList:
 
 
 def of_arguments(groups: Iterable[str], topics: Iterable[str], *, whole: bool) -> DeletionList:
-    """The deletions that `--group` and `--topic T[:P,…]` name. Raises ValueError for an invalid topic."""
+    """The deletions that `--group` and `--topic T[:P,…]` request. Raises ValueError for an invalid topic."""
     places, all_of = set[TopicPartition](), set[str]()
     for text in topics:
         name, colon, numbers = text.partition(":")
@@ -87,8 +92,8 @@ def of_arguments(groups: Iterable[str], topics: Iterable[str], *, whole: bool) -
 def of_file(name: str, *, whole: bool, also: Collection[str] = ()) -> DeletionList:
     """The rows of a file of deletable_offsets, JSON lines, CSV or Parquet; `-` is standard input. Raises CommandError.
 
-    It takes the offsets that are not subscribed to, those whose reason is in `also`, and those without a reason in the
-    list. With `whole`, groups that the list calls deletable are deleted completely.
+    Selects the offsets of topics to which the group does not subscribe, offsets whose reason is in `also`, and offsets
+    without a reason. With `whole`, groups that are deletable according to the list are deleted completely.
     """
     shown = "standard input" if name == STANDARD_INPUT else name
     found = DeletionList()

@@ -20,7 +20,7 @@ CHANGED: Final = "CHANGED"
 NO_GROUP: Final = "GROUP_ID_NOT_FOUND"
 SUBSCRIBED: Final = "GROUP_SUBSCRIBED_TO_TOPIC"
 UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC_OR_PARTITION"
-"""Errors of Kafka's."""
+"""Names of errors of Kafka."""
 
 OTHER_OFFSET: Final = "OTHER_OFFSET"
 OTHER_TOPIC: Final = "OTHER_TOPIC"
@@ -48,14 +48,14 @@ MEANINGS: Final = {
 
 
 def error_text(name: str, more: str = "") -> str:
-    """An error as it is printed."""
+    """The text that is printed for an error."""
     meaning = MEANINGS.get(name)
     return f"{name}{f': {meaning}' if meaning else ''}{f' ({more})' if more else ''}"
 
 
 @dataclass
 class Item:
-    """The plan for one partition. `error` is the name of the reason not to delete its offset, or of what went wrong."""
+    """The plan for one partition. `error` names the reason not to delete the offset, or the error that occurred."""
 
     topic: str
     partition: int | None
@@ -66,7 +66,7 @@ class Item:
     """The present committed offset, if another one is committed in its place."""
     error: str | None = None
     more: str = ""
-    """More about the error, printed after its meaning."""
+    """Details of the error, printed after its meaning."""
     commit_timestamp_ms: int | None = None
     """The time of the commit, if a list has it; a coordinator does not report it."""
     is_done: bool = False
@@ -94,9 +94,9 @@ class GroupPlan:
     group: str
     items: list[Item] = field(default_factory=list)
     error: str | None = None
-    """If the group cannot be deleted as a whole: the name of the error."""
+    """The name of the error if the group cannot be deleted as a whole; otherwise None."""
     more: str = ""
-    """More about the error, printed after its meaning."""
+    """Details of the error, printed after its meaning."""
     is_whole: bool = False
     listed: ListedGroup | None = None
     is_done: bool = False
@@ -109,7 +109,7 @@ class GroupPlan:
 
     @property
     def goes(self) -> bool:
-        """Whether anything must be done for this group."""
+        """Whether anything must still be done for this group."""
         return self.error is None and (self.is_whole or bool(self.planned))
 
     @property
@@ -206,8 +206,9 @@ def _against_group(plan: GroupPlan) -> str | None:
 
 
 def leave_out_changed(plan: GroupPlan, fetched: FetchedOffsets) -> None:
-    """Compare a plan with the committed offsets right before it is executed, and leave out the items that have
-    changed."""
+    """Compare a plan with the committed offsets right before the plan is executed, and leave out items that have
+    changed.
+    """
     if fetched.error is not None:
         plan.error = fetched.error
         return

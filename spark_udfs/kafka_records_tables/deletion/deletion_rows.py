@@ -30,13 +30,13 @@ class CommittedRow(NamedTuple):
     place: TopicPartition
     topic_id: str | None
     offset: int | None
-    """None if nothing was committed."""
+    """The committed offset; None if nothing was committed."""
     leader_epoch: int
     metadata: str
 
 
 class ListedRow(NamedTuple):
-    """A row of `deletable_offsets`. None stands for a value that the list does not have."""
+    """A row of `deletable_offsets`. None means that the list does not contain the value."""
 
     is_group: bool
     group_id: str
@@ -53,7 +53,7 @@ class ListedRow(NamedTuple):
 
 
 def listed_rows(content: bytes) -> Iterator[ListedRow]:
-    """The rows of a file. Raises ValueError with the problem and its line; for CSV and Parquet with its row."""
+    """The rows of a file. Raises ValueError, which names the problem and its line (for CSV and Parquet, its row)."""
     for at, row in rows_of_content(content):
         missing = [name for name in _NEEDED if name not in row]
         if missing:

@@ -1,5 +1,6 @@
-"""Sends requests about many groups in batches: one request about a thousand groups is too large, and one per group
-takes too long."""
+"""Sends requests about many groups in batches: a single request about a thousand groups is too large, and a request per
+group takes too long.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ _NOTHING: Final = FetchedOffsets({}, {})
 
 
 def requests_to(bootstrap: str, config: str | None, limit: TimeLimit | None = None) -> GroupRequests:
-    """Requests to these brokers. While it waits, notes on standard error say what for. Raises UsageError for an invalid
-    address, CommandError for a configuration that cannot be used."""
+    """Create an object that sends requests to these brokers. When it has to wait, notes on standard error say for what.
+    Raises UsageError for an invalid address, CommandError for a configuration that cannot be used.
+    """
     try:
         tell_waiting()
         return GroupRequests(bootstrap, config, timeout=limit)
@@ -33,11 +35,12 @@ def requests_to(bootstrap: str, config: str | None, limit: TimeLimit | None = No
 
 
 class AskedGroup(NamedTuple):
-    """What to request about one group."""
+    """The offsets to request for one group."""
 
     places: Collection[TopicPartition]
-    """Partitions to ask about by name. A coordinator reports only for these that an open transaction commits their
-    offset."""
+    """Partitions to ask about by name. Only for these partitions does a coordinator report that an open transaction
+    commits an offset.
+    """
     is_all: bool = False
     """Whether to request all other offsets of the group too."""
 

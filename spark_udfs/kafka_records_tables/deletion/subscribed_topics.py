@@ -9,11 +9,12 @@ from kafka_records_tables.coordinator.groups.subscriptions import topics_of_memb
 
 
 class SubscribedTopics(NamedTuple):
-    """The subscription of a group, as far as its coordinator reports it."""
+    """The topics to which a group subscribes, as reported by its coordinator."""
 
     topics: frozenset[str] | None = frozenset()
-    """The topics; None if the coordinator cannot read the subscriptions of the group, and so treats every topic as
-    subscribed."""
+    """The topics; None if the coordinator cannot read the subscriptions of the group, and therefore treats every topic
+    as subscribed.
+    """
     or_if: str = ""
     """Why the group may also subscribe to other topics, which only the coordinator knows; empty if there are no
     others."""

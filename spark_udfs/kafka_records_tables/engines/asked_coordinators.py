@@ -1,4 +1,4 @@
-"""A source that asks coordinators; engines read it in place of logs."""
+"""A source that asks coordinators. Engines read it instead of logs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AskedCoordinators:
-    """A source whose rows are rows of tables and not raw rows. All tables of an answer share one object, so that each
-    coordinator is asked once."""
+    """A source that returns rows of tables instead of raw rows. All tables of an answer share one object, so that each
+    coordinator is asked once.
+    """
 
     topic: str
     """The name of the source, for messages that otherwise name a log partition."""

@@ -40,8 +40,8 @@ def question_of(
     options: Mapping[str, Any] | None = None,
 ) -> Question:
     """The request to one or more tables. This is the only place where the arguments of `read_table` and similar
-    functions become a request. `options` are those that only some tables have; each of several tables gets the options
-    that it has.
+    functions become a request. `options` are options that only some tables have. If there are several tables, each gets
+    the options that it has.
 
     Raises UnknownTable, UnknownOption, ValueError and TypeError.
     """
@@ -89,8 +89,9 @@ def request_of(table: str | Table, **asked: Any) -> TableRequest:
 
 
 def options_of_each(tables: Sequence[Table], given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The options that each table has, by table. Raises UnknownOption for an option that no table has, and ValueError
-    if a table is named twice or no table is named."""
+    """For each table, the given options that it has. Raises UnknownOption for an option that no table has, and
+    ValueError if a table is named twice or no table is named.
+    """
     names = [table.name for table in tables]
     if not names:
         raise ValueError(f"no table is requested; there are {', '.join(TABLES)}")

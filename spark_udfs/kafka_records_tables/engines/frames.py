@@ -26,7 +26,7 @@ def read_frame(pipe: IO[bytes]) -> bytes | None:
 
 
 def portable(error: Exception) -> Exception:
-    """The error itself, or a RuntimeError with its name and text if the error cannot be pickled and unpickled."""
+    """The error itself, or, if it cannot be pickled and unpickled, a RuntimeError with its name and text."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

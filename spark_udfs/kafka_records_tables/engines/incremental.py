@@ -1,8 +1,9 @@
-"""Computes a table over a log that arrives piece by piece: how each piece changes the rows.
+"""Computes how each piece of a log that arrives piece by piece changes the rows of a table.
 
-Only the function of a table has its rules. It is called twice, with the kept rows and with the kept and new rows
-together, and the difference is what changed. Only the groups in a piece are computed. If a row depends on too many
-other records, the module of the table keeps its own state instead of raw rows (`TableReader.form_of_kept`).
+Only the function of a table implements its rules. The function is called twice: with the kept rows, and with the kept
+and new rows together. The difference between the two results is the change. Only the groups in a piece are computed. If
+a row depends on too many other records, the module of the table keeps its own state instead of raw rows
+(`TableReader.form_of_kept`).
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ UPSERT: Final = "upsert"
 DELETE: Final = "delete"
 """The row no longer exists; it has its last values."""
 AS_OF_OFFSET: Final = "as_of_offset"
-"""The column with the offset after the last record of the log partition that the table has seen."""
+"""The column with the offset after the last record of the log partition that was read for the table."""
 
 _KEPT: Final = "kept"
 
 
 class OutOfOrder(KafkaRecordsError, ValueError):
-    """Raw rows of a log partition that are below `offset`, up to which it has already been read."""
+    """There are raw rows below `offset`, up to which the log partition has already been read."""
 
     def __init__(self, topic: str, partition: int, offset: int, read_to: int) -> None:
         super().__init__(topic, partition, offset, read_to)
@@ -69,7 +70,7 @@ class OutOfOrder(KafkaRecordsError, ValueError):
 
 
 class RecordsLost(KafkaRecordsError, ValueError):
-    """A log partition from which a cleaner may have removed records that decide about earlier ones."""
+    """A cleaner may have removed records from a log partition that determine the outcome of earlier records."""
 
     def __init__(self, topic: str, partition: int, read_to: int, missing: int, remedy: str) -> None:
         super().__init__(topic, partition, read_to, missing, remedy)
@@ -96,15 +97,16 @@ _BY_PERMISSION: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """How far a log partition was read, and the raw rows that are kept from earlier pieces; or a single row with the
-    state that the module of the table keeps (`TableReader.form_of_kept`)."""
+    """The position up to which a log partition was read, and the raw rows that are kept from earlier pieces, or a
+    single row with the state that the module of the table keeps (`TableReader.form_of_kept`).
+    """
 
     read_to: int
     rows: pa.RecordBatch
     since_ms: int = 0
-    """When the oldest of the kept rows may have been read."""
+    """The earliest time at which the oldest kept row may have been read."""
     written_ms: int = UNTOLD_MS
-    """When the last record that was read was written."""
+    """The time of the last record that was read."""
 
 
 @dataclass(frozen=True)
@@ -114,15 +116,16 @@ class NewRows:
     rows: pa.Table
     """Raw rows in any order, duplicates allowed; the columns are those of the kept rows."""
     seen: pa.Table | None = None
-    """The offsets of all rows of the piece, including those that the table does not use (`seen_offsets.SEEN`). None if
-    they are unknown; no record then counts as lost."""
+    """The offsets of all rows of the piece, including those that the table does not use (`seen_offsets.SEEN`). If they
+    are None, they are unknown, and no record counts as lost.
+    """
     now_ms: int = 0
-    """When the piece arrived."""
+    """The time at which the piece arrived."""
 
 
 @dataclass(frozen=True)
 class IncrementalTable:
-    """Continues a table over one log partition with the next piece of it."""
+    """Continues the computation of a table over one log partition with the next piece of the log."""
 
     request: TableRequest
     kind: type[Findings] = Findings
@@ -134,7 +137,7 @@ class IncrementalTable:
     """`delete.retention.ms` of the topic."""
 
     def step(self, partition: int, state: LogState | None, came: NewRows) -> tuple[LogState, pa.RecordBatch]:
-        """The new position in the log, and what has changed: the columns of the table, CHANGE and AS_OF_OFFSET.
+        """The new position in the log, and the changes: the columns of the table, CHANGE and AS_OF_OFFSET.
 
         Raises OutOfOrder, RecordsLost, and the errors of the table.
         """

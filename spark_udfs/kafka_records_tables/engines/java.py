@@ -1,4 +1,4 @@
-"""Finds out whether Spark's launcher would find a Java on which Spark can start."""
+"""Checks whether Spark's launcher would find a Java on which Spark can start."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class JavaMissing(KafkaRecordsError, RuntimeError):
 
 
 def check_java() -> None:
-    """Raise JavaMissing if there is no Java, or only one that is too old for Spark. Java is searched where the launcher
-    searches it: in JAVA_HOME if that is set, otherwise on PATH.
+    """Raise JavaMissing if there is no Java, or only one that is too old for Spark. Java is searched in the same places
+    as by the launcher: in JAVA_HOME if that is set, otherwise on PATH.
     """
     needs = f"Spark needs Java {JAVA_NEEDED} or later"
     home = os.environ.get("JAVA_HOME")

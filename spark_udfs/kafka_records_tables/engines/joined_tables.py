@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables import Table
 
 ReadInput = Callable[["TableRequest", Sequence["LogPartition"], "OnProgress | None"], Iterator[pa.RecordBatch]]
-"""Reads a table over some log partitions."""
+"""A function that reads a table over some log partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewRows:
-    """The rows of a view that other views are made from."""
+    """The rows of a view from which other views are computed."""
 
     rows: Sequence[pa.RecordBatch]
     findings: Sequence[Finding]
@@ -44,9 +44,10 @@ class ViewRows:
 
 
 def input_requests(request: TableRequest) -> dict[str, TableRequest]:
-    """The request of a view to each of its inputs, by their names: with the groups, if only rows about them matter, and
-    with the options of the view that the input has too. Each input has its own topic. An earlier moment can be
-    requested only for records, not for other facts about logs."""
+    """The request of a view to each of its inputs, by their names: with the requested groups, if only rows about these
+    groups matter, and with those options of the view that the input also has. Each input has its own topic. An earlier
+    moment can be requested only for records, not for other facts about logs.
+    """
     view, question = request.table, request.question
     found = {}
     not_asked = view.not_asked(question.options)
@@ -75,16 +76,16 @@ def at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
 
 @dataclass(slots=True)
 class LogsThere:
-    """What to read for a table, or for each of the tables at the bottom of a view."""
+    """The logs to read for a table, or for each of the tables at the bottom of a view."""
 
     logs: dict[str, Sequence[LogPartition]] = field(default_factory=dict)
     """The logs by table name; empty for a table whose topic is missing but which the view does not require."""
     lacking: list[Finding] = field(default_factory=list)
-    """Why some tables have nothing to read: a right is missing, or no coordinator has created the topic yet."""
+    """The reasons why some tables have no logs: a right is missing, or no coordinator has created the topic yet."""
 
 
 def logs_there(request: TableRequest, logs_of: Callable[[Table], Sequence[LogPartition]]) -> LogsThere:
-    """What to read for a table or a view; `logs_of` returns it for one table, or raises LogSourceError.
+    """The logs to read for a table or a view. `logs_of` returns the logs of one table, or raises LogSourceError.
 
     A topic that no coordinator has created yet has no logs, which is a note. Raises LogSourceError if a topic that the
     view requires is missing, or if the topics of all tables are missing.
@@ -129,7 +130,8 @@ def read_view(
     made: Callable[[TableRequest], ViewRows | None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a view. `read` reads its inputs one after another; they are held in memory. Findings of views go to
-    `found`. `source` is asked for missing rights. `made` has the rows of views that are made already."""
+    `found`. `source` is asked for missing rights. `made` contains the rows of views that are already computed.
+    """
     sizes = {name: sum(log.size for log in of_input) for name, of_input in logs.items()}
     before = 0
 

@@ -83,7 +83,7 @@ class KeptAnswers:
         self._folder = self._keeper.answers
 
     def begin(self) -> None:
-        """Record that an answer is being computed, so that requests to the source from now on belong to it."""
+        """Note that an answer is being computed, so that further requests to the source belong to this answer."""
         self._keeper.asked_meanwhile()
 
     def key(
@@ -94,8 +94,8 @@ class KeptAnswers:
     ) -> str | None:
         """The name of an answer; None for an answer that is not stored.
 
-        `asked` are the requests for the records that the table is finally made from, with their log partitions; `ends`
-        are the rows of the other tables that it is made from, and the findings about those.
+        `asked` are the requests for the records from which the table is computed in the end, with their log partitions.
+        `ends` are the rows of the other tables from which it is computed, and the findings about these.
         """
         table = request.table
         if _follows_clock(request) or TABLES.get(table.name) is not table or request.question.package != _USUAL_PACKAGE:
@@ -125,7 +125,7 @@ class KeptAnswers:
         return digest.hexdigest()
 
     def find(self, key: str, table: Table) -> KeptAnswer | None:
-        """The answer with this name, if it is complete and the same rights are missing as when it was kept."""
+        """The answer with this name, if it is complete, and if the same rights are missing as when it was stored."""
         path = os.path.join(self._folder, f"{key}.answer")
         try:
             with pa.memory_map(path) as file:

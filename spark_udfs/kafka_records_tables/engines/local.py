@@ -1,7 +1,7 @@
 """Computes tables with processes on this machine, without a JVM and Spark.
 
 A log partition is read by one process from its first record to its last. Small sources are read in this process,
-because starting another one takes as long as reading about ten megabytes. The processes are started as separate
+because starting another process takes as long as reading about ten megabytes. The processes are started as separate
 programs (`worker`) and not by `multiprocessing`: its spawned processes run the script of the caller again unless that
 has a `__main__` guard, its daemonic processes may have no children, and a fork of a process with running threads (Arrow
 has some) may hang.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import OnProgress
 
 SMALL: Final = 64 * 1024 * 1024
-"""The largest source, in bytes, that this process reads, unless the caller asks for more processes."""
+"""The size in bytes of the largest source that this process reads, unless the caller requests more processes."""
 
 
 def _directory() -> str:
@@ -85,7 +85,7 @@ def run(
     Parameters
     ----------
     tasks
-        What to read, and for which tables.
+        The log partitions to read, and the tables to compute.
     reports
         Receive the findings and counts.
     processes

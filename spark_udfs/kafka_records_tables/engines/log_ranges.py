@@ -1,7 +1,7 @@
 """Divides a log partition into ranges of offsets for several tasks.
 
-A task does not see the markers after its range, which end transactions that are open at its end. So it reads on after
-its end until it has found the markers of these producers, and uses nothing else there.
+If transactions are open at the end of a range, their markers are after it. So a task reads on after the end of its
+range until it has found the markers of these producers, and ignores everything else there.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ class LogRange:
 
     @property
     def in_memory(self) -> bool:
-        """The same as for the complete log partition."""
+        """Whether the complete log partition is in memory."""
         return self.log.in_memory
 
     @property
     def leader(self) -> Hashable:
-        """The broker that is asked for it, if there is one."""
+        """The broker from which the range is read, if there is one."""
         return leader_of(self.log)
 
     @property
     def tells_transactions(self) -> bool:
-        """The same as for the complete log partition."""
+        """Whether the complete log partition shows which records are transactional."""
         return tell_transactions([self.log])
 
     def batches(
@@ -132,8 +132,9 @@ class _Waiting:
 
 
 def parts_of(log: LogPartition, size: int) -> list[LogPartition]:
-    """A log partition as ranges of about `size` bytes each, if its source can find places to cut (`cuts`); otherwise as
-    one range."""
+    """Divide a log partition into ranges of about `size` bytes each, if its source can find places to cut (`cuts`).
+    Otherwise, it stays whole.
+    """
     outer = log if isinstance(log, LogRange) else LogRange(log, None, None, log.size)
     whole = outer.log
     cuts = whole.cuts(size) if has(whole, CanBeCut) else ()

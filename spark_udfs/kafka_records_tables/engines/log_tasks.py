@@ -1,4 +1,4 @@
-"""The work of an engine on one log partition: to read it once for some tables, and to report what was found."""
+"""The work of an engine on one log partition: to read it once for some tables, and to report findings and counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LogTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What was found in one log partition, without the rows. Picklable."""
+    """The findings and counts of one log partition, without the rows. Picklable."""
 
     topic: str
     partition: int
@@ -66,8 +66,9 @@ class RunReports:
         self._logs[report.topic, report.partition].append(report)
 
     def of(self, numbers: Collection[int]) -> RunReport:
-        """The findings and counts for the tables of these requests. What several tables found in the same log
-        partition, or read from it, is included once."""
+        """The findings and counts for the tables of these requests. Findings and counts that several tables share for
+        the same log partition are included once.
+        """
         return _once_per_log(
             [(found, counts) for each in reports for number, found, counts in each.of_tables if number in numbers]
             for reports in self._logs.values()
@@ -75,8 +76,9 @@ class RunReports:
 
     @property
     def reading(self) -> RunReport:
-        """The findings of reading, and what was read, each included once: tables that need different readings have one
-        reading each."""
+        """The findings and counts of reading. Each reading is included once; tables that need different readings have
+        separate ones.
+        """
         return _once_per_log([(each.reading, each.counts) for each in reports] for reports in self._logs.values())
 
 

@@ -1,5 +1,6 @@
-"""Finds what engines read for a table: the log partitions of its topic, or one object that represents all logs of a
-source."""
+"""Determines what engines read for a table: the log partitions of its topic, or one object that represents all logs of
+a source.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +50,9 @@ def logs_to_read(
 
 
 def logs_of_table(table: Table, source: Source) -> Sequence[LogPartition]:
-    """The log partitions of the topic of a table. Brokers let clients read no metadata log, but report its content.
-    Raises LogSourceError."""
+    """The log partitions of the topic of a table. Brokers do not let clients read the metadata log, but they report its
+    content. Raises LogSourceError.
+    """
     if table.topic == METADATA and has(source, TellsCluster):
         return [source.cluster_answers(table.records)]
     asked = asked_coordinators(source)
@@ -74,9 +76,9 @@ def asked_of_logs(
     given: Any,
     report: Callable[[Finding], object] | None = None,
 ) -> tuple[TableRequest, Sequence[LogPartition]]:
-    """The request, with what the source `given` knows about topics if the table uses it, and the log partitions to
-    read. `report` gets a finding if brokers no longer answer requests about topics. Raises the errors of
-    `logs_to_read`."""
+    """The request, with the source's facts about topics if the table uses them, and the log partitions to read.
+    `report` gets a finding if brokers no longer answer requests about topics. Raises the errors of `logs_to_read`.
+    """
     table, topic = request.table, request.question.topic
     source = source_of(given, topic or table.topic) if table.topic else given
     check_coordinators(request, source)
@@ -89,26 +91,26 @@ def asked_of_logs(
 def with_known_topics(
     request: TableRequest, source: Source, report: Callable[[Finding], object] | None = None
 ) -> TableRequest:
-    """The request, with what the source knows about topics if a table that is read for it uses that."""
+    """The request, with the source's facts about topics if a table that is read for the request uses them."""
     if not uses_topics(request):
         return request
     return with_topics(request, topics_known_to(source, report))
 
 
 def with_topics(request: TableRequest, known: KnownTopics) -> TableRequest:
-    """The request, with what is known about topics."""
+    """The request, with these facts about topics."""
     return replace(request, topics=known)
 
 
 def uses_topics(request: TableRequest) -> bool:
-    """Whether a table that is read for the request uses what a source knows about topics."""
+    """Whether a table that is read for the request uses a source's facts about topics."""
     return any(each.reader.uses_topics for each in tables_read(request.table))
 
 
 def topics_known_to(source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
-    """What the source knows about topics; empty if there is a problem, because problems of a source are reported when
-    its records are read. `report` gets the finding about brokers that no longer answer, or a metadata log that is
-    damaged."""
+    """The source's facts about topics; empty if there is a problem, because problems of a source are reported when its
+    records are read. `report` gets the finding about brokers that no longer answer, or a metadata log that is damaged.
+    """
     try:
         known = known_topics(source)
         if known.asked_ms is None:  # no broker has reported it
@@ -125,8 +127,9 @@ def topics_known_to(source: Source, report: Callable[[Finding], object] | None =
 
 @dataclass(frozen=True)
 class AllLogs:
-    """The logs of the given topics as one object. Its rows say where they begin and end: `LOG_ENDS_SCHEMA` in
-    `kafka_records_engine.sources.ends_of_logs`."""
+    """The logs of the given topics as one object. Its rows contain their starts and ends: `LOG_ENDS_SCHEMA` in
+    `kafka_records_engine.sources.ends_of_logs`.
+    """
 
     source: Source
     topics: tuple[str, ...] | None
@@ -134,11 +137,11 @@ class AllLogs:
     starts: LogStarts | None = None
     """Where they started before records were read."""
     is_input: bool = False
-    """Whether only a view needs it: views know which topics they need."""
+    """Whether only a view needs the rows. Views know which topics they need."""
     partition: int = -1
     size: int = 0
     in_memory: bool = True
-    """True, because it makes only a few requests, for which a second process would not help."""
+    """Always True, because only a few requests are sent, for which a second process would not help."""
 
     @property
     def topic(self) -> str:

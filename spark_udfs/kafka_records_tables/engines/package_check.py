@@ -1,8 +1,8 @@
 """Checks that the records of another generated package are those for which a table is written.
 
-Tables read fields by their Python names, with the Arrow types that `kafka_records` gives them. A package of newer specs
-has more fields, versions and records, and tables can be read with it. A package in which a field has another name or
-type, or is missing, is refused before anything is read.
+Tables read fields by their Python names, with the Arrow types that they have in `kafka_records`. A package of newer
+specs has more fields, versions and records, and tables can be read with it. A package in which a field has another name
+or type, or is missing, is refused before anything is read.
 """
 
 from __future__ import annotations

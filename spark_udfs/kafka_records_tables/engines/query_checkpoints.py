@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointReader:
-    """Reads the checkpoints that requests name, each once."""
+    """Reads the checkpoints that requests name, each only once."""
 
     def __init__(self) -> None:
         self._read: dict[tuple[GivenCheckpoint, ...], tuple[QueryProgress, ...]] = {}
@@ -32,7 +32,7 @@ class CheckpointReader:
 
 
 def inputs_to_lack(request: TableRequest) -> Collection[str]:
-    """The inputs of a view whose topic may be missing."""
+    """The inputs of a view whose topics may be missing."""
     asked = request.question.options
     given = [option for option in request.table.options if asked.get(option.name)]
     return {*request.table.optional_inputs, *(name for option in given for name in option.instead_of)}

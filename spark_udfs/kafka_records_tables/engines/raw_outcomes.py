@@ -1,7 +1,7 @@
 """Adds the outcomes of transactions to raw rows of a log that is read once.
 
 A source returns rows of transactions as `pending`. A DataFrame of raw rows must say `committed` or `aborted`, so these
-rows are held back until their marker comes and are returned after it; all others are returned at once.
+rows are held back until after their marker; all other rows are returned at once.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ _AT: Final = RAW_SCHEMA.get_field_index("transaction")
 
 
 class RawFindings(Findings):
-    """Findings about raw rows of a `topic`, which have no list of findings: a problem that a retry may solve ends the
-    reading, and everything that is left out is logged by the task."""
+    """Handles findings about raw rows of a `topic`, for which there is no list of findings: if a retry may solve a
+    problem, reading ends with an error; otherwise, the task logs what is left out.
+    """
 
     def __init__(self, topic: str, is_failfast: bool, fails_on_data_loss: bool) -> None:
         super().__init__()

@@ -30,7 +30,7 @@ class RepeatedGroups:
         self._found: dict[str, None] = {}
 
     def watched(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows as they arrive."""
+        """Pass on the rows as they arrive, and note their groups."""
         import pyarrow as pa
 
         if self._table.name not in _TABLES:
@@ -44,7 +44,7 @@ class RepeatedGroups:
             yield batch
 
     def notes(self) -> list[Finding]:
-        """A note about all of them; call it after the last row."""
+        """A note about all of these groups. Call this after the last row."""
         if not self._found:
             return []
         first, more = min(self._found), len(self._found) - 1

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """A request to one table, and what its source has reported about topics before logs are read; small and
-    picklable."""
+    """A request to one table, with the facts about topics that its source reported before logs were read. Small and
+    picklable.
+    """
 
     question: Question
     topics: KnownTopics = field(default_factory=KnownTopics)
-    """What is known about topics; empty if the table does not use it."""
+    """The known facts about topics; empty if the table does not use them."""
 
     @property
     def table(self) -> Table:

@@ -2,12 +2,12 @@
 between.
 
 This does not hold for a source that does not report transactions, such as Spark's own Kafka source: it leaves out
-control records, and aborted records under `read_committed`, so its gaps show nothing about a cleaner.
+control records, and aborted records under `read_committed`, so its gaps do not show that a cleaner removed records.
 
 A cleaner removes a tombstone `delete.retention.ms` after it has removed what the tombstone deleted, and in the same way
-a marker after the records of its transaction (`LogCleaner`, `CleanedTransactionMetadata`). A reader that has read a
-value, or a record of an open transaction, and comes back later than that no longer finds what happened to it. A reader
-that comes back earlier loses nothing.
+a marker after the records of its transaction (`LogCleaner`, `CleanedTransactionMetadata`). If a reader has read a
+value, or a record of an open transaction, and continues only after that time, it can no longer find out what happened
+to the record. If it continues earlier, it misses nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def seen_of(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def first_lost(seen: pa.Table, read_to: int, written_ms: int, before_ms: int) -> int | None:
-    """The first offset that is missing after a record written before a moment; None if there is none.
+    """The first missing offset after a record that was written before the moment `before_ms`; None if there is none.
 
     The log was read up to `read_to`, and the record before that was written at `written_ms`.
     """
@@ -61,6 +61,6 @@ def first_lost(seen: pa.Table, read_to: int, written_ms: int, before_ms: int) ->
 
 
 def last_seen(seen: pa.Table) -> tuple[int, int]:
-    """The last offset, and when its record was written. There must be one."""
+    """The last offset, and the time of its record. There must be at least one offset."""
     last = int(np.argmax(seen.column("last").to_numpy()))
     return seen.column("last")[last].as_py(), seen.column("written_ms")[last].as_py()

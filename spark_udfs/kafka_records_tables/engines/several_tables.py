@@ -1,4 +1,4 @@
-"""Computes several tables over one source, and reads what they share only once."""
+"""Computes several tables over one source. Logs and inputs that several tables need are read only once."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ RunTasks = Callable[[Sequence[LogTask], RunReports, "OnProgress | None"], Iterat
 
 
 class SeveralTables:
-    """What to read for the given tables: a table itself, or the inputs of a view, each once regardless of how many
-    tables need it.
+    """Determines what to read for the given tables: a table itself, or the inputs of a view. Each is read once,
+    regardless of how many tables need it.
 
     `topic` is the topic of files or rows that do not name one. Raises LogSourceError if there is nothing to read for
     any of them, and TypeError and ValueError for an invalid source.
@@ -71,7 +71,7 @@ class SeveralTables:
         self._about_topics: list[Finding] = []
         self._rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
         self._joined: dict[str, tuple[TableRequest, ViewRows]] = {}
-        """The rows of answered views that other views are made from, by their names."""
+        """The rows of answered views from which other views are computed, by name."""
         self._left: list[str] = []
         """The tables that have no answer yet."""
         self._reports = RunReports()
@@ -82,7 +82,7 @@ class SeveralTables:
         self._needed: set[int] | None = None
         """The numbers of the requests for records that must be read; None for all."""
         self.missing: dict[str, str] = {}
-        """Why there is nothing to read for a table, by its name."""
+        """For each table that cannot be read, by name, the reason."""
         self._plan(requests)
 
     @property
@@ -103,8 +103,9 @@ class SeveralTables:
         return list(self._answers)
 
     def read(self, run: RunTasks, on_progress: OnProgress | None) -> None:
-        """Read all records, and look up the ends of logs after that: a group that commits in the meantime would be
-        beyond an end that was looked up before."""
+        """Read all records, and only then look up the ends of logs. Otherwise, a group that commits in the meantime
+        would be beyond the end.
+        """
         if self._answers_kept is not None:  # the records were read when the logs were found
             self._run(run, None, are_ends=True)
             self._find_kept(self._answers_kept)
@@ -141,8 +142,9 @@ class SeveralTables:
         self._needed = needed
 
     def answer(self, name: str) -> tuple[list[pa.RecordBatch], RunReport]:
-        """The rows of a table from what was read, and the report that it would have if it were read alone. Each table
-        is answered once, because rows that no other table needs are dropped."""
+        """The rows of a table, computed from what was read, and the report that the table would have if it were read
+        alone. Each table is answered once, because rows that no other table needs are dropped.
+        """
         self._left.remove(name)
         request, there = self._answers[name]
         report = RunReport()
@@ -176,7 +178,9 @@ class SeveralTables:
         return rows, report
 
     def share(self, name: str, rows: pa.Table) -> None:
-        """Give the sorted rows of an answered table to the tables that are made from it, so that they are held once."""
+        """Pass the sorted rows of an answered table to the tables that are computed from it, so that the rows are in
+        memory only once.
+        """
         if name not in self._kept:
             request, _ = self._answers[name]
             found = self._joined[name][1].findings if name in self._joined else ()

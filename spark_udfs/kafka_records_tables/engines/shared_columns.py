@@ -19,7 +19,7 @@ class SharedColumns:
         self._known: defaultdict[tuple[int, str], list[pa.ChunkedArray]] = defaultdict(list)
 
     def shared(self, table: pa.Table) -> pa.Table:
-        """The same rows, with the memory of earlier columns where these are equal."""
+        """The same rows. Columns that are equal to earlier columns share their memory."""
         if table.num_rows <= _FEW:
             return table
         return pa.table([self._column(column) for column in table.columns], schema=table.schema)

@@ -32,8 +32,9 @@ class SharedReading:
         self._readers = [_Reader(number, request, self._context, self._shared) for number, request in task.requests]
 
     def rows(self) -> Iterator[tuple[int, Any]]:
-        """Rows as `pyarrow.RecordBatch`es, each with the number of its request, in no particular order. Raises the
-        errors of tables and of the source."""
+        """The rows as `pyarrow.RecordBatch`es, each with the number of its request, in no particular order. Raises the
+        errors of tables and of the source.
+        """
         if isinstance(self._log, AskedCoordinators):
             for each in self._readers:
                 yield from each.asked(self._log)

@@ -1,8 +1,8 @@
 """Computes, in Structured Streaming, how each micro-batch of raw rows changes the rows of a table.
 
-`applyInPandasWithState`, which PySpark has since 3.5, continues with the state of one log partition. pandas would turn
-nullable integers into floats. So rows, and the state, pass through it as Arrow streams, one packet of rows per binary
-cell.
+`applyInPandasWithState`, which PySpark has since 3.5, passes the state of one log partition from batch to batch. pandas
+would turn nullable integers into floats. So rows, and the state, pass through it as Arrow streams, one packet of rows
+per binary cell.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _BEFORE_ALL: Final = -1
 
 
 class NoStream(KafkaRecordsError, TypeError):
-    """Changes of the `table` were requested, but the DataFrame is not a streaming one."""
+    """Changes of a `table` were requested, but the DataFrame is not a streaming DataFrame."""
 
     def __init__(self, table: str) -> None:
         super().__init__(table)

@@ -52,7 +52,7 @@ def run(
     spark
         A session of classic Spark or of Spark Connect.
     tasks
-        What to read, and for which tables.
+        The log partitions to read, and the tables to compute.
     reports
         Receives the findings and counts.
     on_progress
@@ -89,7 +89,7 @@ def run(
 
 
 def over_logs(spark: SparkSession, count: int, function: BatchFunction, returned: StructType) -> DataFrame:
-    """The results of `function` for each number below `count`, each in a task of its own."""
+    """The results of `function` for each number below `count`, each in a separate task."""
     check_workers(spark)
     return map_batches(spark.range(0, count, 1, max(count, 1)), _NUMBERS, function, returned)
 

@@ -30,7 +30,7 @@ class SparkFailed(KafkaRecordsError, RuntimeError):
 
 
 def memory_ran_out(error: BaseException) -> bool:
-    """Whether the exception looks as if a JVM or a worker had ended in the middle of its work."""
+    """Whether the exception indicates that a JVM or a worker ended in the middle of its work."""
     text = str(error)
     if isinstance(error, ConnectionError | EOFError | MemoryError) or type(error).__name__ == "Py4JNetworkError":
         return True
@@ -38,7 +38,7 @@ def memory_ran_out(error: BaseException) -> bool:
 
 
 def detail_of(error: BaseException) -> str:
-    """Why Spark failed: that memory ran out, if the exception looks like it, or else the first line of its text."""
+    """Why Spark failed: memory ran out, if the exception indicates this; otherwise the first line of its text."""
     text = str(error)
     if any(each in text for each in _WORKER_IS_GONE):
         return (
@@ -77,9 +77,11 @@ _CHATTER: Final = re.compile(r"\s*(?:at |\.\.\. \d+ more|WARNING|Picked up |NOTE
 
 
 def gateway_detail(said: str) -> str | None:
-    """Why the JVM of a session ended before it was ready, from its output; None if it printed nothing.
+    """The reason why the JVM of a session ended before it was ready, according to its output; None if it printed
+    nothing.
 
-    The cause of an exception is more informative than the exception itself, and the first error than later ones.
+    The cause of an exception is more informative than the exception itself, and the first error is more informative
+    than later ones.
     """
     lines = [line for line in said.splitlines() if not _CHATTER.match(line)]
     causes = [line for line in lines if line.startswith("Caused by: ")]

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import TableRequest
 
 FINDINGS_SCHEMA = spark_schema(FINDINGS)
-"""A finding per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one line to print."""
+"""The schema of findings, one per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one
+line to print.
+"""
 
 
 def frame_of(
@@ -82,7 +84,7 @@ def _asked_of_logs(request: TableRequest, source: Any) -> tuple[TableRequest, Se
 
 
 def findings_of(spark: SparkSession, request: TableRequest, source: Any) -> DataFrame:
-    """The findings about those rows, with the schema FINDINGS_SCHEMA."""
+    """The findings about the rows of `frame_of`, with the schema FINDINGS_SCHEMA."""
     declaration = request.table
     if declaration.inputs:
         _refuse_checkpoints(request)
@@ -124,5 +126,7 @@ def _there(request: TableRequest, source: Source) -> tuple[Mapping[str, TableReq
 
 
 def together(frames: Sequence[DataFrame]) -> DataFrame:
-    """Inputs of a view that read the same log have the same findings; these are included once."""
+    """Combine DataFrames of findings. Inputs of a view that read the same log have the same findings, which are
+    included once.
+    """
     return reduce(lambda one, other: one.unionAll(other), frames).distinct()

@@ -46,7 +46,7 @@ class BadOption(KafkaRecordsError, ValueError):
 
 
 class DataLost(KafkaRecordsError, RuntimeError):
-    """Records that should have been read no longer exist; `what` says which."""
+    """Records that should have been read no longer exist. `what` says which records."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -58,7 +58,7 @@ class DataLost(KafkaRecordsError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class NextOffsets:
-    """How far a topic has been read: the next offset of each partition."""
+    """The position up to which a topic has been read: the next offset of each partition."""
 
     topic: str
     topic_id: str | None
@@ -139,14 +139,15 @@ def check_partitions(name: str, named: Iterable[int], known: Collection[int]) ->
 
 
 def check_reach(name: str, topic: str, partition: int, offset: int, log_end: int) -> None:
-    """Raise BadOption for an offset in the option `name` that the log does not reach yet."""
+    """Raise BadOption for an offset in the option `name` that the log has not reached yet."""
     if offset > log_end:
         raise BadOption(f"{name} is {offset} for {topic}-{partition}, whose log ends at {log_end}")
 
 
 def limited(start: Mapping[int, int], end: Mapping[int, int], most: int) -> dict[int, int]:
-    """How far one trigger reads if it reads about `most` offsets in total: for each partition in proportion to its
-    waiting offsets, at least one, as in Spark's own Kafka source."""
+    """The end offsets of a trigger that reads about `most` offsets in total. As in Spark's own Kafka source, each
+    partition gets at least one offset, in proportion to its waiting offsets.
+    """
     waiting = {partition: max(end[partition] - start.get(partition, 0), 0) for partition in end}
     total = sum(waiting.values())
     if total <= most:

@@ -96,15 +96,17 @@ plans, the UI and event logs would show them."""
 
 @dataclass(frozen=True)
 class Brokers:
-    """Running brokers, and how to connect to them. Properties files are read where they are needed, again in every
-    worker, so that their secrets are not sent."""
+    """Running brokers, and how to connect to them. Each worker reads properties files itself, so that the secrets in
+    them are not sent.
+    """
 
     bootstrap: str
     command_config: str | None
     properties: Mapping[str, str] = field(repr=False)
     timeout: timedelta | None = None
-    """How long to wait for brokers, counted from the moment at which the source is opened to find out what can be
-    read."""
+    """How long to wait for brokers, counted from the moment at which the source is opened to determine what can be
+    read.
+    """
 
     def config(self) -> ClientConfig:
         """The configuration. Raises ValueError, and LogSourceError for a file."""
@@ -139,7 +141,7 @@ class Brokers:
 
 @dataclass(frozen=True)
 class PathsToRead:
-    """Files, or anything else that a path can name."""
+    """Files, or any other source to which a path can refer."""
 
     paths: tuple[str, ...]
     topic: str | None
@@ -147,7 +149,7 @@ class PathsToRead:
     """The options that say how rows were saved."""
 
     def source(self) -> Source:
-        """What the paths name. Raises BadOption."""
+        """The source to which the paths refer. Raises BadOption."""
         return source_at(self.paths, self.topic, self.saved)
 
     def bare(self, log: LogPartition) -> LogPartition:
@@ -175,7 +177,7 @@ class Asked:
     records: RecordReader | None = None
 
     def for_batch(self) -> Asked:
-        """These options, if they suit a batch query. Raises BadOption for an option that only a stream can have."""
+        """Return these options for a batch query. Raises BadOption for an option that only a stream can have."""
         for name in _OF_STREAMS:
             if name in self.given:
                 raise BadOption(f"the option {name!r} is for streams (readStream)")
@@ -189,14 +191,14 @@ class Asked:
         return self
 
     def with_known_topics(self) -> Asked:
-        """The request, with what the source knows about topics if the table uses that."""
+        """These options, with the source's facts about topics if the table uses them."""
         if self.rows is None or not uses_topics(self.rows.request):
             return self
         request = with_known_topics(self.rows.request, self.place.source())
         return replace(self, rows=replace(self.rows, request=request))
 
     def for_stream(self) -> Asked:
-        """These options, if they suit a stream. Raises BadOption for an option that no stream can have."""
+        """Return these options for a stream. Raises BadOption for an option that a stream cannot have."""
         if self.records is not None:
             raise BadOption(
                 "a stream returns raw rows: leave out the option 'records', and pass the rows to decode_records"
@@ -215,7 +217,7 @@ class Asked:
 
 
 def asked(options: Mapping[str, str]) -> Asked:
-    """What some options request. Raises BadOption."""
+    """Determine what the given options request. Raises BadOption."""
     given, properties = _named(options)
     try:
         place = _place(options, given, properties)

@@ -36,7 +36,9 @@ def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = Fal
 
 
 def record_tasks(source: Source) -> tuple[tuple[FilePart, ...], ...]:
-    """What each task reads of the given files of saved rows. Raises BadOption for another kind of source."""
+    """The parts of the given files of saved rows that each task reads. Raises BadOption for any other kind of
+    source.
+    """
     if not isinstance(source, SavedRows):
         raise BadOption(
             f"the option 'records' reads saved rows (Parquet and similar ones), which {source.name} is not: read "

@@ -2,8 +2,8 @@
 
 A topic may have billions of rows, and each one that moves into Python or between machines has a cost. Types and groups
 are selected in the JVM. If a later record of a key makes earlier ones superfluous (`TableReader.last_of_key`), a first
-function leaves out the earlier ones where the rows are read, before rows are brought together. Two alternatives took
-longer: `max(offset)` per key in the JVM with a join, which reads twice, and bringing all rows together.
+function drops the earlier ones in the task that reads the rows, before the shuffle. Two alternatives took longer:
+`max(offset)` per key in the JVM with a join, which reads twice, and a shuffle of all rows.
 """
 
 from __future__ import annotations
@@ -75,8 +75,10 @@ def all_rows(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructTy
 
 
 def needed_rows(raw: DataFrame, request: TableRequest, *, needs_all: bool) -> tuple[DataFrame, StructType]:
-    """The raw rows that a table needs, in any order, and their columns. With `needs_all` every row of the topic; rows
-    that are not needed are empty. Raises MissingColumn, WrongColumnType and UnknownTransactions immediately."""
+    """The raw rows that a table needs, in any order, and their columns. With `needs_all`, these are all rows of the
+    topic; rows that are not needed are empty. Raises MissingColumn, WrongColumnType and UnknownTransactions
+    immediately.
+    """
     more = () if request.question.as_of_ms is None else ("timestamp_ms",)
     return _with_columns(raw, request, more, needs_all=needs_all)
 
@@ -115,7 +117,7 @@ def _with_columns(
 
 
 def refuse_unknown_transactions(table: Table, assume: str | None, *, tells_transactions: bool) -> None:
-    """Raise UnknownTransactions if the columns of a source show that the table would refuse its first record."""
+    """Raise UnknownTransactions if the columns of a source show that the table would refuse the first record."""
     if table.needs_transactions and assume is None and not tells_transactions:
         raise UnknownTransactions(table.topic)
 

@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 
 def schema_of(table: Table, names: Sequence[str]) -> StructType:
-    """The columns `names` of a table, each with its meaning as a comment."""
+    """The columns `names` of a table, each with its description as a comment."""
     schema = spark_schema(table.schema)
     return StructType([schema[name] for name in names])

@@ -45,7 +45,8 @@ class SparkNotStarted(KafkaRecordsError, RuntimeError):
 
 @contextmanager
 def local_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session on all cores of this machine, stopped at the end; the session of this process if it has one already.
+    """A session on all cores of this machine, which is stopped at the end; or the session of this process, if there
+    already is one.
 
     `settings` are Spark properties, including `spark.master`, that take precedence over those chosen here. The output
     of the JVM and the workers goes into a file and is shown only if Spark does not start. Raises JavaMissing and

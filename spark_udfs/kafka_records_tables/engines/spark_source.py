@@ -1,9 +1,9 @@
 """`spark.read.format("kafka-records")`: tables and raw rows over any source, as a Python Data Source; raw rows of
 brokers also as a stream.
 
-There is one input partition per log partition, or several on request. Nothing is pushed down: in PySpark 4.2 and 4.3 a
-filter that one query pushed to such a source is also applied in the next query, and columns are not pruned at all. So
-options take their place.
+There is one input partition per log partition, or several on request. No filters or columns are pushed down: in PySpark
+4.2 and 4.3, a filter that one query pushes to such a source is also applied in the next query, and columns are not
+pruned at all. Options replace both.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class KafkaRecordsSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name in `format`."""
+        """The name of the source in `format`."""
         return NAME
 
     def schema(self) -> StructType:

@@ -1,4 +1,4 @@
-"""The parts that `kafka_records_tables.spark.register` registers in a session."""
+"""The implementation of `kafka_records_tables.spark.register`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RETURN {prefix}"""
 
 
 def is_before_4() -> bool:
-    """Whether this PySpark lacks both data sources in Python and functions in SQL."""
+    """Whether this PySpark is older than 4.0, and therefore lacks data sources in Python and functions in SQL."""
     return find_spec("pyspark.sql.datasource") is None
 
 
@@ -80,7 +80,7 @@ def _active(spark: SparkSession) -> Iterator[None]:
 def register_functions(spark: SparkSession, package: str, engine: Engine | None) -> tuple[str, ...]:
     """Register the column functions of a package in SQL; returns their names.
 
-    They are those of the catalog if there is a jar, and Python functions otherwise. Raises NoJvmFunctions for
+    The functions are those of the catalog if there is a jar, and Python functions otherwise. Raises NoJvmFunctions for
     `engine="jvm"` if they are not available.
     """
     names = []

@@ -49,7 +49,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 def stream_reader(asked: Asked) -> DataSourceStreamReader:
-    """A reader for these options. Raises BadOption for a limit if this PySpark supports none."""
+    """A reader for these options. Raises BadOption for a limit if this PySpark does not support limits."""
     if _CAN_LIMIT:
         return _LimitedReader(asked)
     if asked.most_offsets is not None:

@@ -1,4 +1,4 @@
-"""The functions that Spark's workers run: that of a table, once per log partition.
+"""The functions that Spark's workers run; each calls the function of a table once per log partition.
 
 Every class here is a function for `mapInArrow`. Classes over logs get numbers, one per task, and read the log with that
 number; classes over rows get raw rows by partition and offset.
@@ -58,7 +58,9 @@ FINDINGS: Final = pa.schema(
         ("message", pa.string()),
     ]
 )
-"""A finding per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one line to print."""
+"""The schema of findings, one per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one
+line to print.
+"""
 
 FRAMES: Final = pa.schema([("kind", pa.string()), ("request", pa.int32()), ("content", pa.binary())])
 """The output of a task of `LogFrames`, a frame per row: `rows` of the request with a number (an Arrow stream), `report`
@@ -73,7 +75,9 @@ _OF_TABLES: Final = (
 
 
 class DamageFound(KafkaRecordsError, ValueError):
-    """The error that ended a query under FAILFAST: the text of the first finding of damage, and what to do."""
+    """A query ended under FAILFAST because of damage. The text is that of the first finding of damage, and says what to
+    do.
+    """
 
     def __init__(self, finding: str, remedy: str = _OF_TABLES) -> None:
         super().__init__(finding, remedy)
@@ -85,7 +89,7 @@ class DamageFound(KafkaRecordsError, ValueError):
 
 
 class FailFast(Findings):
-    """Findings, of which the first damage ends the reading."""
+    """Findings; the first one about damage ends the reading."""
 
     def add(self, finding: Finding) -> None:
         """Report a finding. Raises DamageFound."""
@@ -111,7 +115,7 @@ class LogRows:
             yield from self.of(log)
 
     def of_view(self, source: Source) -> Iterator[pa.RecordBatch]:
-        """The rows of a view, all of whose inputs are read here."""
+        """The rows of a view, whose inputs are all read in this task."""
         for rows in read_here(self.request, source, FailFast if self.is_failfast else Findings):
             yield rows.select(self.names)
 
@@ -152,8 +156,8 @@ class GivenFindings:
 class LogFrames:
     """Rows, findings and counts of one run, with the columns FRAMES.
 
-    An exception is also a frame: if it ended the task, the driver would get its traceback as text instead of the
-    exception.
+    An exception is also returned as a frame. If it ended the task instead, the driver would get only its traceback as
+    text.
     """
 
     tasks: Sequence[LogTask]
@@ -196,7 +200,7 @@ def stream_of(rows: pa.RecordBatch) -> bytes:
 
 
 def rows_of_findings(findings: Sequence[Finding]) -> pa.RecordBatch:
-    """A finding with the columns FINDINGS."""
+    """The findings as rows with the columns FINDINGS."""
     names = [name for name in FINDINGS.names if name != "message"]
     rows = [{**{name: getattr(each, name) for name in names}, "message": str(each)} for each in findings]
     return pa.RecordBatch.from_pylist(rows, schema=FINDINGS)
@@ -241,7 +245,7 @@ class LastOfKeys:
     """Raw rows in any order, without those that later rows make superfluous (`TableReader.last_of_key`).
 
     Rows that have to wait for the end of a transaction are kept, and so are control rows and keys without a record
-    type. Raises UnknownTransactions as the table does.
+    type. Raises UnknownTransactions in the same cases as the table.
     """
 
     request: TableRequest

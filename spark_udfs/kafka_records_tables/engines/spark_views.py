@@ -1,4 +1,4 @@
-"""Views in Spark: rows of the inputs that belong together are brought into one task, which joins them."""
+"""Computes views in Spark: rows of the inputs that belong together are brought into one task, which joins them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def joined_frames(
     *,
     is_failfast: bool = False,
 ) -> DataFrame:
-    """The columns `names` of a view from the rows of its inputs. Spark does not join them, so that the rule is not
-    written twice. `source` is asked for missing rights; such findings end the query if it `is_failfast`."""
+    """The columns `names` of a view from the rows of its inputs. The join is not done by Spark, so that its rules are
+    implemented only once. `source` is asked for missing rights; such findings end the query if it `is_failfast`.
+    """
     rows, given = _together(frames, request.table)
     function = JoinedRows(request, tuple(names), source, is_failfast)
     return map_batches(rows, given, function, schema_of(request.table, names))
@@ -74,7 +75,7 @@ def _together(frames: Mapping[str, DataFrame], view: Table) -> tuple[DataFrame, 
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """Rows of a view, with the columns `names`, from those of its inputs that belong together."""
+    """Rows of a view, with the columns `names`, from rows of its inputs that belong together."""
 
     request: TableRequest
     names: Sequence[str]

@@ -15,13 +15,14 @@ T = TypeVar("T")
 
 
 def spread(logs: Sequence[LogPartition]) -> list[LogPartition]:
-    """The logs, the largest first. Logs with the same leader are far apart, because Spark starts tasks in this order,
-    as many at a time as there are cores."""
+    """The logs, the largest first. Logs with the same leader are placed far apart, because Spark starts tasks in this
+    order, as many at a time as there are cores.
+    """
     return spread_by(logs, lambda log: log)
 
 
 def spread_by(tasks: Iterable[T], log_of: Callable[[T], LogPartition]) -> list[T]:
-    """Tasks in the order of `spread` by the logs that they read."""
+    """The tasks, in the order that `spread` gives to the logs that they read."""
     by_leader: dict[object, list[T]] = {}
     for task in sorted(tasks, key=lambda task: _by_size(log_of(task))):
         by_leader.setdefault(leader_of(log_of(task)), []).append(task)

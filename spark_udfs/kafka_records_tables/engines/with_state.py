@@ -1,4 +1,4 @@
-"""Lets a reading continue where the last one ended, with a state directory (`sources.kept_logs`)."""
+"""Continues a reading where the last one ended, with a state directory (`sources.kept_logs`)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import OnProgress
 
 State = str | PathLike[str]
-"""A directory that keeps what was read for the next reading."""
+"""A directory in which the records that were read are kept for the next reading."""
 
 
 def check_state(question: Question, *, by_spark: bool) -> None:
-    """Raise ValueError for a request whose records a state directory does not keep."""
+    """Raise ValueError for a request that needs records that a state directory does not keep."""
     if by_spark:
         raise ValueError("state needs the local engine: leave out state or Spark")
     if question.as_of_ms is not None:
@@ -47,8 +47,8 @@ def check_state(question: Question, *, by_spark: bool) -> None:
 def source_with_state(
     question: Question, source: Any, state: State | None, on_progress: OnProgress | None = None
 ) -> Iterator[Any]:
-    """The source itself, or one whose records are kept in the directory `state`, which no other process may use at the
-    same time.
+    """The source itself or, with `state`, a source whose records are kept in this directory. No other process may use
+    the directory at the same time.
 
     Raises LogSourceError and StateBusy, as `StateDirectory` does.
     """

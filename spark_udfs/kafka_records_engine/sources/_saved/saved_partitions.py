@@ -28,7 +28,7 @@ class Kept:
     pieces: tuple[FilePiece, ...]
     wrong: tuple[Wrong, ...]
     spool: Spool | None
-    """Keeps the file from being deleted. Set only in the process that wrote it."""
+    """A reference that prevents the deletion of the file. It is set only in the process that wrote the file."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Kept, (self.file, self.pieces, self.wrong, None)
@@ -49,12 +49,12 @@ class SavedPartition:
     pieces: tuple[FilePiece, ...]
     notes: tuple[Finding, ...] = ()
     new_files: int = 0
-    """The number of its files that belong to no earlier partition."""
+    """The number of files of this partition that no earlier partition has."""
     kept: Kept | None = None
 
     @property
     def size(self) -> int:
-        """The approximate number of bytes of the files that count as its own."""
+        """The approximate number of bytes in the files that are counted for this partition."""
         return sum(piece.size for piece in self.pieces)
 
     @property

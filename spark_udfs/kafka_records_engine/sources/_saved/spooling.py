@@ -1,7 +1,7 @@
 """Sorts rows by log partition into a temporary file, for sources where each log partition would have to read all files.
 
 The file is in a temporary directory, which is deleted when nothing in this process refers to it any more. A process
-that cannot access it (a Spark task on another machine) reads the original files.
+that cannot access the temporary file (a Spark task on another machine) reads the original files.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Seen:
 class Spool:
     """All rows of the given files, by log partition.
 
-    Building reads every file once. Raises LogSourceError.
+    Creating the object reads every file once. Raises LogSourceError.
     """
 
     def __init__(self, described: Described) -> None:
@@ -81,7 +81,7 @@ class Spool:
 
     @property
     def file(self) -> SavedFile:
-        """The temporary file, as a file of saved rows whose columns are named like those of raw rows."""
+        """The temporary file as a file of saved rows. Its columns have the names of raw-row columns."""
         taken = tuple(TakenColumn(field.name, field.name, field.type) for field in self._schema)
         return SavedFile(located(self.path), "arrow", os.stat(self.path).st_size, (), taken)
 

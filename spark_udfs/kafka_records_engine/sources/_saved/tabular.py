@@ -26,7 +26,7 @@ OF_A_SNAPSHOT: Final = (
 
 
 class Extremes(NamedTuple):
-    """The smallest and the largest value of a column in a group that has no nulls."""
+    """The smallest and the largest value of a column in a group without nulls."""
 
     least: Any
     most: Any
@@ -36,7 +36,7 @@ class FileReader(Protocol):
     """Describes and reads one file. The file is open only while its batches are read."""
 
     fields: dict[str, Any]
-    """The types of the columns by name."""
+    """The type of each column, by name."""
     groups: int | None
     """The number of parts that can be read independently; None if the file can only be read from start to end."""
 
@@ -44,12 +44,13 @@ class FileReader(Protocol):
         """The number of rows of each group; empty if there are no groups."""
 
     def statistics(self, group: int, column: str) -> Extremes | None:
-        """The file's statistics about a column of a group, if it has any."""
+        """The file's statistics about a column of a group; None if there are none."""
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
-        """Record batches of the requested columns, each with the number of its first row in the file, or in the given
-        `group`, if it is unknown how many rows precede the group. Raises OSError, pa.ArrowException and
-        LogSourceError."""
+        """Record batches of the requested columns. Each comes with the number of its first row in the file or, if the
+        number of rows before the given `group` is unknown, in the group. Raises OSError, pa.ArrowException and
+        LogSourceError.
+        """
 
 
 class Sequential:
@@ -67,12 +68,12 @@ class Sequential:
 
 
 def package_missing(place: Place, what: str, package: str, extra: str) -> LogSourceError:
-    """The message about a file that needs a missing package."""
+    """The error for a file that needs a missing package."""
     return LogSourceError(str(place), f"{what} needs {package}, which is not installed: {install_command(extra)}")
 
 
 def in_slices(batch: Any, first: int) -> Iterator[tuple[int, Any]]:
-    """A batch whose first row is number `first`, in parts of MOST_ROWS."""
+    """Split a batch, whose first row has the number `first`, into parts of at most MOST_ROWS rows."""
     for start in range(0, batch.num_rows, MOST_ROWS):
         yield first + start, batch.slice(start, MOST_ROWS)
 
@@ -95,7 +96,7 @@ def top_columns(reader: FileReader, columns: Iterable[str]) -> list[str]:
 
 
 def member(batch: Any, column: str, fields: dict[str, Any]) -> Any:
-    """A column of a batch, or a member nested in one."""
+    """A column of a batch, or a member nested in a column."""
     name = top_level(column, fields)
     array = batch.column(name)
     rest = column[len(name) + 1 :]

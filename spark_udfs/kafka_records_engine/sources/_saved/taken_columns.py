@@ -1,4 +1,4 @@
-"""Maps columns of saved rows to columns of raw rows: by their names, or as the caller says."""
+"""Maps columns of saved rows to columns of raw rows: by their names, or as the caller specifies."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def taken_columns(
     fields
         The types of its columns by name.
     asked
-        The caller's choice: the column for one of raw rows, None for none of them.
+        The caller's choice: for a column of raw rows, the column of the file; None if there is no such column.
     given
         The columns of raw rows that are known without the file (by names of folders, or because the caller says so).
 
@@ -104,7 +104,7 @@ def _asked(file: str, raw: str, column: str, fields: Mapping[str, Any]) -> Taken
 
 
 def type_of(column: str, fields: Mapping[str, Any]) -> Any:
-    """The type of a column, or of a nested member; None if it does not exist."""
+    """The type of a column or of a nested member; None if there is no such column."""
     if column in fields:
         return fields[column]
     name, dot, rest = column.partition(".")
@@ -176,12 +176,12 @@ def plain(name: str) -> str:
 
 
 def raw_name(name: str) -> str | None:
-    """The column of raw rows that a name means, if any."""
+    """The column of raw rows to which a name refers; None if there is none."""
     return next((raw for raw, spellings in _SPELLINGS.items() if plain(name) in spellings), None)
 
 
 def plain_names() -> list[str]:
-    """All plain names that mean a column of raw rows."""
+    """All plain names that refer to a column of raw rows."""
     ends = ("", *(end for end, _ in _ENCODED))
     return [
         name + end

@@ -51,7 +51,7 @@ def first_lines(place: Place) -> list[bytes]:
 
 
 def blocks_of_lines(place: Place) -> Iterator[bytes]:
-    """Splits a text into pieces of whole lines; each has about BLOCK bytes, or is a single longer line."""
+    """Split a text into pieces of whole lines. Each piece has about BLOCK bytes, or is a single longer line."""
     left = b""
     with open_text(place) as file:
         while more := bytes(file.read(BLOCK)):

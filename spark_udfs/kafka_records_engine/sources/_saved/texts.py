@@ -39,13 +39,13 @@ class Undecided(Exception):
 
 
 class TooFew(Undecided):
-    """The strings could be base64 or hex; more of them would decide."""
+    """The strings could be base64 or hex. More strings are needed to decide."""
 
 
 def encoding_of(samples: Iterable[Any]) -> Encoding | None:
-    """How strings encode bytes, determined from a sample (Arrow arrays); None if there are none.
+    """Determine from a sample (Arrow arrays) how strings encode bytes. None if the sample has no strings.
 
-    If a few strings do not fit the encoding of the others, either these are damaged, or all strings are the bytes
+    If a few strings do not fit the encoding of the others, either these few are damaged, or all strings are the bytes
     unchanged; both are considered. Raises Undecided.
     """
     texts = _different(samples)
@@ -90,11 +90,11 @@ def _fitting(texts: Any, encoding: Encoding) -> FLAGS:
 
 
 class Decoded(NamedTuple):
-    """Bytes; null if there was no string or it could not be decoded."""
+    """Decoded bytes. A row is null if it has no string, or a string that cannot be decoded."""
 
     array: Any
     wrong: FLAGS | None
-    """The rows whose text is not of the encoding; None if there are none."""
+    """Flags for the rows whose string does not have the encoding; None if there are none."""
 
 
 def decoded(array: Any, encoding: Encoding) -> Decoded:

@@ -34,8 +34,9 @@ def is_named_for_milliseconds(column: str) -> bool:
 
 
 def unit_of(samples: Iterable[Any]) -> TimeUnit | None:
-    """The unit of times since 1970, determined from a sample (Arrow arrays): the unit in which all of them are between
-    the bounds. None if there is no such unit, or if they are not numbers. Raises MixedUnits."""
+    """Determine the unit of times since 1970 from a sample (Arrow arrays): the unit in which all times are plausible.
+    None if there is no such unit, or if the times are not numbers. Raises MixedUnits.
+    """
     found: set[TimeUnit] = set()
     for array in samples:
         numbers = _numbers(array)

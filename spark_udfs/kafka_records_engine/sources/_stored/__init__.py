@@ -1,1 +1,1 @@
-"""The files of a snapshot directory. `sources.snapshots` reads them, `sources.snapshot_runs` adds to them."""
+"""The files of a snapshot directory. `sources.snapshots` reads them, and `sources.snapshot_runs` adds records."""

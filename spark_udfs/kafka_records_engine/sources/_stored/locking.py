@@ -1,4 +1,4 @@
-"""One run at a time writes to a directory."""
+"""Locks a directory, so that only one run at a time writes to it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
 
 @contextmanager
 def locked_directory(root: str, kind: str, busy: LogSourceError, check: Callable[[str], object]) -> Iterator[None]:
-    """Lock a directory against other runs; `kind` says what the directory is. The kernel releases the lock when the
-    process ends.
+    """Lock a directory against other runs. `kind` describes the directory in messages. The kernel releases the lock
+    when the process ends.
 
     On a file system without locks, one of two simultaneous runs may fail, or both write the same records, which are
-    later read only once. Raises `busy` while another run has the lock, and what `check` raises about an existing
+    later read only once. Raises `busy` while another run has the lock, and the errors of `check` about an existing
     directory.
     """
     if not os.path.isdir(os.path.dirname(root)):

@@ -37,17 +37,19 @@ class OtherTopic(OtherLog):
 
 
 def high_watermark(log: LogPartition) -> int | None:
-    """Where the log ended when it was found, if a broker reported it. None for files, because their age is unknown."""
+    """The end of the log when the log was found, if a broker reported it. None for files, because their age is
+    unknown.
+    """
     return log.high_watermark if has(log, HasHighWatermark) else None
 
 
 def now_ms() -> int:
-    """The time."""
+    """The current time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def read_at_ms(log: LogPartition) -> int:
-    """When the log itself was read: now, or for a log from a snapshot, the time of that snapshot."""
+    """The time at which the log itself was read: now or, for a log from a snapshot, the time of that snapshot."""
     known = log.read_at_ms() if has(log, WasRead) else None
     return now_ms() if known is None else known
 
@@ -63,7 +65,7 @@ class _WithoutForbidden(Findings):
 
 
 class Pass:
-    """Reads one log partition, from the last stored rows on or from its start, and stores the rows after them."""
+    """Reads one log partition, from the last stored rows on or from the start of the log, and stores the new rows."""
 
     def __init__(
         self, run: RunState, log: LogPartition, stored: StoredLog, moved: Callable[[int], None], *, is_survey: bool
@@ -112,7 +114,9 @@ class Pass:
 
     @property
     def ended_at_ms(self) -> int | None:
-        """The time at which the log ended where the stored rows end, as reported by a broker that returned all rows."""
+        """The time at which the log had no records beyond the stored rows, as reported by a broker that returned all
+        rows.
+        """
         is_whole = high_watermark(self._log) is not None and not any(
             hole >= self._behind for hole in self._context.log.holes
         )
@@ -315,7 +319,7 @@ class Pass:
 
 
 def last_rows(stored: StoredLog) -> list[dict[str, Any]]:
-    """The last stored rows, at most TAIL: they are compared with what the source has at their offsets."""
+    """The last stored rows, at most TAIL of them. They are compared with the source's records at the same offsets."""
     if not stored.files or stored.files[-1].trouble:
         return []
     try:

@@ -23,10 +23,10 @@ from kafka_records_engine.sources.protocol import LogPartition
 
 
 class Run(RunState):
-    """Stores log partitions: what is new in each, and what each has lost."""
+    """Stores, for each log partition, new records and the offsets that the log has lost."""
 
     def take(self, log: LogPartition, moved: Callable[[int], None]) -> None:
-        """Store what is new in one log partition. Its errors do not stop the other partitions."""
+        """Store the new records of one log partition. Errors in it do not affect the other partitions."""
         added = Added(partitions=1)
         folder = folder_of(self.root, log.topic, log.partition)
         for each in (folder, gone_folder_of(self.root, log.topic, log.partition)):

@@ -1,4 +1,4 @@
-"""What a run of `take_snapshot` knows and reports, for all of its log partitions."""
+"""The state and the report of a run of `take_snapshot`, for all of its log partitions."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 
 @dataclass(slots=True)
 class Added:
-    """What a run added for one topic, and what it found."""
+    """Numbers about one topic in a run: records that were added, and records that were lost."""
 
     partitions: int = 0
     grown: int = 0
-    """Partitions with new rows."""
+    """The number of partitions with new rows."""
     records: int = 0
     markers: int = 0
     files: int = 0
-    """Files that were written, counted before small ones were joined."""
+    """The number of files that were written, before small files were merged."""
     lost: int = 0
-    """Number of offsets that were lost from the log between two runs, or had no record when they were read."""
+    """The number of offsets that the log lost between two runs, or that had no record when they were read."""
     looked: int = 0
-    """Partitions whose whole log was searched for more lost rows."""
+    """The number of partitions whose whole log was searched for further lost rows."""
 
     def add(self, other: Added) -> None:
         """Add the numbers of another partition."""
@@ -42,14 +42,14 @@ class Added:
 
 @dataclass(slots=True)
 class SnapshotReport:
-    """What a run did, by topic, and its findings."""
+    """The results of a run by topic, and its findings."""
 
     topics: dict[str, Added] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 
 class RunState:
-    """What all log partitions of a run share. Several may be stored at the same time, by several threads."""
+    """The state that all log partitions of a run share. Several threads may store partitions at the same time."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class RunState:
         self.forbidden: list[NotReadable] = []
         """Log partitions that the user may not read."""
         self.refused: list[LogSourceError] = []
-        """Why nothing was stored for other log partitions, for example OtherLog."""
+        """The errors because of which nothing was stored for other log partitions, for example OtherLog."""
 
     def topic_id(self, log: LogPartition) -> str | None:
         """The id of the topic of a log, as Kafka writes it; None if it is unknown."""
@@ -87,7 +87,7 @@ class RunState:
         return self._topic_ids.get(log.topic)
 
     def quiet_until_ms(self, stored: StoredLog) -> int | None:
-        """The latest time at which an earlier run learned that a log ends where the stored rows end."""
+        """The latest time at which an earlier run found that the log had no records beyond the stored rows."""
         told = self.before.get(f"{stored.topic}-{stored.partition}")
         return None if told is None or told["end"] != stored.end else told["ended_at_ms"]
 

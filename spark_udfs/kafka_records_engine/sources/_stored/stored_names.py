@@ -45,18 +45,18 @@ def gone_folder_of(root: str, topic: str, partition: int) -> str:
 
 
 def records_name(first: int, last: int) -> str:
-    """The name of a file with records from the offset `first` to `last`."""
+    """The name of the file with the records from offset `first` to offset `last`."""
     return f"{first:020d}-{last:020d}.parquet"
 
 
 def survey_name(end: int) -> str:
-    """The name of a file that says which offsets below `end` the log had lost."""
+    """The name of the file that lists the offsets below `end` that the log had lost."""
     return f"{end:020d}.parquet"
 
 
 def records_files(folder: str) -> list[tuple[int, int, str]]:
-    """First offset, last offset and path of each file with records, in order, without files whose offsets are all in
-    another file. (A run that merges small files removes them last.)
+    """First offset, last offset and path of each file with records, in order. A file is left out if another file
+    contains all its offsets. (A run that merges small files removes them last.)
     """
     found = [
         (int(match[1]), int(match[2]), os.path.join(folder, name))
@@ -71,8 +71,9 @@ def records_files(folder: str) -> list[tuple[int, int, str]]:
 
 
 def remove_outdated(folder: str) -> None:
-    """Remove files whose records are in another one, left by a run that was killed before it removed them. Only for the
-    holder of the lock."""
+    """Remove files whose records are also in another file. A run that was killed may have left such files. Call this
+    only with the lock.
+    """
     kept = {path for *_, path in records_files(folder)}
     paths = (os.path.join(folder, name) for name in _names(folder) if _RECORDS.fullmatch(name))
     outdated = [path for path in paths if path not in kept]
@@ -108,7 +109,7 @@ def survey_files(folder: str) -> list[tuple[int, str]]:
 
 
 def topics_in(root: str) -> list[str]:
-    """The topics that have a folder."""
+    """The topics that have a folder in the snapshot."""
     return sorted(match[1] for name in _names(root) if (match := _TOPIC_FOLDER.fullmatch(name)))
 
 
@@ -124,7 +125,7 @@ def is_snapshot(path: str) -> bool:
 
 
 def remove_incomplete(folder: str) -> None:
-    """Remove the incomplete files of a killed run. Only for the holder of the lock."""
+    """Remove the incomplete files of a run that was killed. Call this only with the lock."""
     for name in _names(folder):
         if name.endswith(PART):
             path = os.path.join(folder, name)

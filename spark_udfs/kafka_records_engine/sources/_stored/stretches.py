@@ -1,4 +1,4 @@
-"""Describes what each run knew about the offsets that it stored, and about offsets that the log has lost since."""
+"""Describes the offsets that each run stored, and the offsets that the log has lost since."""
 
 from __future__ import annotations
 
@@ -30,33 +30,35 @@ _FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Consecutive rows of one log partition that one run stored; a file holds one or several."""
+    """Consecutive rows of one log partition that one run stored. A file contains one stretch or several."""
 
     run: str
-    """Identifies the run; equal for everything that one run stored. A run sees the log as of one moment."""
+    """An identifier of the run; all stretches of one run have the same one. A run reads the log as of one moment."""
     source: str
     read_at_ms: int
-    """When the log itself was read; a run over another snapshot has the time of that snapshot."""
+    """The time at which the log itself was read. A run that reads another snapshot uses the time of that snapshot."""
     topic_id: str | None
     first: int
     """The offset of the first row."""
     last: int
     rows: int
     latest_ms: int
-    """The latest timestamp among them."""
+    """The latest timestamp of these rows."""
     asked_from: int | None
     """The offset from which rows were requested; None for the start of the log."""
     log_start: int | None
     cleaned_up_to: int | None
-    """See `Context`; None if neither the source nor the end of the run gave it."""
+    """See `Context`; None if neither the source nor the end of the run determined it."""
     is_last: bool
-    """Whether the run had by then stored everything that the source returned."""
+    """Whether the run had stored all rows of the source when this stretch was written."""
     ended_at_ms: int | None
-    """The time at which the log ended where this run ended, as reported by a broker. None for files, which may be an
-    old copy."""
+    """The time at which the log had no records beyond those of this run, as reported by a broker. None for files,
+    because they may be an old copy.
+    """
     quiet_until_ms: int | None
-    """The time at which the log still ended where the rows before this stretch end, as reported by a broker in a run
-    that found nothing new."""
+    """The time at which the log had no records beyond those before this stretch, as reported by a broker in a run that
+    found no new records.
+    """
     holes: tuple[int, ...] = ()
     """See `Context.holes`."""
     findings: tuple[dict[str, Any], ...] = ()
@@ -65,14 +67,15 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """A check which of the stored offsets the log no longer has. It is made if the log may have lost records whose
-    deletion was never read."""
+    """A check of which stored offsets are no longer in the log. It is needed if the log may have lost records whose
+    tombstones or markers were never read.
+    """
 
     run: str
     source: str
     read_at_ms: int
     end: int
-    """The offset after the last row that was stored at that time."""
+    """The offset after the last row that was stored when the survey was made."""
     log_start: int | None
     cleaned_up_to: int
     path: str = ""
@@ -98,7 +101,7 @@ class StoredFile:
     trouble: str = ""
 
     def finding(self, topic: str, partition: int) -> Finding:
-        """The message about a file that cannot be read."""
+        """The finding about this file, which cannot be read."""
         consequence = f"offsets {self.first} to {self.last} are not read"
         return unreadable(self.path, self.trouble, consequence, topic, partition)
 
@@ -139,8 +142,8 @@ class StoredLog:
     def unsurveyed(self) -> list[Stretch]:
         """The stretches that need a survey and have not had one.
 
-        Offsets that a log lost before they were read may be those of tombstones and markers. So a record that is stored
-        nowhere may have deleted a record that was stored earlier, or ended its transaction. This cannot happen within
+        Offsets that a log lost before they were read may be those of tombstones and markers. So a record that was never
+        stored may have deleted a record that was stored earlier, or ended its transaction. This cannot happen within
         the first run, which saw the log as of one moment, with every value and its tombstone.
         """
         surveyed = self.surveys[-1].end if self.surveys else 0
@@ -152,7 +155,9 @@ class StoredLog:
         return [each for each in behind if id(each) in gaps or (each.log_start or 0) > self.log_start]
 
     def with_gaps(self) -> list[tuple[int, Stretch]]:
-        """The stretches in or before which offsets are missing, each with a lower bound of these offsets."""
+        """The stretches in which or before which offsets are missing, each with a lower bound for the missing
+        offsets.
+        """
         found = []
         for before, each in pairwise([None, *self.stretches]):
             assert each is not None
@@ -209,7 +214,8 @@ def _missing(files: Sequence[StoredFile], folder: str, topic: str, partition: in
 
 def read_on(stretches: Sequence[Stretch], by: str | None = None) -> list[Stretch]:
     """The stretches, without the findings that a run made after its last row if another run has continued from there:
-    the later run reports what is still true. `by` is the run that continues after all of them."""
+    the later run reports all findings that still apply. `by` is the run that continues after all of them.
+    """
     runs = [*(each.run for each in stretches[1:]), by]
     return [
         each if after is None or after == each.run else _up_to_last_row(each)
@@ -318,7 +324,7 @@ class Lost:
         return bool(len(self._firsts))
 
     def among(self, offsets: INT64) -> FLAGS:
-        """Which of these offsets are lost."""
+        """Flags for the offsets that are lost."""
         at = np.searchsorted(self._firsts, offsets, side="right") - 1
         found: FLAGS = at >= 0
         if len(self._lasts):

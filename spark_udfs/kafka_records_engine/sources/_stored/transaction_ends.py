@@ -21,7 +21,7 @@ class TransactionEnds:
         self._open: dict[int, int] = {}
         """The first record of each producer's open transaction."""
         self._said: dict[int, int] = {}
-        """For each producer, the last record of which the source says that its transaction has ended."""
+        """For each producer, the last record whose transaction has ended according to the source."""
         self._markers: dict[int, int] = {}
         """The last marker of each producer."""
 
@@ -56,8 +56,9 @@ class TransactionEnds:
         return min(self._open.values(), default=end)
 
     def without_marker(self) -> Iterator[int]:
-        """The offset of a record of each producer whose transaction has ended according to the source, but without a
-        marker."""
+        """For each producer whose transaction has ended according to the source, but has no marker: the offset of a
+        record of the transaction.
+        """
         for producer, offset in self._said.items():
             if self._markers.get(producer, -1) < offset:
                 yield offset

@@ -14,7 +14,7 @@ from kafka_records_engine.log.reading.tails import LogTail
 from kafka_records_engine.log.reading.unread import UNKNOWN, Unread, UnreadAsked, records_to_read, unread_in
 
 MOST_ROWS: Final = 1_000_000
-"""The number of offsets at the end of a log that are read. The answer about an offset before them is unknown."""
+"""The number of offsets at the end of a log that are read. For an offset before them, the answer is UNKNOWN."""
 
 COLUMNS: Final = ("offset", "timestamp_ms", "timestamp_type", "producer_id", "transaction", "control")
 

@@ -1,4 +1,4 @@
-"""Decides which of the stored rows were in the log at some time, and since when this is known.
+"""Determines which stored rows were in the log at a given time.
 
 A snapshot contains rows that the log has lost since. A table about the state at a moment needs exactly the rows that
 the log had at that moment: an additional row may be a value whose tombstone was cleaned away before it was read. A
@@ -18,7 +18,7 @@ BEHIND_ALL: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The rows to return, and the facts to pass to the context."""
+    """A selection of stored rows, and the facts about the log to pass to the context."""
 
     surveys: tuple[Survey, ...]
     """The surveys whose lost offsets are left out."""
@@ -29,7 +29,7 @@ class View:
 
 
 def everything(log: StoredLog) -> View:
-    """All rows."""
+    """The view with all rows."""
     stretches = log.stretches
     start = stretches[0].log_start if stretches else None
     reach = max((*_reaches(stretches), *(each.cleaned_up_to for each in log.surveys)), default=BEHIND_ALL)
@@ -39,10 +39,10 @@ def everything(log: StoredLog) -> View:
 def as_of(log: StoredLog, cut: int) -> View:
     """The rows of the log as it was when it ended at the offset `cut` (exclusive).
 
-    A cleaner that has cleaned a log up to an offset has removed only records that are superseded by records below that
-    offset. So the log as a run found it gives the right answer for every `cut` at or above that offset. The same is
-    true of the rows after it as long as none is missing. If some are missing, only a later survey shows which of the
-    older rows had been deleted.
+    If a cleaner has cleaned a log up to some offset, it has removed only records that are superseded by records below
+    that offset. So the log as a run found it is correct for every `cut` at or above that offset. This also holds for
+    the rows stored later, as long as none is missing. If rows are missing, only a later survey shows which of the older
+    rows had been deleted.
     """
     stretches = log.stretches
     if not stretches:

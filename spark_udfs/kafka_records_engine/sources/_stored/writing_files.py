@@ -75,7 +75,7 @@ class RecordsFile:
         return int(self._sink.tell())
 
     def write(self, rows: Any) -> None:
-        """Add rows of SCHEMA, which follow the earlier ones."""
+        """Add rows with SCHEMA. Their offsets must be above those of earlier rows."""
         if not self.rows:
             self.first = int(rows.column("offset")[0].as_py())
         self.last = int(rows.column("offset")[-1].as_py())
@@ -109,7 +109,7 @@ class RecordsFile:
         return StoredFile(self.first, self.last, path, tuple(stretches))
 
     def abandon(self) -> None:
-        """Leave nothing behind."""
+        """Delete the incomplete file."""
         with suppress(OSError, pa.ArrowInvalid):
             self._writer.close()
         with suppress(OSError):
@@ -119,8 +119,9 @@ class RecordsFile:
 
 
 def write_survey(folder: str, survey: Survey, firsts: INT64, lasts: INT64) -> None:
-    """Write the lost offsets of a survey, as ranges that no earlier survey has. A survey with the same end is
-    replaced."""
+    """Write the lost offsets of a survey as ranges, without those of earlier surveys. A survey with the same end is
+    replaced.
+    """
     make_folder(folder)
     path = os.path.join(folder, survey_name(survey.end))
     if os.path.exists(path):
@@ -147,11 +148,11 @@ def write_survey(folder: str, survey: Survey, firsts: INT64, lasts: INT64) -> No
 
 
 def join_small_files(files: Sequence[StoredFile], most: int) -> StoredFile | None:
-    """Merge the last files into one, as long as each is not much larger than all files after it together, and all are
+    """Merge the last files into one. A file is included if it is not much larger than all files after it together, and
     smaller than `most` bytes. Returns None if there is nothing to merge.
 
-    So a record is rewritten only about log(number of runs) times, and there are few files. At every moment all records
-    are in complete files: the joined ones are removed last.
+    So there are few files, and a record is rewritten only about log(number of runs) times. All records are in complete
+    files at every moment: the files that were merged are removed last.
     """
     chosen: list[StoredFile] = []
     total = 0

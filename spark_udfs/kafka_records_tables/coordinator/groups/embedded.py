@@ -1,6 +1,6 @@
 """Decodes messages that clients embed as bytes in the records of their groups. A coordinator passes these bytes from
-member to member, and reads only the topics of a subscription in them. Their content depends on the protocol type and
-the protocol of the group.
+member to member. It reads only the topics of a subscription. Their content depends on the protocol type and the
+protocol of the group.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def assignment(protocol_type: str | None, data: bytes | None) -> Opened | None:
 
 
 def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
-    """The topics in a consumer's subscription; None for bytes that a coordinator cannot read.
+    """The topics in a consumer's subscription; None if a coordinator cannot read the bytes.
 
     A coordinator reads every version as version 0 (`ClassicGroup.computeSubscribedTopics`; KIP-496).
     """
@@ -110,7 +110,7 @@ def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
 
 
 def what_stops_loading(data: bytes) -> str | None:
-    """Why a coordinator cannot replay a record with this consumer subscription; None if it can.
+    """The reason why a coordinator cannot replay a record with this consumer subscription; None if it can.
 
     `ClassicGroup.computeSubscribedTopics` tolerates bytes that end in the middle of a number (`ConsumerProtocol` turns
     a BufferUnderflowException into a SchemaException), and reads no member after such a subscription. Any other error

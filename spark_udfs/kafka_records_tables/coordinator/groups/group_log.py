@@ -41,7 +41,7 @@ _OFFSET: Final = attrgetter("offset")
 
 
 class GroupLot(NamedTuple):
-    """The records of groups in a batch of rows, and their events."""
+    """The records of groups in a batch of rows, and the events that they cause."""
 
     found: DecodedRecords | None
     """The records of groups, decoded; None if there are none. The caller reports records that cannot be decoded."""
@@ -73,8 +73,9 @@ class GroupLog:
 
     def add(self, batch: pa.RecordBatch, lot: CommitLot) -> GroupLot:
         """Replay the raw rows after those of the last call. The rows have the columns READS; rows of other record types
-        and control rows are skipped. `lot` contains the commits among them, decoded; tombstones of offsets may be left
-        out of it."""
+        and control rows are skipped. `lot` contains the decoded commits among these rows; it may lack tombstones of
+        offsets.
+        """
         found = self._decoded(batch)
         told = [] if found is None else list(events(found, self._picked))
         ends = [(each.group_id, each.offset) for each in told if each.record in _ENDS and each.is_tombstone]

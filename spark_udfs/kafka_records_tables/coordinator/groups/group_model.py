@@ -1,4 +1,4 @@
-"""The state that a group coordinator builds from the records of groups, kind by kind.
+"""The state that a group coordinator builds from the records of groups, for each kind of group.
 
 The rules are those of `GroupMetadataManager.replay` and of each kind's own class (`ClassicGroup`, `ConsumerGroup`,
 `ShareGroup`, `StreamsGroup`) in Kafka 4.3.1.
@@ -21,24 +21,26 @@ SHARE: Final = "share"
 STREAMS: Final = "streams"
 
 GROUP: Final = "group"
-"""The record that creates the group as a group of its kind, and whose tombstone ends it."""
+"""Role: the record that creates the group as a group of its kind. The tombstone of this record ends the group."""
 TARGET: Final = "target"
-"""The epoch of the target assignment, which members have to reach."""
+"""Role: the epoch of the target assignment, which members have to reach."""
 MEMBER: Final = "member"
-"""A member exists."""
+"""Role: the record that shows that a member exists."""
 CURRENT: Final = "current"
-"""The epoch and the state of a member."""
+"""Role: the epoch and the state of a member."""
 TARGET_OF_MEMBER: Final = "target of member"
-"""The target assignment of a member."""
+"""Role: the target assignment of a member."""
 REGEX: Final = "regex"
-"""The topics that match a regular expression of the group."""
+"""Role: the topics that match a regular expression of the group."""
 TOPOLOGY: Final = "topology"
 TOPICS: Final = "topics"
-"""The topics of a group that an older broker wrote."""
+"""Role: the topics of a group, which only older brokers wrote."""
 SHARE_TARGET: Final = "share target"
-"""The epoch of the target assignment of a share group. The state of a share group does not depend on it."""
+"""Role: the epoch of the target assignment of a share group. The state of a share group does not depend on it."""
 SHARE_STATE: Final = "share_state"
-"""Share offsets that an administrator set. The group may never have had a member, and then has no group record."""
+"""Role: share offsets that an administrator set. The group may never have had a member, and then has no group
+record.
+"""
 
 
 class _Role(NamedTuple):
@@ -118,12 +120,12 @@ class Member(NamedTuple):
     epoch: int = 0
     state: int = 0
     made_at: int = -1
-    """Offset of the first record of the member that can be decoded; -1 if none can."""
+    """Offset of the first record of the member that can be decoded; -1 if there is no such record."""
     metadata: Event | None = None
     current: Event | None = None
-    """The last decoded record for each of two roles: who the member is, and which epoch it has reached."""
+    """The last decoded record of each of the two roles MEMBER and CURRENT."""
     target: Event | None = None
-    """The last record of its current assignment, which may be a tombstone; None if there is none so far."""
+    """The last record of the member's target assignment, which may be a tombstone; None if there is none so far."""
 
     @property
     def is_known(self) -> bool:
@@ -140,7 +142,7 @@ class Group:
     made_at: int
     """Offset of the record that creates the group."""
     has_record: bool = False
-    """Whether the group's own record has been read. Not set for a classic group."""
+    """Whether the group's own record has been read. It is not set for a classic group."""
     epoch: int | None = None
     target_epoch: int = _FIRST_EPOCH
     topology_epoch: int | None = None
@@ -170,8 +172,9 @@ class Group:
         return self.kind == CLASSIC and self.protocol_type == ""
 
     def makes_way_for(self, kind: str) -> bool:
-        """Whether this is a simple group, which a record of another kind of group replaces while a coordinator
-        loads."""
+        """Whether this is a simple group, which is replaced when a coordinator loads a record of a group of another
+        kind.
+        """
         return self.is_simple and not self.classic_members and kind in (CONSUMER, STREAMS)
 
     @property
@@ -186,7 +189,7 @@ class Group:
 
     @property
     def state(self) -> str | None:
-        """Its state as the coordinator spells it; None if a record cannot be decoded."""
+        """The state of the group as the coordinator spells it; None if a record cannot be decoded."""
         if self.broken:
             return None
         if not self.member_count:
@@ -203,7 +206,7 @@ class Group:
 
     @property
     def is_settled(self) -> bool:
-        """Whether every member has reached its target assignment. The state of a share group does not show this."""
+        """Whether every member has reached its target assignment. This does not affect the state of a share group."""
         if self.kind != SHARE:
             return self.state == "Stable"
         unknown = {of for role, of in self.broken if of in self.members and not self.members[of].is_known}
@@ -212,7 +215,8 @@ class Group:
     @property
     def state_since_ms(self) -> int | None:
         """When a classic group entered its present state; None for other kinds, and for values older than version 2,
-        which do not have it. The record must be read with `current_state_timestamp`."""
+        which do not have this time. The record must be read with `current_state_timestamp`.
+        """
         record = self.record(GROUP)
         if self.kind != CLASSIC or record is None or record.value is None:
             return None
@@ -264,7 +268,7 @@ class Groups:
         self._ended: dict[str, int] = {}
 
     def replay(self, event: Event) -> Group | None:
-        """Replay one record of a group. Returns the group that this record ends or replaces."""
+        """Replay one record of a group. Returns the group that this record ends or replaces, if any."""
         group_id = event.group_id
         before = self._groups.get(group_id)
         role = _ROLES[event.record]
@@ -302,8 +306,9 @@ class Groups:
         return list(map(_row, self._groups.values()))
 
     def forget_ends(self) -> None:
-        """Forget the groups that have ended. All records that are replayed from now on must be later than those that
-        were replayed already."""
+        """Forget the groups that have ended. All records that are replayed from now on must be later in the log than
+        the records replayed so far.
+        """
         self._ended.clear()
 
     def _tombstone(self, role: _Role, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""The state of a group after a record, and a lookup of the states of groups at many places in the log at once."""
+"""The state of a group after a record, and lookups of the states of groups at many places in the log at once."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ class GroupState(NamedTuple):
     member_count: int | None
     """The number of members; None if the record of a classic group cannot be decoded."""
     topics: frozenset[str] | None
-    """The topics that the group subscribes to; None if a coordinator does not know them
-    (`subscriptions.HeldGroup.topics`)."""
+    """The topics that the group subscribes to; None if a coordinator cannot determine them
+    (`subscriptions.HeldGroup.topics`).
+    """
     is_settled: bool
     """Whether every member has reached its target assignment (`Group.is_settled`)."""
 
@@ -57,8 +58,9 @@ class Transition(NamedTuple):
     """The group after the record; None if it no longer exists."""
     member_before: Member | None
     member_after: Member | None
-    """The member of a consumer, share or streams group that the record is about; None if it is about no single
-    member."""
+    """The member to which the record of a consumer, share or streams group belongs; None if it does not belong to a
+    single member.
+    """
     replaced: Group | None
     """The group that this record ended or replaced."""
 

@@ -28,12 +28,13 @@ class GroupBefore:
     protocol_type: str | None = None
     """The protocol type of a classic group; None if its record cannot be decoded, and for other kinds."""
     has_record: bool = True
-    """False if the group is known only from commits."""
+    """Whether the group has a record of its own; False if only commits show it."""
     since_ms: int | None = None
     """When a classic group entered its present state; None for other kinds, and for values older than version 2, which
-    do not have it. The record must be read with `current_state_timestamp`."""
+    do not have this time. The record must be read with `current_state_timestamp`.
+    """
     members: dict[str, Member] = field(default_factory=dict)
-    """By member id. The members of a classic group are not here but in its record."""
+    """The members by member id. The members of a classic group are in its record, and not here."""
 
 
 class GroupsBefore:

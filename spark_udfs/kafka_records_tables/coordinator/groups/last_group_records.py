@@ -27,13 +27,13 @@ NOT_USED: Final = "not used: it is unknown which group it is about"
 
 
 class Replayed(NamedTuple):
-    """The groups, and the records that they were built from."""
+    """The groups, and the records from which they were built."""
 
     groups: Groups
     told: DecodedRecords
     """The records whose values were decoded."""
     seen: DecodedRecords
-    """Commits and other records whose keys are used but whose values are not read."""
+    """Commits and other records of which only the keys are used."""
 
 
 class GroupRecords:
@@ -52,7 +52,7 @@ class GroupRecords:
         self._alone, self._whole = Latest(kept), Latest((*kept, "value"))
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add records of the table's record types; control rows among them are left out."""
+        """Add records of the table's record types. Control rows are ignored."""
         types, _ = prefix_column(batch.column("key"))
         is_alone = are_of_types(types, self._by_key_alone)
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _UTF16_UNIT: Final = Struct(">H")
 
 PASSED_OVER: Final = "Kafka 4.4 skips it"
-"""From this release on, `ConsumerProtocol` turns every error into a SchemaException, which a coordinator tolerates."""
+"""In these releases, `ConsumerProtocol` turns every error into a SchemaException, which a coordinator tolerates."""
 
 _Partition = tuple[str, int]
 
@@ -87,7 +87,7 @@ class LoadingGroups:
         self._owned: dict[str, dict[_Partition, int]] = {}
         """By group, the epoch at which a member owns each partition."""
         self._tasks: dict[str, TaskProcesses] = {}
-        """By streams group."""
+        """The processes that have tasks, by streams group."""
         self.bug: ReplayBug | None = None
         """The bug because of which some releases cannot load the last replayed record, although other releases can;
         None if there is none."""
@@ -95,7 +95,8 @@ class LoadingGroups:
     def take(self, event: Event) -> str | None:
         """Replay a record of a group. Returns why a coordinator stops at it, or None if it does not stop.
 
-        After such a record, or after one that cannot be decoded, nothing more is reported about the same group.
+        After such a record, or after a record that cannot be decoded, no further problems of the same group are
+        reported.
         """
         why = self.bug = None
         if event.group_id not in self._left_out:

@@ -1,7 +1,6 @@
 """Known bugs because of which some releases of Kafka cannot load a valid log. The bugs come from Kafka's issues, and
-each was checked in the classes of the releases around its fix, from 4.0.0 to 4.4.0, as far as Maven has them.
-KAFKA-17306 (tombstones of unknown groups, before 3.9) is left out: no release that has it uses this group coordinator
-by default.
+each was checked in the classes of the releases around its fix, from 4.0.0 to 4.4.0, if Maven has them. KAFKA-17306
+(tombstones of unknown groups, before 3.9) is left out: no release that has it uses this group coordinator by default.
 """
 
 from __future__ import annotations
@@ -60,4 +59,4 @@ TASK_PROCESSES: Final = ReplayBug(
     why="according to earlier records, another process has a task that the member gets, or its own has none "
     "that it gives up",
 )
-"""The same for tasks of a streams group. It also stops at a member whose tasks are named before its process."""
+"""The same bug for tasks of a streams group. It also occurs at a member whose tasks are recorded before its process."""

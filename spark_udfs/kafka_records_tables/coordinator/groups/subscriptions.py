@@ -1,4 +1,4 @@
-"""The topics that each group subscribes to, as a coordinator knows them after it has loaded the log."""
+"""The topics to which each group subscribes, as a coordinator has them after it has loaded the log."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class HeldGroup(NamedTuple):
     """When a classic group entered its present state; None for other kinds and for values older than version 2."""
     topics: frozenset[str] | None
     """The topics that the group subscribes to. None for a classic group with a member whose subscription the
-    coordinator cannot read, because it is invalid or belongs to another protocol type than `consumer`."""
+    coordinator cannot read, because it is invalid, or belongs to a protocol type other than `consumer`.
+    """
     regexes: tuple[str, ...]
     """The regular expressions whose topics the coordinator has resolved."""
     made_at: int
@@ -62,8 +63,10 @@ class HeldGroup(NamedTuple):
 
 
 def are_offsets_kept(kind: str, protocol_type: str | None) -> bool:
-    """Whether the members of a group protect all of its offsets, not only those of their topics. They do in a classic
-    group whose protocol type is not `consumer` (`ClassicGroup.offsetExpirationCondition`, `validateOffsetDelete`)."""
+    """Whether the members of a group protect all of its offsets, and not only those of their topics. This is so in a
+    classic group whose protocol type is not `consumer` (`ClassicGroup.offsetExpirationCondition`,
+    `validateOffsetDelete`).
+    """
     return kind in (CLASSIC, SIMPLE) and protocol_type != CONSUMER_PROTOCOL
 
 
@@ -87,8 +90,9 @@ def _held(group: Group) -> HeldGroup:
 
 
 def topics_of(group: Group) -> frozenset[str] | None:
-    """The topics that a group subscribes to, as described at `HeldGroup.topics`. Its records must be read with the
-    fields PICKED."""
+    """The topics to which a group subscribes, as described at `HeldGroup.topics`. The group's records must be read with
+    the fields PICKED.
+    """
     if group.kind == CLASSIC:
         record = group.record(GROUP)
         subscriptions = None if record is None or record.value is None else record.value.members_subscription

@@ -37,13 +37,15 @@ class TaskProcesses:
 
     def __init__(self) -> None:
         self._processes: dict[tuple[str, str], dict[int, set[str | None]]] = {}
-        """The processes by list and subtopology, then by task number. A standby or warm-up task keeps an empty set, as
-        in Kafka."""
+        """The processes, by list of tasks and subtopology, then by task number. A standby or warm-up task keeps an
+        empty set, as in Kafka.
+        """
         self._is_stopped = False
 
     def stops(self, before: Member | None, process: str | None, value: Any) -> bool:
         """Replace the tasks of a member by those in `value`, a current assignment or None; `process` runs them. Returns
-        whether a coordinator stops at this record; after that, nothing more is tracked."""
+        whether a coordinator stops at this record. After such a record, nothing more is tracked.
+        """
         if self._is_stopped:
             return False
         try:
@@ -88,7 +90,7 @@ def process_of(member: Member | None) -> str | None:
 
 
 def assignment_of(member: Member | None) -> Any:
-    """The current assignment of a member; None if it has none."""
+    """The current assignment of a member; None if there is none."""
     return None if member is None or member.epoch == LEFT or member.current is None else member.current.value
 
 

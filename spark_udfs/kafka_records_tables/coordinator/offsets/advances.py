@@ -1,5 +1,5 @@
-"""How committed offsets moved: for each group, topic and partition, the present offset, when it was committed first,
-and when it advanced.
+"""Tracks how committed offsets moved: for each group, topic and partition, the present offset, the time at which it was
+first committed, and the times at which it advanced.
 
 For each partition of a group, only a few numbers and at most twenty earlier commits are remembered. The result does not
 depend on how many commits are added at a time.
@@ -25,10 +25,10 @@ from kafka_records_tables.coordinator.offsets.commit_steps import Steps
 from kafka_records_tables.coordinator.records.latest import joined
 
 NONE: Final = np.iinfo(np.int64).min
-"""The value that means null in vectors."""
+"""The value that stands for null in vectors."""
 
 PARTS: Final = 4
-"""The number of parts that a window is divided into; the last advance in each part is kept."""
+"""The number of parts into which a window is divided. The last advance in each part is kept."""
 
 _KEPT_PARTS: Final = 3 * PARTS
 """The number of parts of which the last advance is kept. When parts become twice as long, half as many are left."""
@@ -62,8 +62,9 @@ _ADVANCE: Final = ("key", "ms", "offset", "before_ms", "before_offset")
 
 
 def part_ms(window_ms: int, history_ms: int) -> int:
-    """The length of one part of the window: about a quarter of the window, or a sixteenth of the history if that is
-    less. It is a power of two, so that a longer part consists of whole shorter ones."""
+    """The length of one part of the window: about a quarter of the window, or a sixteenth of the history if this is
+    shorter. It is a power of two, so that a longer part consists of whole shorter ones.
+    """
     longest = max(min(window_ms // PARTS, history_ms // PARTS**2), 1)
     return 1 << longest.bit_length() - 1
 

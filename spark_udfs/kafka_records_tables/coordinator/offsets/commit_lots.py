@@ -43,7 +43,7 @@ class Lots:
         """The number of small batches that must be gathered before they are joined again."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add the rows that follow. Returns rows when enough have been gathered, otherwise nothing."""
+        """Add the rows that follow. Yields rows if enough have been gathered, and otherwise nothing."""
         self._waiting.append(batch)
         self._count += batch.num_rows
         self._size += batch.nbytes
@@ -152,8 +152,9 @@ class CommitLot:
         return found
 
     def report(self, context: Context, consequence: str) -> None:
-        """Report the rows whose keys cannot be decoded. In all other keys, count the irregularities that were accepted:
-        once per row, although each key was decoded once."""
+        """Report the rows whose keys cannot be decoded. Count the irregularities that were accepted in all other keys:
+        once per row, although each key was decoded only once.
+        """
         found, rows = self.keys.columns, self.rows
         for row in np.flatnonzero(np.isin(self.codes, list(found.errors))).tolist() if found.errors else ():
             code = int(self.codes[row])
@@ -169,8 +170,9 @@ class CommitLot:
                 context.counts.leniencies[name] += int(times[code])
 
     def batch_offsets(self) -> INT64:
-        """For each row, the offset of the first record in its batch of the log; its own offset if the source does not
-        report batches."""
+        """For each row, the offset of the first record in its batch of the log; if the source does not report batches,
+        the offset of the row itself.
+        """
         if "base_offset" not in self.rows.schema.names:
             return self.offsets
         told = self.rows.column("base_offset").fill_null(-1).to_numpy()
@@ -192,7 +194,7 @@ def _named(codes: INT64, names: list[str]) -> pa.DictionaryArray:
 
 
 def first_of_each(codes: INT64) -> INT64:
-    """For each code, the index of the first row that has it; -1 counts as a code."""
+    """For each code, the index of the first row with this code; -1 counts as a code."""
     if not len(codes):
         return np.zeros(0, np.int64)
     first = np.full(int(codes.max()) + 2, -1, np.int64)

@@ -22,8 +22,8 @@ def in_effect_by_number(codes: INT64, place: INT64, log_offset: INT64) -> tuple[
 
     `codes` has a non-negative number per row for its group, topic and partition. `place` is where a row took effect:
     its own `log_offset`, or the offset of a marker. If several commits took effect at one marker, only the last one
-    counts. A commit that is older than one that took effect in the meantime does not count at all, and a tombstone also
-    removes the commits of open transactions (`OffsetMetadataManager.replayEndTransactionMarker`).
+    counts. A commit does not count at all if a later commit took effect before it. A tombstone also removes the commits
+    of open transactions (`OffsetMetadataManager.replayEndTransactionMarker`).
     """
     order = _by_number(codes, place, log_offset)
     is_moved = not np.array_equal(place, log_offset)
@@ -74,21 +74,21 @@ def numbers_of_keys(rows: pa.RecordBatch) -> INT64:
 
 
 def begins(values: INT64) -> FLAGS:
-    """Which elements differ from the element before them."""
+    """Flags for elements that differ from the element before them."""
     found = np.ones(len(values), np.bool_)
     found[1:] = values[1:] != values[:-1]
     return found
 
 
 def ends(values: INT64) -> FLAGS:
-    """Which elements differ from the element after them."""
+    """Flags for elements that differ from the element after them."""
     found = np.ones(len(values), np.bool_)
     found[:-1] = values[1:] != values[:-1]
     return found
 
 
 def running_maximum(codes: INT64, values: INT64) -> INT64:
-    """The largest value so far of each code; codes ascend."""
+    """For each element, the largest value so far with the same code. The codes must be ascending."""
     if not len(values):
         return values
     lowest, highest = int(values.min()), int(values.max())

@@ -52,18 +52,19 @@ class Steps:
     topic_id: INT64
     """For each step, the index in `ids` of the topic id that the commit names; -1 if it names none."""
     is_value: FLAGS
-    """False for a tombstone; its `offset` and `commit_timestamp_ms` have no meaning."""
+    """True for a commit. False for a tombstone, whose `offset` and `commit_timestamp_ms` have no meaning."""
     offset: INT64
     commit_timestamp_ms: INT64
     producer_id: INT64
     """The id of the producer that wrote the transaction."""
     is_transactional: FLAGS
-    """False for a commit outside of transactions, and if the producer is unknown."""
+    """True for a commit in a transaction; False outside of transactions, and if the producer is unknown."""
     log_offset: INT64
     """The offset of the record in the log."""
     counted_at: INT64
-    """Where the step took effect: the offset of the record, or of the marker of its transaction. It is also the
-    record's own offset if the source has no markers but reports that the transaction was committed."""
+    """The offset at which the step took effect: that of the record, or of the marker of its transaction. It is also the
+    record's own offset if the source has no markers but reports that the transaction was committed.
+    """
 
     @property
     def count(self) -> int:
@@ -79,7 +80,7 @@ class StepLot(NamedTuple):
     end: int
     """The offset after the last of these rows."""
     waits_from: int
-    """The offset of the first commit that still waits for its marker; `end` if none does."""
+    """The offset of the first commit that still waits for its marker; `end` if no commit waits."""
 
 
 _NOT_COMPARED: Final = "left out: the offsets before and after it are compared with each other"
@@ -101,7 +102,8 @@ class CommitSteps:
 
     def take(self, batch: pa.RecordBatch) -> Iterator[StepLot]:
         """Add the raw rows that follow; they have the columns READS, and rows of other types are skipped. Once many
-        rows have gathered, this returns the steps that took effect. All steps of later rows take effect after these.
+        rows have gathered, this returns the steps that took effect. All steps of rows that are added later take effect
+        after these.
 
         Reports commits that cannot be read, and commits that may or may not have taken effect.
         """

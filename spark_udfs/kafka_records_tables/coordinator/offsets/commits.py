@@ -1,4 +1,4 @@
-"""The two record types of commits, and what their values mean."""
+"""The two record types of commits, and the meaning of their values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMMITS: Final = ("LegacyOffsetCommit", "OffsetCommit")
 their types may differ."""
 
 NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The topic id that means none. Transactional commits and commits before Kafka 4.1 have no topic id."""
+"""The topic id that stands for no id. Transactional commits and commits before Kafka 4.1 have no topic id."""
 
 _NO_LEADER_EPOCH: Final = -1
 
@@ -29,8 +29,9 @@ def read_columns(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, Any
 
 
 def value_columns(members: Mapping[str, Any]) -> dict[str, Any]:
-    """The contents of commits, from the columns of their values. Topic id and leader epoch are null if the commit names
-    none."""
+    """The contents of commits, from the columns of their values. Topic id and leader epoch are null if the commit does
+    not have them.
+    """
     from kafka_records_tables.coordinator.records.decoded_records import nulled
 
     return {
@@ -51,8 +52,9 @@ def report_undecided(
     *,
     what: str = "the commit",
 ) -> None:
-    """Report the commits that are true in `chosen`, because it is unknown how their transactions ended. `what` names
-    one such commit in words; `types` are the numbers of the record types COMMITS."""
+    """Report the commits selected by `chosen`, because it is unknown how their transactions ended. `what` names one
+    such commit in words; `types` are the numbers of the record types COMMITS.
+    """
     import numpy as np
 
     from kafka_records_tables.coordinator.records.decoded_records import undecided

@@ -29,8 +29,8 @@ class DecodedCommits:
     """Some raw rows of the record types COMMITS, decoded. Each vector has one element per row.
 
     Usually all rows have the newer record type and can be decoded to the last byte (`is_plain`). Then each distinct key
-    is decoded once, and only the values that are not null. Otherwise `found` decodes row by row, to find out what is
-    wrong with each row.
+    is decoded once, and only the values that are not null. Otherwise, `found` decodes row by row, to determine the
+    error of each row.
     """
 
     keys: pa.RecordBatch
@@ -38,7 +38,7 @@ class DecodedCommits:
     key: INT64
     """For each row, the index of its key in `keys`."""
     values: pa.RecordBatch
-    """Values, as VALUE."""
+    """The values, with the columns VALUE."""
     value: INT64
     """For each row, the index of its value in `values`; -1 if it has no readable value."""
     has_key: FLAGS
@@ -59,7 +59,7 @@ class DecodedCommits:
 
     @cached_property
     def found(self) -> DecodedRecords:
-        """The rows decoded one by one, which finds out what is wrong with each."""
+        """The rows, decoded one by one, with the error of each row."""
         return DecodedRecords(self.rows, self._schemas)
 
     def _decode_at_once(self) -> bool:

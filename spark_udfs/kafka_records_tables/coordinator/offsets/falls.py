@@ -26,15 +26,16 @@ _OF_STEPS: Final = tuple(each.name for each in fields(Steps) if each.name not in
 
 @dataclass(frozen=True, slots=True)
 class HeldSteps:
-    """What is remembered between calls: for each partition of a group the last commit that took effect, and the last
-    tombstone if it is later."""
+    """The state that is kept between calls: for each partition of a group, the last commit that took effect and, if it
+    is later, the last tombstone.
+    """
 
     steps: Steps
     """The remembered commits. The topic id of a commit is the last one named by any commit for the partition."""
     id_log_offset: INT64
     """The offset of that commit in the log; _NONE if there is none."""
     of_runs: dict[str, INT64]
-    """What `Runs` remembers about the run that a commit belongs to, by the names _OF_RUNS."""
+    """The state that `Runs` keeps about the run of each commit, by the names _OF_RUNS."""
 
     @property
     def count(self) -> int:
@@ -70,9 +71,10 @@ FALLS: Final = pa.schema(
     ]
 )
 """A commit (`to_offset`, and the columns without a prefix) that is lower than the previous one (`from_…`).
-`tombstone_log_offset` is where the offset was deleted between them. For a sawtooth, `high_log_offset` is the last
-commit of the other sequence before the fall, and `low_log_offset` is the last commit of this sequence before it was
-left."""
+`tombstone_log_offset` is the offset of the tombstone between them, if there is one. For a sawtooth, `high_log_offset`
+is the last commit of the other sequence before the fall, and `low_log_offset` is the last earlier commit of this
+sequence.
+"""
 
 
 class Followed(NamedTuple):
@@ -81,12 +83,13 @@ class Followed(NamedTuple):
     falls: pa.RecordBatch
     """The falls, with the columns FALLS."""
     held: HeldSteps | None
-    """What must be remembered for the next call."""
+    """The state to pass to the next call."""
 
 
 def follow(held: HeldSteps | None, steps: Steps | None) -> Followed:
     """Compare `steps` (from `CommitSteps.steps`) with each other and with the steps of earlier calls, which `held`
-    remembers."""
+    contains.
+    """
     if steps is None:
         return Followed(pa.RecordBatch.from_pylist([], FALLS), held)
     start = _with_runs(steps)
@@ -132,8 +135,9 @@ class Runs:
     def __init__(
         self, told: dict[str, INT64], offsets: INT64, log_offsets: INT64, is_apart: FLAGS, is_lower: FLAGS
     ) -> None:
-        """`told` contains what was remembered about the runs of earlier calls, by the names _OF_RUNS; it is empty if
-        there were none."""
+        """`told` contains the state of the runs in earlier calls, by the names _OF_RUNS; it is empty if there were
+        none.
+        """
         self._offsets = offsets
         is_first = is_apart | is_lower
         self.of = np.cumsum(is_first) - 1
@@ -157,8 +161,8 @@ class Runs:
         """Whether each fall continues a lower sequence of commits that the partition had left: a sawtooth. `before` are
         the commits before the falls, and `lower` the commits after them.
 
-        This is the case if the previous run began with a fall and came back to where it had fallen from, most of the
-        way in one step, and if the new offset is not below the one that was committed right before that step.
+        This is so if the previous run began with a fall and returned to the offset before that fall, most of the way in
+        one step, and if the new offset is not below the offset committed right before that step.
         """
         run = self.of[before]
         high, low, bottom = self.fell_from[run], self.low[run], self.fell_to[run]
@@ -169,7 +173,7 @@ class Runs:
         return goes_on
 
     def remembered(self, which: INT64) -> dict[str, INT64]:
-        """What is remembered about the runs of the given commits, by the names _OF_RUNS."""
+        """The state to keep about the runs of the given commits, by the names _OF_RUNS."""
         run = self.of[which]
         return {name: getattr(self, name)[run] for name in _OF_RUNS}
 

@@ -1,4 +1,4 @@
-"""A number for each combination of group, topic and partition, so that commits can be compared as numbers."""
+"""Assigns a number to each combination of group, topic and partition, so that commits can be compared as numbers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class KeyNumbers:
         return of_rows
 
     def taken_anew(self) -> list[int]:
-        """The numbers that were assigned since the last call, for the first time or to another key than before."""
+        """The numbers that were assigned since the last call, for the first time, or to a key other than before."""
         new, self._new_ones = self._new_ones, []
         return new
 

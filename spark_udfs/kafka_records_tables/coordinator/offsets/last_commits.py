@@ -1,5 +1,6 @@
-"""Finds the last commit or tombstone for each group, topic and partition, from which a coordinator gets the committed
-offset."""
+"""Finds the last commit or tombstone for each group, topic and partition. It determines the committed offset that a
+coordinator has.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class LastCommits:
             (self._unknown if outcome == UNKNOWN else self._decided).add(rows)
 
     def deciding(self, context: Context) -> Deciding | None:
-        """The committed offsets; None if nothing was added. Reports those that cannot be read."""
+        """The committed offsets; None if nothing was added. Commits that cannot be read are reported."""
         decided, unknown = self._decided.rows(), self._unknown.rows()
         parts = [part for part in (decided, unknown) if part is not None]
         if not parts:
@@ -74,15 +75,17 @@ class Deciding(NamedTuple):
     types: tuple[int, ...]
     """The numbers of the record types COMMITS."""
     is_usable: FLAGS
-    """Which elements of `found` are committed offsets."""
+    """Flags for the elements of `found` that are committed offsets."""
     is_there: FLAGS
-    """Which elements of `found` are committed offsets, including offsets that exist but whose value is unknown: it
-    cannot be decoded, or the outcome of its transaction is unknown."""
+    """Flags like `is_usable`, but also true for offsets that exist although their value is unknown, because it cannot
+    be decoded or because the outcome of its transaction is unknown.
+    """
 
 
 def commit_keys(found: DecodedRecords, types: Iterable[int], chosen: pa.Array | None = None) -> list[CommitKey]:
-    """The key of each row, or of the `chosen` rows. Its parts are None for records of other types and for keys that
-    cannot be read."""
+    """The key of each row, or of the `chosen` rows. The parts of a key are None for a record of another type, and if
+    the key cannot be read.
+    """
     parts = [found.member(types, "key", name) for name in ("group", "topic", "partition")]
     if chosen is not None:
         parts = [part.take(chosen) for part in parts]

@@ -35,7 +35,8 @@ LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN, IS_LEGACY, TOPIC_ID = range(6)
 """The columns of a commit: its place in the log; its times, at most FARTHEST_MS from 1970; 0 for a value that cannot be
 decoded, otherwise 1; and 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so a cleaner never
 removes such a commit with them, and a cleaned log may still have it although its offset was deleted long ago. TOPIC_ID
-is a number for the id that the commit names, 0 if it names none."""
+is a number for the topic id in the commit, 0 if there is none.
+"""
 
 _COLUMNS: Final = 6
 
@@ -71,7 +72,8 @@ class LiveOffsets:
         """The number of calls of `delete`."""
         self.deleted_by: list[int] = []
         """For each number, which call of `delete` (counted from 1) last deleted an existing offset with a tombstone; 0
-        if none did."""
+        if there was no such call.
+        """
         # The numbers of existing offsets in the order of their creation, because results must not depend on how many
         # rows are processed at a time.
         self._of_group: dict[str, dict[int, None]] = {}
@@ -81,7 +83,7 @@ class LiveOffsets:
         """The numbers that `forget` checks. They include the numbers of all offsets that neither exist nor are
         pending."""
         self._waits: dict[str, dict[CommitKey, tuple[int, bool]]] | None = None
-        """The results of `pending` by group, kept until something changes them."""
+        """The results of `pending` by group, cached until they change."""
 
     @property
     def keys(self) -> list[CommitKey]:
@@ -95,7 +97,8 @@ class LiveOffsets:
 
     def rows(self, found: DecodedRecords, types: tuple[int, ...], lot: CommitLot | None = None) -> CommitRows:
         """The commits among decoded rows. `types` are the numbers of the record types of commits, the older type first.
-        Rows whose keys cannot be read are left out. `lot` has the same rows, if the caller made one."""
+        Rows whose keys cannot be read are left out. `lot` contains the same rows, if the caller has one.
+        """
         if not found.rows.num_rows:
             return CommitRows(np.zeros(0, np.int64), np.zeros((0, _COLUMNS), np.int64))
         numbers = self._numbers.of_rows(found, types) if lot is None else self._numbers.of_lot(lot)
@@ -137,7 +140,7 @@ class LiveOffsets:
         self.values[keys] = rows.values
 
     def wait(self, producer: int, rows: CommitRows) -> None:
-        """Add commits that a producer wrote in a transaction, in log order."""
+        """Add commits that a producer wrote in an open transaction, in log order."""
         self._waits = None
         self._pending.setdefault(producer, []).append(rows)
 
@@ -174,8 +177,9 @@ class LiveOffsets:
                 self._pending[producer] = [_without(rows, list(gone)) for rows in lots]
 
     def forget(self) -> None:
-        """Free the numbers of offsets that neither exist nor are pending. The caller must have added all rows it made
-        before."""
+        """Free the numbers of offsets that neither exist nor are pending. The caller must first have added all rows
+        that it got from `rows`.
+        """
         waiting, is_there = self._waiting(), self.is_there
         self._numbers.forget(each for each in self._gone if not is_there[each] and each not in waiting)
         self._gone.clear()
@@ -215,9 +219,10 @@ class LiveOffsets:
         return self._of_group.get(group, {}).keys()
 
     def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> tuple[int, ...]:
-        """At most `most` offsets for a topic, of any group, that certainly exist and that are deleted together with the
-        offsets `without` when their topic is deleted. The deletion does not affect offsets with the id of an earlier
-        topic of this name, whose deletion a coordinator missed (`OffsetMetadataManager.onTopicsDeleted`)."""
+        """At most `most` other offsets of any group for a topic. They certainly exist, and are deleted together with
+        the offsets `without` if their topic is deleted. The deletion does not affect offsets with the id of an earlier topic of this
+        name, whose deletion a coordinator missed (`OffsetMetadataManager.onTopicsDeleted`).
+        """
         value, keys = self.values.item, self.keys
         ids = {0, *[value(number, TOPIC_ID) for number in without if keys[number][1] == topic]}
         found: list[int] = []

@@ -50,8 +50,9 @@ class OffsetSpans:
         self._kept = 0
 
     def add(self, found: list[Effect], waits: bool) -> Iterator[dict[str, Any]]:
-        """Add what took effect by the end of a batch; `waits` is whether rows still wait for their markers. Returns the
-        columns of the spans that have ended."""
+        """Add the rows that took effect by the end of a batch. `waits` says whether rows still wait for their markers.
+        Returns the columns of the spans that have ended.
+        """
         for effect in found:
             changes = self._changes(effect)
             if changes.count:
@@ -61,7 +62,7 @@ class OffsetSpans:
             yield from self._ended(waits)
 
     def rest(self) -> Iterator[dict[str, Any]]:
-        """At the end of the log: the spans that have ended, and the spans that have not."""
+        """At the end of the log, return the remaining spans: those that have ended, and those that have not."""
         if self._waiting:
             yield from self._ended(waits=True)
         for changes in self._waiting:

@@ -31,15 +31,17 @@ COMMITS: Final = pa.schema(
 """Commits, tombstones and control rows, with the columns that `TransactionResolver` needs (`offset` is that in the log;
 `value` is null for a tombstone and for a control row, and otherwise true) and with their content. `key` is a number for
 the group, topic and partition (`KeyNumbers`), `committed` is the committed offset, negative if it cannot be read, and
-`time` is when the record was written."""
+`time` is the time at which the record was written.
+"""
 
 _NOTHING: Final = pa.RecordBatch.from_pylist([], COMMITS)
 
 
 class RepeatedCommits:
-    """Takes the commits of a log partition in order. Memory grows with the number of existing offsets and of commits
-    that wait for their markers; in a source without control rows, with all commits after the first one in a
-    transaction."""
+    """Processes the commits of a log partition in order. Memory grows with the number of existing offsets and of
+    commits that wait for their markers; in a source without control rows, with all commits after the first one in a
+    transaction.
+    """
 
     def __init__(self, context: Context) -> None:
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
@@ -50,8 +52,9 @@ class RepeatedCommits:
         """For each partition, the last row that was compared."""
 
     def take(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Add the rows of COMMITS that follow. Returns the repeated commits that are known by now, in no particular
-        order."""
+        """Add the rows of COMMITS that follow. Returns the repeated commits that have been found so far and were not
+        returned before, in no particular order.
+        """
         markers = rows.filter(pc.is_valid(rows.column("control")))
         self._has_markers |= markers.num_rows > 0
         for settled in self._settling.take(rows):

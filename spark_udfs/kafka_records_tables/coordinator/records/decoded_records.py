@@ -46,7 +46,7 @@ def numbers_of(schemas: Mapping[int, RecordSchema], names: Iterable[str]) -> tup
 
 
 def are_of_types(numbers: INT16, types: Iterable[int]) -> FLAGS:
-    """Which of the given record types are in `types`: the same as `numpy.isin`, but five times as fast."""
+    """Flags for the given record types that are in `types`: like `numpy.isin`, but five times as fast."""
     wanted = np.zeros(1 << 16, np.bool_)
     wanted[np.array([*types], np.int16).view(np.uint16)] = True
     found: FLAGS = wanted[numbers.view(np.uint16)]
@@ -56,7 +56,7 @@ def are_of_types(numbers: INT16, types: Iterable[int]) -> FLAGS:
 def filter_record_types(
     batch: pa.RecordBatch, types: Iterable[int], context: Context, without_type: str
 ) -> pa.RecordBatch:
-    """The control rows and the records of the given types.
+    """Select the control rows, and the records of the given types.
 
     Records whose keys have no type are reported, with the consequence `without_type`.
     """
@@ -98,8 +98,9 @@ class DecodedRecords:
     def __init__(
         self, rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema], shared: dict[Any, Any] | None = None
     ) -> None:
-        """`shared` (`Context.shared`) is common to all tables of one reading. It remembers the rows that were decoded
-        last, because several tables decode the same rows."""
+        """`shared` (`Context.shared`) is common to all tables of one reading. It contains the rows that were decoded
+        last, because several tables decode the same rows.
+        """
         if "value" not in rows.schema.names:
             rows = rows.append_column("value", pa.nulls(rows.num_rows, pa.binary()))
         self.rows = rows
@@ -171,8 +172,9 @@ class DecodedRecords:
         return pc.coalesce(*found) if len(found) > 1 else found[0]
 
     def report(self, context: Context, consequence: Callable[[int], str], which: FLAGS | None = None) -> None:
-        """Report the records that could not be decoded, and count the irregularities that were accepted in the
-        others."""
+        """Report the records that could not be decoded, and count the irregularities that were accepted in the other
+        records.
+        """
         columns = self.columns
         for row, error in sorted(columns.errors.items()):
             if (which is None or which[row]) and context.findings.has_room("damage", reason_of(error)):
@@ -214,7 +216,7 @@ def _columns(rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema], shared: 
 
 
 def nulled(column: pa.Array, nothing: Any) -> pa.Array:
-    """The column, with null in place of the value that means "absent"."""
+    """The column, with null in place of `nothing`, the value for "absent"."""
     return pc.if_else(pc.equal(column, nothing), pa.scalar(None, column.type), column)
 
 
@@ -260,7 +262,7 @@ def undecided(
 
 
 def place_of(rows: pa.RecordBatch, row: int, context: Context) -> dict[str, Any]:
-    """The place of a row, as far as its source reports it."""
+    """The place of a row, with the fields that its source reports."""
     there = rows.schema.names
     file, position, base_offset = (rows.column(name)[row].as_py() if name in there else None for name in _BATCH_PLACE)
     return {

@@ -1,7 +1,7 @@
 """Finds the last record of each key in a log partition.
 
-Rows are gathered; when there are enough, all but the last row of each key are dropped, as Kafka's own cleaner does. So
-of a thousand commits with one key, only one is decoded. Memory grows with the number of keys.
+Rows are gathered. When there are enough, all but the last row of each key are dropped, as Kafka's own cleaner does. So
+only one of a thousand commits with the same key is decoded. Memory grows with the number of keys.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class Latest:
         self._kept_bytes = 0
 
     def add(self, batch: pa.RecordBatch, which: FLAGS | None = None) -> None:
-        """Add all rows, or only those that are true in `which`. They must have the column `value`, even if it is not
-        kept."""
+        """Add all rows, or only the rows that `which` selects. They must have the column `value`, even if it is not
+        kept.
+        """
         if not batch.num_rows or (which is not None and not which.any()):
             return
         chosen = batch.select([name for name in self._columns if name in batch.schema.names])
@@ -144,7 +145,9 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def codes_of_same(keys: Sequence[pa.Array | pa.ChunkedArray]) -> INT64:
-    """For each row, a number from 0 on, which rows share that are equal in all `keys`. A null equals a null."""
+    """For each row, a number from 0 on. Rows with equal values in all `keys` have the same number. A null equals a
+    null.
+    """
     codes = np.zeros(len(keys[0]), np.int64)
     for key in keys:
         numbers, nothing = _numbers(key)
@@ -167,7 +170,7 @@ def _numbers(column: pa.Array | pa.ChunkedArray) -> tuple[Any, int]:
 
 
 def last_of_same(offsets: INT64, *keys: pa.Array) -> FLAGS:
-    """Which rows have the highest offset among the rows that are equal in all `keys`."""
+    """Flags for the rows that have the highest offset among all rows with the same `keys`."""
     codes = codes_of_same(keys)
     order = np.argsort(offsets, kind="stable")
     chosen = np.zeros(len(offsets), np.bool_)

@@ -32,17 +32,18 @@ _OFFSET: Final = itemgetter(0)
 
 
 class Event(NamedTuple):
-    """A record, with what a replay needs of it."""
+    """A record, with the fields that a replay needs."""
 
     offset: int
     record: str
     key: tuple[Any, ...]
     """The fields of the key, in the order of the schema."""
     value: Any
-    """The picked fields of the value, as a named tuple (`attribute` returns the names); None for a tombstone, and if
-    `is_broken` or `is_past`."""
+    """The picked fields of the value, as a named tuple (`attribute` returns the names); None for a tombstone, and also
+    if `is_broken` or `is_past`.
+    """
     is_broken: bool
-    """Whether there is a value that could not be decoded."""
+    """Whether the record has a value that could not be decoded."""
     is_past: bool
     """Whether only the offset of this value is known, because a later tombstone deleted its key."""
     timestamp_ms: int | None
@@ -68,8 +69,9 @@ class Event(NamedTuple):
 
 
 def attribute(member: str) -> str:
-    """The name that a picked field has in `Event.value`: `members_client_id` for `members.client_id`, `members_count`
-    for the number of `members`."""
+    """The name of a picked field in `Event.value`: `members_client_id` for `members.client_id`, `members_count` for the
+    number of `members`.
+    """
     return member.replace(INSIDE, "_").replace(SIZE, "_count")
 
 

@@ -1,7 +1,7 @@
 """Finds the records that determine the state of each share partition: its last snapshot, and the updates after it.
 
-Rows are gathered; when there are enough, those that a later snapshot of the same share partition replaces are dropped.
-Memory grows with the number of share partitions and with the updates between two snapshots of one
+Rows are gathered. When there are enough, rows that are replaced by a later snapshot of the same share partition are
+dropped. Memory grows with the number of share partitions and with the updates between two snapshots of one
 (`share.coordinator.snapshot.update.records.per.snapshot`, 500 by default), as it does in the coordinator.
 """
 

@@ -1,1 +1,1 @@
-"""When offsets expire, and what may be deleted."""
+"""The rules for when offsets expire, and for what a broker deletes on request."""

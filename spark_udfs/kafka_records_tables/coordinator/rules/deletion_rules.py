@@ -26,11 +26,11 @@ UNREADABLE: Final = "unreadable"
 
 
 class DeleteAnswer(NamedTuple):
-    """How a broker answers a request to delete an offset or a group."""
+    """The answer of a broker to a request to delete an offset or a group."""
 
     is_deletable: bool | None
     error: str | None = None
-    """The name of Kafka's error; None if the broker deletes, or if it is unknown whether it does."""
+    """The name of Kafka's error; None if the broker carries out the deletion, or if this is unknown."""
 
 
 DELETE_ANSWERS: Final = {
@@ -45,7 +45,7 @@ DELETE_ANSWERS: Final = {
     NO_NAME: DeleteAnswer(False, "INVALID_GROUP_ID"),
     UNREADABLE: DeleteAnswer(None),
 }
-"""What the broker does, by reason."""
+"""The answer of the broker, for each reason."""
 
 
 def offset_reason(group_id: str, group: HeldGroup | None) -> str:

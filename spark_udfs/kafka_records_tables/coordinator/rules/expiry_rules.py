@@ -25,7 +25,7 @@ UNREADABLE: Final = "unreadable"
 NO_TIME: Final = "no_time"
 
 PROTECTED_BY: Final = {SUBSCRIBED: "subscription", MEMBERS: "members", OPEN_TRANSACTION: "transaction"}
-"""For each rule, what must happen before the offset expires."""
+"""For each rule, what must end before the offset can expire."""
 
 CHANGES_WITH: Final[dict[str, tuple[str, ...]]] = {
     COMMIT_TIMESTAMP: ("commit", "subscription"),
@@ -42,7 +42,7 @@ CHANGES_WITH: Final[dict[str, tuple[str, ...]]] = {
     UNREADABLE: ("commit",),
     NO_TIME: ("members",),
 }
-"""For each rule, what would change the answer."""
+"""For each rule, the events that would change the answer."""
 
 
 class GroupRule(NamedTuple):

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 UNDECIDED: Final = -1
-"""The start offset of a share partition that has none yet."""
+"""The start offset of a share partition whose start is not decided yet."""
 
 
 class StateBatch(NamedTuple):
@@ -22,12 +22,14 @@ class StateBatch(NamedTuple):
 
     @property
     def said(self) -> tuple[int, int]:
-        """The delivery state of the offsets. If two batches overlap, the higher state counts."""
+        """The delivery count and the delivery state of the offsets, to compare batches. If two batches overlap, the
+        higher state counts.
+        """
         return self[2:]
 
 
 def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """The batches after some new ones were added. No two of them overlap, and none begins below `start_offset`.
+    """The batches after new batches were added. No two of them overlap, and none begins below `start_offset`.
 
     Neighbours with the same state become one batch if the coordinator joins them: it goes through the batches from the
     lowest one up, and does not return to one that it has passed. So the boundaries of batches depend on the order in

@@ -90,8 +90,9 @@ class ShareReplay:
 
 
 def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, str]:
-    """For each row with a record that can be decoded but that no coordinator can replay: what is wrong with it. `types`
-    are the record types of a snapshot and of an update."""
+    """For each row whose record can be decoded but not replayed by any coordinator, the problem. `types` are the record
+    types of a snapshot and of an update.
+    """
     is_update = np.isin(found.columns.record_type, types[1:]) & found.has_key
     said = dict.fromkeys(np.flatnonzero(is_update & found.is_tombstone).tolist(), "an update without a value")
     for number in types:
@@ -104,7 +105,7 @@ def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, 
 
 
 def reported_as_refused(found: DecodedRecords, types: tuple[int, ...], context: Context, consequence: str) -> set[int]:
-    """Report the `refused_records`, with this consequence; returns their offsets."""
+    """Report the `refused_records`, with this consequence, and return their offsets."""
     said = refused_records(found, types)
     for row, what in said.items():
         number = int(found.columns.record_type[row])
