@@ -184,8 +184,7 @@ def _generate(model: Model, options: argparse.Namespace) -> dict[str, str]:
 
 def _own_pages(package: str) -> Path | None:
     """The folder docs/reference, if it contains reference pages of this package: `generate` refers to them even without
-    --docs.
-    """
+    --docs."""
     from kafka_records_codegen.text.mark import Mark
     from kafka_records_codegen.tree import read_mark
 

@@ -54,8 +54,7 @@ def load(
 @dataclass(frozen=True)
 class LoadedSpecs:
     """A model, and by name the specs from which it was made, with the places of all their parts. Retired specs are
-    included.
-    """
+    included."""
 
     model: Model
     files: Mapping[str, SpecFile]
@@ -161,8 +160,7 @@ def _has_readable_name(path: Path, violations: list[Violation]) -> bool:
 
 def unread(specs_dir: Path) -> list[Path]:
     """The files in and below `specs_dir` that look like specs but are not read, because their names do not end with
-    .json.
-    """
+    .json."""
     found = (path for path in sorted(specs_dir.rglob("*")) if path.suffix != ".json")
     return [path for path in found if path.suffix.lower() in _LIKE_SPECS and path.is_file()]
 
@@ -301,8 +299,7 @@ def _check_spark_functions(modules: Mapping[str, Sequence[SpecFile]]) -> None:
 
 def _exported(file: SpecFile) -> tuple[str, ...]:
     """The names that the packages of a folder export for a message: its constant and, if topics contain it, its Spark
-    functions.
-    """
+    functions."""
     names = spark_names(file.spec.name)
     return names[:1] if file.spec.type in NOT_STORED else names
 

@@ -29,8 +29,7 @@ def texts(name: str, given: object) -> tuple[str, ...]:
 
 def names(name: str, given: object) -> tuple[str, ...]:
     """The argument as a list of names. A single string is rejected, because it would be treated as a list of
-    letters.
-    """
+    letters."""
     if isinstance(given, str):
         raise TypeError(f"{name} must be a list of names: write [{given!r}]")
     if not isinstance(given, Iterable) or isinstance(given, bytes):

@@ -1,6 +1,5 @@
 """Findings: problems that were found while a result was computed from the bytes of a log. Each is printed as one
-line.
-"""
+line."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ UNKNOWN_STATE: Final = "UnknownState"
 
 UNKNOWN_RECORDS: Final = "UnknownRecords"
 """The `reason` of damage if no record of a log has a known type. Most likely, the keys were read in an encoding other
-than the one in which they were written.
-"""
+than the one in which they were written."""
 
 DAMAGED_LOG: Final = "DamagedLog"
 """The `reason` of damage in the bytes of a log, found before they were decoded into records."""
@@ -41,8 +39,7 @@ FORBIDDEN_LOG: Final = "ForbiddenLog"
 
 MISSING_RIGHT: Final = "MissingRight"
 """The `reason` of damage to a result that lacks data hidden by an ACL. The text names the operation, resource type and
-resource name that are needed.
-"""
+resource name that are needed."""
 
 ABSENT_TOPIC: Final = "AbsentTopic"
 """The `reason` of a note about a topic that does not exist, because no client has needed it yet."""
@@ -70,8 +67,7 @@ OUTSIDE_LOG: Final = "OutsideLog"
 
 JUDGED_AS_OF: Final = "JudgedAsOf"
 """The `reason` of a note about a copied log: timeouts are judged as of the newest time in the log. A report names this
-time in its first line instead.
-"""
+time in its first line instead."""
 
 UNMADE_CHECKS: Final = "UnmadeChecks"
 """The `reason` of a note about a check that was not possible. The note says what the check needs."""
@@ -81,8 +77,7 @@ ABSENT_GROUP: Final = "AbsentGroup"
 
 OTHER_PARTITIONS: Final = "OtherPartitions"
 """The `reason` of a note that a topic has more partitions than the given number, or that some groups are in several
-partitions.
-"""
+partitions."""
 
 NOT_WRITTEN: Final = "NotWritten"
 """The `reason` of damage to an output file whose format cannot hold one of the rows."""

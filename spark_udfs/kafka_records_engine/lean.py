@@ -32,8 +32,7 @@ def leave_pandas_out() -> None:
 
 def collect_rarely() -> None:
     """Look for garbage in cycles less often from now on, which saves 5 to 10 % of the time of reading. Call this only
-    in this project's programs, whose records and tables are freed without garbage collection.
-    """
+    in this project's programs, whose records and tables are freed without garbage collection."""
     gc.set_threshold(_ALLOCATIONS, 10, 10)
 
 

@@ -72,8 +72,7 @@ class Query:
     """The conditions, all of which must hold."""
     topics: tuple[str, ...] = ()
     """Patterns with `*`, `?` and `[…]`: only rows about a topic whose name matches one of them are returned. If empty,
-    all rows are returned.
-    """
+    all rows are returned."""
     order: tuple[Key, ...] = ()
     limit: int | None = None
 

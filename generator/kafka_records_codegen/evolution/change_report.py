@@ -23,8 +23,7 @@ _QUIET: Final = frozenset({"same", "yes"})
 
 def as_text(comparison: SpecComparison, show: Rank = Rank.WORDS) -> Iterator[str]:
     """The lines of the report: a heading for each rank, then each change with its place, its rule and its effects
-    downstream.
-    """
+    downstream."""
     explained: set[str] = set()
     for rank, changes in groupby(comparison.at_least(show), key=lambda change: change.rank):
         listed = list(changes)
@@ -49,8 +48,7 @@ def summary(comparison: SpecComparison) -> str:
 
 def as_json(comparison: SpecComparison, show: Rank, fail_on: Rank) -> str:
     """One JSON object: both sides, the number of changes per rank, whether a change is as bad as `fail_on`, and the
-    changes.
-    """
+    changes."""
     document: dict[str, Any] = {
         "older": {"specs": comparison.older, "messages": comparison.older_messages},
         "newer": {"specs": comparison.newer, "messages": comparison.newer_messages},

@@ -102,8 +102,7 @@ class Change:
 @dataclass(frozen=True)
 class SpecComparison:
     """All changes from one state to the other, the worst first. `left_out` names the messages that could not be
-    compared, because one side could not provide them.
-    """
+    compared, because one side could not provide them."""
 
     older: str
     newer: str

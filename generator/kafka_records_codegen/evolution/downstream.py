@@ -110,8 +110,7 @@ def of_ignorable(newer: Attribute) -> Downstream:
 
 def of_misread(older: Attribute | None, newer: Attribute | None, text: str) -> Downstream:
     """The effect of a field that has moved, on existing bytes: `text`, unless the bytes now belong to another
-    attribute.
-    """
+    attribute."""
     products = of_field(older, newer)
     if products.python.kind != "same":
         return products

@@ -37,8 +37,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "4.3.1": _SHARE,
 }
 """For each release, the modules whose jars contain its specs. A release that is not listed has the modules of the last
-listed release before it.
-"""
+listed release before it."""
 
 RELEASE: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:-[A-Za-z0-9]+)?")
 """The pattern of a release number."""
@@ -75,8 +74,7 @@ def release_order(release: str) -> tuple[int, ...]:
 
 def modules_of(release: str) -> tuple[str, ...]:
     """The modules that contain the specs of a release. A release that is not in `MODULES` has the modules of the last
-    release before it.
-    """
+    release before it."""
     if release in MODULES:
         return MODULES[release]
     before = [known for known in MODULES if release_order(known) <= release_order(release)]
@@ -94,8 +92,7 @@ def cache_folder() -> Path:
 
 def keep(made: Path, place: Path) -> None:
     """Rename a complete folder to its place in the cache. If another process has already put a folder there, keep that
-    folder instead.
-    """
+    folder instead."""
     try:
         made.rename(place)
     except OSError:

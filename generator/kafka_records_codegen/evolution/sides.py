@@ -65,8 +65,7 @@ class Side:
 
     def place(self, element: Element | None = None, attribute: str = "") -> SpecPlace:
         """The place at which an element of the spec sets an attribute or, if it does not set it, at which the element
-        starts.
-        """
+        starts."""
         chosen = self.spec if element is None else element
         member = chosen.node.members.get(attribute)
         position = chosen.node.position if member is None else member.value.position

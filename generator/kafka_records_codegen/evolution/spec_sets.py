@@ -85,8 +85,7 @@ def read_spec_set(
 
 def _load(root: Path, name_of: Callable[[str], str], older_dialect: bool) -> tuple[LoadedSpecs, dict[str, str]]:
     """The specs below `root`. Violations and places contain the names from `name_of`, not those of temporary
-    folders.
-    """
+    folders."""
     try:
         loaded = load_with_specs(root, older_dialect=older_dialect)
     except SpecErrors as errors:
@@ -118,8 +117,7 @@ def _folder_or_jars(word: str, folder: Path, older_dialect: bool) -> SpecSet:
 
 def _jars(word: str, jars: list[Path]) -> SpecSet:
     """The specs in jars, read in the older dialect if Kafka wrote them so. The names of the jars contain the
-    release.
-    """
+    release."""
     entries: dict[str, str] = {}
     releases: set[str | None] = set()
     with tempfile.TemporaryDirectory() as scratch:

@@ -26,8 +26,7 @@ def framing_of(specs: Iterable[MessageSpec], notes: NotesSpec | None) -> Framing
 
 def check_framing(specs: Sequence[MessageSpec], notes: NotesSpec | None, *, complete: bool) -> None:
     """Report a framing that is missing, or that does not fit the specs of the folder. `specs` are all of its specs if
-    `complete`.
-    """
+    `complete`."""
     records = {
         framing: [spec for spec in specs if spec.type in types and not spec.is_retired and spec.is_sound("type")]
         for framing, types in _TYPES.items()
@@ -50,8 +49,7 @@ def check_framing(specs: Sequence[MessageSpec], notes: NotesSpec | None, *, comp
 
 def _check_one(coordinator: Sequence[MessageSpec], metadata: Sequence[MessageSpec]) -> None:
     """Report types that contradict each other. A topic has one framing: if the types imply two, the notes must say
-    which one it is.
-    """
+    which one it is."""
     if coordinator and metadata:
         one, other = metadata[0], coordinator[0]
         one.report(

@@ -15,8 +15,7 @@ from kafka_records_codegen.spec.attributes import MessageSpec
 
 MAX_LEVELS: Final = 32
 """The largest number of nested structs, counting the body of the message. In its Spark type, an array of structs opens
-four brackets, and Python accepts at most 200 nested brackets.
-"""
+four brackets, and Python accepts at most 200 nested brackets."""
 
 MAX_FIELDS: Final = 10_000
 """The largest number of fields in all versions together. Fields of a struct count once for each use, because types,
@@ -24,8 +23,7 @@ pages and wire layouts repeat them."""
 
 MAX_NAME: Final = 250
 """The largest number of characters in the module name of a message. On most file systems, a file name has at most 255
-bytes, of which `.avsc` takes 5.
-"""
+bytes, of which `.avsc` takes 5."""
 
 
 def check_limits(message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:

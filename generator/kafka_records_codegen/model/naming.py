@@ -41,8 +41,7 @@ RESERVED_CLASSES: Final = frozenset(
 
 RESERVED_STARTS: Final = ("READERS_", "WRITERS_")
 """Prefixes of table names in the private modules of a module that was split. The classes of the module are visible
-there too.
-"""
+there too."""
 
 RESERVED_CONSTANTS: Final = frozenset({"EMPTY_STRUCT", "RECORDS", "RETIRED_TYPES", "TYPE_CHECKING", "ZERO_UUID"})
 """Names in schema and Spark modules that the constant of a message must not hide."""
@@ -101,8 +100,7 @@ def module_name(name: str) -> str:
 
 def spark_names(name: str) -> tuple[str, str, str]:
     """The names that the Spark module of a message exports: its columns, and the functions that decode and
-    encode it.
-    """
+    encode it."""
     plain = snake_case(name)
     return plain.upper(), f"from_{plain}", f"to_{plain}"
 

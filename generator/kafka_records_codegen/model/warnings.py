@@ -16,8 +16,7 @@ _VERSIONS: Final = ("versions", "taggedVersions")
 
 def warn_about(message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:
     """Warn about everything in a message that is probably a mistake. The message must have at least one version.
-    `structs` are its structs.
-    """
+    `structs` are its structs."""
     for struct in structs.values():
         for field in struct.fields:
             used = structs.get(field.type.base) if field.type.is_struct and field.is_sound(*_TYPE) else None
@@ -45,8 +44,7 @@ def _warn_about_undefined(field: FieldSpec, message: MessageSpec, structs: Mappi
 
 def _warn_about_elements(field: FieldSpec, there: Versions, used: StructDefinition) -> None:
     """Warn about elements without content. In versions that are not flexible, a count of four bytes could claim two
-    billion of them.
-    """
+    billion of them."""
     if not used.origin.is_whole("fields") or not used.origin.is_sound("fields", "versions"):
         return
     if not all(member.is_sound(*_VERSIONS) for member in used.fields):

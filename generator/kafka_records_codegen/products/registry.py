@@ -1,6 +1,5 @@
 """Generates the registry, which looks up classes by spec name when they are needed, and the `__init__` modules of the
-package.
-"""
+package."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ def generate(model: Model, package: Package) -> dict[str, str]:
 
 def _records(model: Model, package: Package) -> list[tuple[str, str]]:
     """The records by name, each with its module. If two folders have a record with the same name, the one in the first
-    folder is used.
-    """
+    folder is used."""
     found: dict[str, str] = {}
     for folder in model.folders:
         for record in folder.records:

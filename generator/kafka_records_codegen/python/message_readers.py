@@ -86,8 +86,7 @@ class _WholeReader:
 
     def _two_strings(self) -> None:
         """Read two strings. The low byte of the first length is taken for the whole length, which is checked after it
-        is read.
-        """
+        is read."""
         before, between, behind = self._formats("H", "h")
         table = self._uses.unpack_whole_pair(before, between, behind)
         layout = f'">{"".join(before)}{{}}s{"".join(between)}{{}}s{"".join(behind)}"'

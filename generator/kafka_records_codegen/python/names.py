@@ -78,7 +78,6 @@ def annotation(message: Message, field: Field) -> str:
 
 def parameter(message: Message, field: Field) -> str:
     """The type of the constructor's argument for the attribute: for a uuid, the standard library's `uuid.UUID` is
-    allowed too.
-    """
+    allowed too."""
     text = annotation(message, field)
     return text if field.base != "uuid" else text.replace("Uuid", "Uuid | _UUID")

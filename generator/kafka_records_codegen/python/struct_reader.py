@@ -127,8 +127,7 @@ class StructReader:
 
     def _start(self, index: int) -> int:
         """Continue reading at the run `index`, no length of which has been read yet. Returns the run whose end was not
-        read.
-        """
+        read."""
         reach = self._reach(index, self._length)
         behind = reach.run.behind
         if isinstance(behind, Member) and isinstance(behind.value, SizedValue) and is_plain_string(behind.value):

@@ -22,8 +22,7 @@ _BETWEEN_WORDS: Final = re.compile(r"[_\-. ]+")
 
 def type_like(text: str, structs: Collection[str] = ()) -> str | None:
     """The type that the user probably meant by `text`, which is neither a primitive type nor a defined struct.
-    `structs` are the defined structs.
-    """
+    `structs` are the defined structs."""
     base = element_of(text)
     meant = _base_like(base, structs)
     if meant is None or base == text.strip():
@@ -48,8 +47,7 @@ def _base_like(base: str, structs: Collection[str]) -> str | None:
 
 def camel_case(text: str, neighbours: Collection[str] = ()) -> str:
     """`text` in the style of Kafka's names: `my_field` becomes `MyField`, or `myField` if most `neighbours` start in
-    lower case.
-    """
+    lower case."""
     name = "".join(part[:1].upper() + part[1:] for part in _BETWEEN_WORDS.split(text))
     in_lower_case = sum(each[:1].islower() for each in neighbours)
     return name[:1].lower() + name[1:] if 2 * in_lower_case > len(neighbours) else name

@@ -79,8 +79,7 @@ def render_in_style(template: str, **values: Any) -> str:
 
 def origin(package: Package, sources: list[str]) -> list[str]:
     """The lines that say which tool generated the file, from which specs, and how to regenerate it. They contain no
-    time, so that the same specs give the same bytes.
-    """
+    time, so that the same specs give the same bytes."""
     docs = "" if package.docs is None else " --docs DIR"
     return [
         Mark("codecs", package.name).line,

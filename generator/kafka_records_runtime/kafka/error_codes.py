@@ -13,8 +13,7 @@ from kafka_records_runtime.kafka.open_enum import OpenIntEnum
 
 class ErrorCode(OpenIntEnum):
     """A code, with Kafka's name for it. `ErrorCode(86)` is GROUP_SUBSCRIBED_TO_TOPIC; the unknown `ErrorCode(9999)`
-    equals 9999.
-    """
+    equals 9999."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

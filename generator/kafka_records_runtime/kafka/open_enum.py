@@ -22,8 +22,7 @@ class OpenIntEnum(IntEnum):
     @property
     def label(self) -> str:
         """The name in the form of Kafka's tools, `PrepareCommit` for PREPARE_COMMIT; for an unknown number, the number
-        itself.
-        """
+        itself."""
         return "".join(word.capitalize() for word in self.name.split("_")) if self.is_known else str(self.value)
 
     @classmethod

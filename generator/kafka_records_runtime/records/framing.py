@@ -190,8 +190,7 @@ def frame_start(api_key: int) -> bytes:
 
 def bytes_behind(message: MessageSchema, version: int, used: int, left: int) -> DecodeError:
     """The error for `left` bytes after a message of `used` bytes, in records that must not have bytes after the
-    message.
-    """
+    message."""
     from kafka_records_runtime.wire.failure import ReadFailure
 
     return ReadFailure(TrailingBytes, used, left).located(message, version)

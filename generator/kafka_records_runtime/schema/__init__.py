@@ -21,8 +21,7 @@ from kafka_records_runtime.kafka.uuids import ZERO_UUID
 
 FORMAT: Final = 1
 """The number of the schema format. It is increased whenever the meaning of a generated schema changes, so that an
-outdated package leads to an error and is not misread.
-"""
+outdated package leads to an error and is not misread."""
 
 Range = tuple[int, int] | None
 

@@ -53,8 +53,7 @@ class FixedValue:
 @dataclass(frozen=True)
 class SizedValue:
     """A string, bytes or records: a length, and that many bytes. Null has the length -1, or 0 if the length is
-    compact.
-    """
+    compact."""
 
     type: str
     length: str
@@ -178,8 +177,7 @@ class FixedRun:
 @dataclass(frozen=True)
 class StructLayout:
     """A struct, or the body of a message, in the versions in which it has the same layout. `fields` are in declared
-    order.
-    """
+    order."""
 
     name: str
     fields: tuple[FieldLayout, ...]

@@ -7,8 +7,7 @@ from typing import Final
 
 LIKENESS: Final = 0.7
 """How similar two names must be, from 0 to 1 (`difflib.SequenceMatcher.ratio`). Names below this limit are mostly
-unrelated words of the same length.
-"""
+unrelated words of the same length."""
 
 
 def close_names(name: str, names: Iterable[str], most: int = 1, likeness: float = LIKENESS) -> list[str]:

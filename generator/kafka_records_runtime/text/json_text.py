@@ -1,6 +1,5 @@
 """Writes JSON in the form of Kafka's tools: no spaces, non-ASCII characters unchanged, control characters in upper-case
-hex.
-"""
+hex."""
 
 from __future__ import annotations
 

@@ -30,8 +30,7 @@ class _Failure(Exception):
 
 class ReadFailure(_Failure):
     """A failure to read a value, before the path of the value is known: the class of the public error, the byte
-    `offset`, and `details`, the arguments of the error after the offset.
-    """
+    `offset`, and `details`, the arguments of the error after the offset."""
 
     def __init__(self, error: type[DecodeError], offset: int, *details: object) -> None:
         super().__init__(*details)
@@ -48,8 +47,7 @@ class ReadFailure(_Failure):
 
 class WriteFailure(_Failure):
     """A failure to write a value, before the path of the value is known: the class of the public error, and `details`,
-    its arguments after the path.
-    """
+    its arguments after the path."""
 
     def __init__(self, error: type[EncodeError], *details: object) -> None:
         super().__init__(*details)

@@ -29,8 +29,7 @@ def as_bool(value: object) -> bool:
 
 def as_integer(value: object, type: str) -> int:
     """The value as an int within the range of `type`. A bool counts as 0 or 1, and numpy's integers are
-    accepted too.
-    """
+    accepted too."""
     if not isinstance(value, int):  # check for int first, because an isinstance check against a protocol is slow
         if not isinstance(value, SupportsIndex):
             raise wrong_type("int", value)

@@ -86,8 +86,7 @@ class Slices(NamedTuple):
 
 class ElementSet(ABC):
     """Elements that are read together, the rows they belong to, and a flag for each dead one (`dead`, None if none is
-    dead).
-    """
+    dead)."""
 
     __slots__ = ("block", "dead")
 
@@ -162,8 +161,7 @@ class Cursor(ElementSet):
 
     def select(self, which: Any) -> Cursor:
         """A new cursor over the selected elements, none of which may be dead. If the new cursor moves, this cursor does
-        not; see `adopt`.
-        """
+        not; see `adopt`."""
         return Cursor(self.block, self.pos[which], self.end[which], self.rows_of(which))
 
     def split(self, count: int) -> Cursor:
@@ -219,8 +217,7 @@ class Cursor(ElementSet):
 
     def uvarints(self) -> INT64:
         """Read an unsigned varint of each element, 0 to 2³²-1. Encodings that are longer than necessary are
-        accepted.
-        """
+        accepted."""
         values = self.bytes().astype(np.int64)
         if not len(values) or values.max() < 0x80:
             return values

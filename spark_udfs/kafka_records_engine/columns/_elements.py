@@ -49,8 +49,7 @@ class Elements:
 
     def _enter(self, cursor: Cursor, size: int, counts: INT64) -> tuple[INT64, FLAGS | None]:
         """Move to the first element. Returns the counts, with zero for nulls and dead elements, and flags for non-null
-        arrays.
-        """
+        arrays."""
         counts, valid = existing(cursor, counts, self._nullable)
         if size:
             cursor.need(size)

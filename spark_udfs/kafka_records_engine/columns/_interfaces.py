@@ -80,8 +80,7 @@ class Content(Protocol):
 
 class Packed(NamedTuple):
     """Elements that all have `size` bytes. The plan reads them from `slot`, as items of that size. `slot` is None if
-    `size` is 0.
-    """
+    `size` is 0."""
 
     size: int
     slot: Slot | None

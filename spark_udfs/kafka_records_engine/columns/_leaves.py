@@ -163,8 +163,7 @@ _FEW: Final = 8
 
 def _not_utf8(raw: pa.Array, first: int = 0) -> list[int]:
     """The elements of a binary array that are not UTF-8. An array that Arrow rejects is halved until few elements are
-    left.
-    """
+    left."""
     try:
         raw.cast(pa.string())
     except pa.ArrowInvalid:

@@ -35,8 +35,7 @@ from kafka_records_runtime.schema.layout import (
 
 def message_plan(message: MessageSchema, version: int, unknown_tags: bool) -> Plan:
     """The plan that reads `message` in `version`; the message must have that version. The plan is built once and cached
-    with the schema.
-    """
+    with the schema."""
     key = "columns with unknown tags" if unknown_tags else "columns"
     return plan(message, (key, version), lambda: _Planner(message, version, unknown_tags).message())
 

@@ -19,8 +19,7 @@ from kafka_records_engine.numpy_types import INT64
 
 class Slot:
     """The place for one vector of notes. `name` describes it, `kind` is its numpy type. A slot is only equal to
-    itself.
-    """
+    itself."""
 
     __slots__ = ("kind", "name")
 

@@ -46,8 +46,7 @@ _LENGTH: Final = "length after them"
 
 class Fixed:
     """Adjacent fields of fixed width. If the length after them also has a fixed width, it is read together with
-    them.
-    """
+    them."""
 
     def __init__(
         self, fields: Sequence[tuple[str, str]], length: str | None = None, content: Content | None = None

@@ -35,8 +35,7 @@ PREFIX_BYTES: Final = PREFIX.size
 
 def prefixes(piece: ColumnPiece, rows: INT64) -> tuple[INT64, INT16, INT64]:
     """Find which of the given rows have a prefix. Returns these rows, their prefixes, and the rows that are too short
-    for a prefix.
-    """
+    for a prefix."""
     starts, ends = piece.of(rows)
     long = ends - starts >= PREFIX_BYTES
     short = rows[:0]

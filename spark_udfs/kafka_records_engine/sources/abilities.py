@@ -77,8 +77,7 @@ class TellsRetentions(Protocol):
 
     def retentions(self, topics: Collection[str]) -> Mapping[str, int]:
         """The effective `retention.ms` of each given topic. Topics are left out if they are compacted or limited by
-        size, or if their `retention.ms` is unknown. Raises LogSourceError.
-        """
+        size, or if their `retention.ms` is unknown. Raises LogSourceError."""
 
 
 class AnswersForCoordinators(Protocol):
@@ -205,14 +204,12 @@ class KnowsTransactions(Protocol):
     @property
     def tells_transactions(self) -> bool:
         """False if no record has `transaction` or `producer_id`, so that tables can be refused before the log partition
-        is read.
-        """
+        is read."""
 
 
 def tell_transactions(logs: Iterable[Any]) -> bool:
     """Whether all of these log partitions show which records are transactional, if this is known before they are
-    read.
-    """
+    read."""
     return all(log.tells_transactions for log in logs if has(log, KnowsTransactions))
 
 

@@ -1,6 +1,5 @@
 """Reads one log partition from brokers: fetches raw record batches, as they are in the log. The code that reads files
-also parses these batches, so control records, producers and transactions are available, although clients hide them.
-"""
+also parses these batches, so control records, producers and transactions are available, although clients hide them."""
 
 from __future__ import annotations
 
@@ -91,8 +90,7 @@ class BrokerPartition:
     @property
     def high_watermark(self) -> int | None:
         """The end of the log when the log was found, as the broker reported it; None if unknown. A snapshot uses it as
-        the end of the log at that moment. Exports have no high watermark, because their age is unknown.
-        """
+        the end of the log at that moment. Exports have no high watermark, because their age is unknown."""
         return self.end if self.trouble is None else None
 
     def cuts(self, size: int) -> list[int]:

@@ -1,6 +1,5 @@
 """Reads logs of several brokers at the same time in this process, in a thread for each broker. If one broker does not
-answer, the others are still read, so the total time is that of the slowest broker.
-"""
+answer, the others are still read, so the total time is that of the slowest broker."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ _SECONDS: Final = 1.0
 
 class Act(Protocol):
     """Passes an action to the caller of `read_in_order`; `size` is the approximate number of bytes that the action
-    keeps in memory.
-    """
+    keeps in memory."""
 
     def __call__(self, action: Callable[[], object], size: int = 0) -> None: ...
 

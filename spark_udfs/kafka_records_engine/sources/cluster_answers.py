@@ -65,8 +65,7 @@ class ClusterAnswers:
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
         """See `protocol.LogPartition.batches`. Raises LogSourceError if no broker answers, or if a moment in the past
-        is requested.
-        """
+        is requested."""
         name = named(self.bootstrap)
         if context.question.as_of_ms is not None:
             raise LogSourceError(name, "brokers know only the present state of their cluster: leave out --as-of")

@@ -13,15 +13,13 @@ if TYPE_CHECKING:
 
 MOST_OF_A_KIND: Final = 1000
 """The largest number of findings of one severity and reason that are kept for a log partition; further findings are
-only counted.
-"""
+only counted."""
 
 
 @dataclass(slots=True)
 class FindingCount:
     """The number of findings of one kind, and the numbers of records and bytes that were not read because of those that
-    are only counted.
-    """
+    are only counted."""
 
     count: int = 0
     records: int = 0

@@ -17,16 +17,14 @@ from kafka_records_engine.sources.snapshots import SnapshotPartition
 
 NeededRows = Callable[[Iterator[Any], Context], Iterable[Any] | None]
 """A function that takes the raw rows of a log partition up to some offset, as batches in log order. It returns the rows
-to keep, which are sufficient to interpret any later rows; None if it cannot determine them.
-"""
+to keep, which are sufficient to interpret any later rows; None if it cannot determine them."""
 
 _FEW_ROWS: Final = 4096
 
 
 def is_due(stored: StoredLog) -> bool:
     """Whether to compact now: if as many rows were added as the last compaction left. So each row is rewritten only a
-    few times.
-    """
+    few times."""
     stretches = stored.stretches
     if not stretches:
         return False
@@ -36,8 +34,7 @@ def is_due(stored: StoredLog) -> bool:
 
 def compact(root: str, stored: StoredLog, needed: NeededRows) -> None:
     """Replace the files of a log partition with one file. All rows are in complete files at every moment: the name of
-    the new file covers the offsets of the others, which are removed last.
-    """
+    the new file covers the offsets of the others, which are removed last."""
     tail = last_rows(stored)
     if not tail or any(file.trouble for file in stored.files):
         return

@@ -31,8 +31,7 @@ LOG_ENDS_SCHEMA: Final = pa.schema(
 
 def log_starts(source: Source, topics: Sequence[str] | None) -> LogStarts | None:
     """The starts of the logs of these topics, or of all topics. Call this before records are read. None if log starts
-    cannot change in this source. Raises LogSourceError.
-    """
+    cannot change in this source. Raises LogSourceError."""
     return source.log_starts(topics) if has(source, TellsLogStarts) else None
 
 

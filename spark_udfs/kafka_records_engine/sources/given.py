@@ -29,12 +29,10 @@ class SourceKind(NamedTuple):
     is_mine: Callable[[Any], bool]
     """Whether an object is of this kind. Strings and paths are passed as `GivenPaths`, all other objects unchanged. The
     check must be cheap (it may inspect names, attributes and a few bytes), and must not raise an error for objects of
-    other kinds.
-    """
+    other kinds."""
     made: Callable[[Any, str | None], Source]
     """A function that creates the source. Its second argument is the topic of files or rows that do not name one; None
-    if it was not given.
-    """
+    if it was not given."""
 
 
 def _is_source(given: Any) -> bool:
@@ -102,8 +100,7 @@ KINDS: Final[tuple[SourceKind, ...]] = (
     SourceKind("a path or several (data directory, partition folder, .log file)", _are_paths, _segments),
 )
 """All kinds, in the order in which they are tried; the first match is used. The last kind accepts every path. If the
-path is unreadable, its error says so.
-"""
+path is unreadable, its error says so."""
 
 
 def source_of(given: Any, topic: str | None = None) -> Source:

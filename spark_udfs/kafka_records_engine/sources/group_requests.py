@@ -104,8 +104,7 @@ class GroupRequests:
         goes_on: bool = False,
     ) -> None:
         """With `goes_on`, no exception is raised if only some coordinators answer. The groups of the other coordinators
-        then have an error.
-        """
+        then have an error."""
         self._cluster = Cluster(addresses_of(bootstrap), config_of(config), Session(limit_of(timeout)))
         self._coordinators: dict[str, Address] = {}
         self._goes_on = goes_on
@@ -235,8 +234,7 @@ class GroupRequests:
 
     def delete_offsets(self, group: str, places: Collection[TopicPartition]) -> dict[TopicPartition, str | None]:
         """Delete offsets. Returns for each partition the name of the error, or None if it has no offset any more.
-        Raises AnswerLost.
-        """
+        Raises AnswerLost."""
         codes: dict[TopicPartition, str | None] = self._ask_coordinator(
             group, partial(_delete_offsets, places=places), partial(dict.fromkeys, places)
         )
@@ -249,8 +247,7 @@ class GroupRequests:
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, str | None]:
         """Commit offsets without being a member. Returns for each partition the name of the error, or None. Raises
-        AnswerLost.
-        """
+        AnswerLost."""
         codes: dict[TopicPartition, str | None] = self._ask_coordinator(
             group, partial(_commit, offsets=offsets), partial(dict.fromkeys, offsets)
         )

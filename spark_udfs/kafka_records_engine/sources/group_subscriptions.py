@@ -1,7 +1,6 @@
 """Finds which topics groups with members subscribe to, according to their coordinators. A coordinator refuses to delete
 offsets of these topics. For each kind of group, this module uses the fields on which that decision is based
-(`isSubscribedToTopic` of `ClassicGroup`, `ConsumerGroup` and `StreamsGroup`).
-"""
+(`isSubscribedToTopic` of `ClassicGroup`, `ConsumerGroup` and `StreamsGroup`)."""
 
 from __future__ import annotations
 

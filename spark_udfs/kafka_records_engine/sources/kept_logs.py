@@ -204,8 +204,7 @@ def _check_is_ours(root: str) -> None:
 @dataclass(frozen=True, slots=True)
 class KeptPartition:
     """A log partition of a coordinators' topic whose rows are stored, up to the end of the log when this run requested
-    it.
-    """
+    it."""
 
     stored: SnapshotPartition
     found_ms: int | None

@@ -1,7 +1,6 @@
 """Live brokers as a source: fetches raw record batches, as they are in the log. The code that reads files also parses
 these batches, so control records, producers and transactions are available, although clients hide them. This source
-joins no group, writes nothing and creates no topic.
-"""
+joins no group, writes nothing and creates no topic."""
 
 from __future__ import annotations
 
@@ -109,8 +108,7 @@ class LiveBrokers:
 
     def missing_rights(self, topics: Collection[str]) -> list[MissingRight]:
         """The missing right for each given topic that may not be described. A broker does not reveal which of these
-        topics exist. Raises LogSourceError.
-        """
+        topics exist. Raises LogSourceError."""
         cluster = Cluster(self._bootstrap, self._config, self._session)
         try:
             hidden = cluster.hidden(topics)
@@ -242,14 +240,12 @@ class LiveBrokers:
 
     def cluster_answers(self, records: Collection[str]) -> ClusterAnswers:
         """See `abilities.TellsCluster`. Sends Metadata, DescribeTopicPartitions, DescribeConfigs, DescribeCluster and
-        ApiVersions. A missing right is reported as a finding. Requests are sent only when the rows are read.
-        """
+        ApiVersions. A missing right is reported as a finding. Requests are sent only when the rows are read."""
         return ClusterAnswers(self._bootstrap, self._config, records, self._session)
 
     def retentions(self, topics: Collection[str]) -> dict[str, int]:
         """See `abilities.TellsRetentions`. Sends DescribeConfigs, which needs the right DESCRIBE_CONFIGS; topics are
-        left out if this right is missing. Raises LogSourceError.
-        """
+        left out if this right is missing. Raises LogSourceError."""
         try:
             return retentions(Cluster(self._bootstrap, self._config, self._session), topics)
         except BrokerFailure as failed:
@@ -263,8 +259,7 @@ class LiveBrokers:
         """See `log_details.TellsLogDetails`. Only the columns OPEN are available, from DescribeProducers,
         ListTransactions and DescribeTransactions (KIP-664). Coordinators are asked after the leaders, so a transaction
         that begins in between has no row. A topic that may not be read has no rows; its last stable offset shows
-        whether any are missing.
-        """
+        whether any are missing."""
         if set(columns).isdisjoint(OPEN.names):
             return {}
         cluster = Cluster(self._bootstrap, self._config, self._session)

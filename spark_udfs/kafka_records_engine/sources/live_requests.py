@@ -1,6 +1,5 @@
 """Coordinators' answers about groups as a source, for clusters where the coordinators' topics may not be read. No
-records of groups are read, so the past is unknown, and the present is known only as far as requests return it.
-"""
+records of groups are read, so the past is unknown, and the present is known only as far as requests return it."""
 
 from __future__ import annotations
 
@@ -75,8 +74,7 @@ class CoordinatorAnswers:
 
     def groups(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, AskedGroup]:
         """The given groups, or all groups, by id. Groups that are not listed, or that ended in the meantime, are left
-        out.
-        """
+        out."""
         return self._once(("groups", wanted), lambda found: self._groups(wanted, found), context)
 
     def offsets(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, FetchedOffsets]:

@@ -1,6 +1,5 @@
 """Details from the files of a log, in addition to its start and end. Tables about all logs may request them as
-columns.
-"""
+columns."""
 
 from __future__ import annotations
 
@@ -74,8 +73,7 @@ class TellsLogDetails(Protocol):
 
 def asked_details(columns: Collection[str]) -> list[str]:
     """The columns that need files or open transactions. If one column of a kind is requested, all columns of the kind
-    are returned.
-    """
+    are returned."""
     return [name for schema in _SCHEMAS if not set(schema.names).isdisjoint(columns) for name in schema.names]
 
 

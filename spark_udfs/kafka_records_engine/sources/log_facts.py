@@ -1,6 +1,5 @@
 """Facts about a log that its rows do not contain. The source, and code that observes the rows, set these facts; all
-readers can use them.
-"""
+readers can use them."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ def _no_rights(topics: Collection[str]) -> Sequence[Any]:
 @dataclass(slots=True)
 class LogFacts:
     """Facts about the part of a log partition that was read so far. There is one object for each reading of a log,
-    shared by all readers and never copied.
-    """
+    shared by all readers and never copied."""
 
     start: int | None = None
     """The offset at which the log starts; None if the source does not know it."""
@@ -78,20 +76,16 @@ class LogFacts:
     """The topics of the cluster, if the source knows them and a table uses them."""
     missing_rights: Callable[[Collection[str]], Sequence[Any]] = _no_rights
     """For a view: a function that returns a `missing_rights.MissingRight` for each given topic that the user may not
-    describe. It is called when the inputs are read.
-    """
+    describe. It is called when the inputs are read."""
     unread: Callable[[Sequence[Any]], Iterator[Any]] = _nothing_unread
     """For a view: a function that returns the unread records of the given logs (`unread.UnreadAsked`), if the source
-    can determine them.
-    """
+    can determine them."""
 
     retentions: Callable[[Collection[str]], Mapping[str, int]] = _no_retentions
     """For a view: a function that returns the `retention.ms` of given topics, which needs another request. `topics`
-    contains the values that are known without this request.
-    """
+    contains the values that are known without this request."""
 
     def add_hole(self, after: int) -> None:
         """Note that something unreadable follows the record at offset `after`, before the rows after it are
-        returned.
-        """
+        returned."""
         self.holes.append(after)

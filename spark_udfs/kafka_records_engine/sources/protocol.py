@@ -35,8 +35,7 @@ class Source(Protocol):
 
     def topics(self) -> Sequence[str]:
         """The names of the source's topics, sorted. Raises LogSourceError if the source cannot be read or has no
-        topics.
-        """
+        topics."""
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
         """The log partitions of `topic`, sorted. Raises LogSourceError if there is none. This does not read records."""
@@ -153,13 +152,11 @@ class Counts:
     """The number of records and markers that were read although they are outside of the requested range of offsets."""
     bytes_left: int = 0
     """The number of bytes after keys and values, which Kafka ignores. `with_bytes_left` is the number of decoded
-    records with such bytes.
-    """
+    records with such bytes."""
     with_bytes_left: int = 0
     leniencies: Counter[str] = field(default_factory=Counter)
     """The numbers of other irregularities in decoded records that are accepted only because Kafka accepts them, by
-    name.
-    """
+    name."""
     first_timestamp_ms: int | None = None
     """When the first record of a log was written, in milliseconds since 1970: the earliest of all logs that were read.
     None if no table requested the times of records, or no record has one."""

@@ -49,8 +49,7 @@ class Question:
 
     def of_rows(self) -> Question:
         """The same question without the parts that concern only tables. It says which raw rows are wanted, and how they
-        are read.
-        """
+        are read."""
         return replace(self, tables=(), values=())
 
 

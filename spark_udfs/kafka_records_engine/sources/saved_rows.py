@@ -1,8 +1,7 @@
 """Saved rows as a source: Parquet, Arrow, Avro, JSON lines, CSV and Delta tables, with keys and values as bytes or
 text. The log partitions are determined from the statistics of Parquet, from names of folders and files, or by reading
 the columns. Formats that can only be read from start to end are read once, and their rows are sorted by log partition
-into a temporary file; the same is done with Parquet and Arrow files whose groups mix partitions.
-"""
+into a temporary file; the same is done with Parquet and Arrow files whose groups mix partitions."""
 
 from __future__ import annotations
 

@@ -87,8 +87,7 @@ class Segments:
 
     def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
         """See `abilities.TellsLogStarts`. Log starts come from the names of files and from the checkpoint of the
-        broker, which may still be running.
-        """
+        broker, which may still be running."""
         offsets = {}
         for log in self._found():
             if topics is None or log.topic in topics:
@@ -100,8 +99,7 @@ class Segments:
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
         """See `abilities.TellsLogEnds`. Log ends come from the headers of the last batches, and from the broker's files
-        in the data directory. No file contains the last stable offset.
-        """
+        in the data directory. No file contains the last stable offset."""
         logs = [log for log in self._found() if log.topic in topics]
         for topic in {*topics}.difference(log.topic for log in logs):
             self.partitions(topic)  # raises an error that lists the existing topics
@@ -134,8 +132,7 @@ class Segments:
 
     def missing_ends(self, topics: Collection[str]) -> Iterator[MissingEnd]:
         """See `abilities.TellsMissingEnds`. They are detected from files that a broker writes next to its logs. A log
-        whose folder is missing is found only if the data directory itself was named.
-        """
+        whose folder is missing is found only if the data directory itself was named."""
         found = self._found()
         noted = cache(Noted)
         for log in found:

@@ -11,8 +11,7 @@ class SharedProgress:
 
     def __init__(self, total: int, on_progress: Callable[[int, int], object] | None) -> None:
         """`on_progress` is called with the number of bytes read so far and with `total`, by only one thread at a
-        time.
-        """
+        time."""
         self._total = total
         self._on_progress = on_progress
         self._done: dict[int, int] = {}

@@ -193,8 +193,7 @@ def _check_is_ours(root: str) -> None:
 
 def begin_snapshot(root: str) -> None:
     """Turn a directory into a snapshot, and remove incomplete files of a run that was killed. Call this only with the
-    lock.
-    """
+    lock."""
     for folder in (root, os.path.join(root, GONE)):
         remove_incomplete(folder)
         for topic in topics_in(folder):

@@ -99,8 +99,7 @@ class Snapshot:
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
         """See `abilities.TellsLogEnds`. The log start and the topic id are the last ones that sources reported. The log
-        ends after the last stored row.
-        """
+        ends after the last stored row."""
         read = read_mark(self._path)["read"]
         for topic in topics:
             for log in self.partitions(topic):
@@ -339,8 +338,7 @@ class _Reading:
 
     def _tell_of(self, file: StoredFile) -> None:
         """Report the findings and holes of the runs that wrote the file, before its rows, as far as they concern the
-        range.
-        """
+        range."""
         for stretch in file.stretches:
             if stretch.last < self._position or stretch.first >= self._told_before:
                 continue

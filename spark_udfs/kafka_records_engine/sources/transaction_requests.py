@@ -78,8 +78,7 @@ class TransactionRequests:
 
     def known_transactions(self, producers: Collection[int]) -> Sequence[KnownTransaction]:
         """The state of the transactional ids with these producer ids, from their coordinators, if the user may describe
-        them.
-        """
+        them."""
         return self._asked(partial(known_transactions, self._cluster, producers))
 
     def ends(self, place: TopicPartition) -> PartitionEnds:

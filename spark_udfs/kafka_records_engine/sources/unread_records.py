@@ -16,8 +16,7 @@ def unread_records(
     source: Source, context: Context, asked: Sequence[UnreadAsked], *, may_read: bool = False
 ) -> Iterator[tuple[UnreadAsked, Unread]]:
     """The answers of a source. They are empty if it cannot answer at all, or cannot answer without reading batches
-    although `may_read` is false. Findings go to the context.
-    """
+    although `may_read` is false. Findings go to the context."""
     if has(source, TellsUnread):
         yield from source.unread(asked, context)
     elif may_read and has(source, TellsFirstUnread):

@@ -40,8 +40,7 @@ def stop_on(event: threading.Event) -> Iterator[None]:
 
 def next_wait(until: float) -> float:
     """The number of seconds to wait next, at most up to `until` (`time.monotonic`). A thread that can be stopped waits
-    in short slices. Raises TimeoutError if that moment has passed, and Stopped.
-    """
+    in short slices. Raises TimeoutError if that moment has passed, and Stopped."""
     event = _stop.get()
     if event is not None and event.is_set():
         raise Stopped
@@ -62,8 +61,7 @@ def pause(seconds: float) -> None:
 
 def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
     """Call the given functions at the same time, in threads, and return their results. If one fails, its error is
-    raised.
-    """
+    raised."""
     if len(questions) < 2:
         return [question() for question in questions]
     stop = threading.Event()

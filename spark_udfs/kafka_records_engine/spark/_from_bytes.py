@@ -21,8 +21,7 @@ _NEWEST: Final = np.iinfo(np.int16).max
 
 class MessagePrefix(Protocol):
     """Handles the bytes before a message, and determines the version of the message. It decodes a column piece by
-    piece. `versions` is a second column with the versions, or None.
-    """
+    piece. `versions` is a second column with the versions, or None."""
 
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
@@ -32,8 +31,7 @@ class MessagePrefix(Protocol):
 @dataclass(frozen=True)
 class Decoder:
     """Decodes a batch. With `fails_fast`, the first row that cannot be decoded raises its error; otherwise such rows
-    become null.
-    """
+    become null."""
 
     message: MessageSchema
     prefix: MessagePrefix
@@ -64,8 +62,7 @@ class Versioned:
 @dataclass(frozen=True)
 class Bare:
     """Decodes messages with no bytes before them: all in `version` or, if it is None, each in the version of its
-    row.
-    """
+    row."""
 
     version: int | None
 
@@ -80,8 +77,7 @@ class Bare:
 @dataclass(frozen=True)
 class Capped:
     """Decodes messages that have an int16 version before them. Versions above the highest known one are read as the
-    highest known one.
-    """
+    highest known one."""
 
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool

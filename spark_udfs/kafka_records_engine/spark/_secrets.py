@@ -86,8 +86,7 @@ def without_secret_bytes(
     schemas: Mapping[int, RecordSchema], found: RecordColumns, values: pa.BinaryArray
 ) -> pa.BinaryArray:
     """The bytes of values, with `(redacted)` in place of values that may contain a secret, such as all values of an
-    unknown type.
-    """
+    unknown type."""
     secret = [number for number, schema in schemas.items() if may_hold_secrets(schema.value)]
     may_be = ~found.is_known | np.isin(found.record_type, secret)
     mask = pc.and_(pa.array(may_be), values.is_valid())

@@ -27,8 +27,7 @@ class Encoder:
     """Encodes a batch of structs in `version` or, if that is None, each struct in the version of its row. Before a
     message, it writes the `record_type`, if there is one, or with `version_prefix` the version; a metadata frame
     (`framing`) contains both. With `fails_fast`, the first value that cannot be written raises its error; otherwise
-    such values become null.
-    """
+    such values become null."""
 
     message: MessageSchema
     version: int | None

@@ -144,8 +144,7 @@ def chosen_records(
 
 def chosen_coordinates(coordinates: Iterable[str] | None = None) -> tuple[str, ...]:
     """The raw columns named in `coordinates`, in that order, or all raw columns. Raises ValueError for an unknown name,
-    and for a name that occurs twice.
-    """
+    and for a name that occurs twice."""
     if coordinates is None:
         return COORDINATES
     chosen = arguments.names("coordinates", coordinates)
@@ -377,8 +376,7 @@ COUNTS: Final = {
 }
 """The counts of an observation of `decode_records`. `rows` is the sum of `decoded`, `control`, `unknown_type`,
 `unknown_version` and `corrupt`. If `records` are named, rows of other types and control records are left out before
-anything is counted.
-"""
+anything is counted."""
 
 
 def _counts(schemas: Iterable[int]) -> list[Column]:
@@ -407,8 +405,7 @@ def _counts(schemas: Iterable[int]) -> list[Column]:
 
 class BatchDecoder:
     """The part of `decode_records` that runs in workers: converts Arrow batches of raw rows to batches of decoded
-    rows.
-    """
+    rows."""
 
     def __init__(
         self,

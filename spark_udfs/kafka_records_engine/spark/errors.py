@@ -50,8 +50,7 @@ class MissingColumn(KafkaRecordsError, ValueError):
 
 class WrongColumnType(KafkaRecordsError, TypeError):
     """The column `name` of a DataFrame has the type `found` instead of `wanted`, its type in raw rows (both in Spark's
-    DDL).
-    """
+    DDL)."""
 
     def __init__(self, name: str, found: str, wanted: str) -> None:
         super().__init__(name, found, wanted)
@@ -68,8 +67,7 @@ class WrongColumnType(KafkaRecordsError, TypeError):
 
 class UndecodableRecord(KafkaRecordsError, ValueError):
     """A record ended a query under FAILFAST. The error has the place of the record, and the text of its error
-    (`detail`).
-    """
+    (`detail`)."""
 
     def __init__(self, topic: str | None, partition: int | None, offset: int | None, detail: str) -> None:
         super().__init__(topic, partition, offset, detail)

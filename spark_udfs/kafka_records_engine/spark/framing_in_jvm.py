@@ -1,6 +1,5 @@
 """Framing (`kafka_records_runtime.records.framing`) as Spark expressions: the JVM evaluates them, and no row is sent to
-Python.
-"""
+Python."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ def prefix(data: Column) -> Column:
 
 def sql_of_prefix(data: str) -> str:
     """`prefix` in SQL, for the column `data`. (A SQL function is created from text, which a Column does not
-    provide.)
-    """
+    provide.)"""
     unsigned = f"CAST(conv(hex(substring({data}, 1, {PREFIX_BYTES})), 16, 10) AS INT)"
     number = f"CAST(shiftright(shiftleft({unsigned}, {_UNUSED_BITS}), {_UNUSED_BITS}) AS SMALLINT)"
     return f"CASE WHEN octet_length({data}) >= {PREFIX_BYTES} THEN {number} END"
@@ -62,8 +60,7 @@ def has_record_type(types: Iterable[int]) -> Column:
 
 def _ranges(types: Iterable[int]) -> list[tuple[int, int]]:
     """Ranges of prefixes, as the unsigned numbers by which bytes are compared: the first of each run, and the one after
-    its last.
-    """
+    its last."""
     ranges: list[tuple[int, int]] = []
     for number in sorted({int.from_bytes(PREFIX.pack(number), "big") for number in types}):
         if ranges and ranges[-1][1] == number and number % 256:
@@ -96,6 +93,5 @@ def may_be_of_other_types_than(others: Iterable[int]) -> Column:
 
 def is_unframed() -> Column:
     """A condition on raw rows: the row is not a control record, and its key is missing or too short for a record
-    type.
-    """
+    type."""
     return F.col("control").isNull() & (F.coalesce(F.octet_length(F.col("key")), F.lit(0)) < PREFIX_BYTES)

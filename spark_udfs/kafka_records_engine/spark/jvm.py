@@ -35,8 +35,7 @@ ENGINES: Final = ("jvm", "python")
 
 JAR: Final = Path(__file__).with_name("kafka-records.jar")
 """The jar with the functions, for every release of Spark since 3.5. A wheel contains it; in a clone, `make jar` builds
-it.
-"""
+it."""
 
 FORMAT: Final = 3
 """The format number, which is increased with every change of what functions accept or return; `Stamp.java` has the same
@@ -52,8 +51,7 @@ _log: Final = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class _Answer:
     """The answer of a catalog: its `problem` (an empty text for none), and whether the jar may be missing in the
-    session.
-    """
+    session."""
 
     problem: str = ""
     may_lack_jar: bool = False
@@ -79,8 +77,7 @@ def checked_engine(engine: str | None) -> Engine | None:
 
 def schemas_text(package: str) -> str:
     """The schemas of a generated package in the form that the JVM functions read. Raises NoJvmFunctions if the package
-    has no such schemas.
-    """
+    has no such schemas."""
     try:
         return (files(f"{package}.spark") / "jvm_schemas.txt").read_text(encoding="utf-8")
     except (FileNotFoundError, ModuleNotFoundError):

@@ -58,8 +58,7 @@ the mark as long as the column is not changed."""
 
 def absent_columns(df: DataFrame) -> set[str]:
     """The columns of raw rows that contain only nulls, because the input of `as_raw_rows` did not have them. Under
-    Spark Connect, this costs a round trip.
-    """
+    Spark Connect, this costs a round trip."""
     return {field.name for field in df.schema.fields if _ABSENT in field.metadata}
 
 

@@ -115,8 +115,7 @@ def read_records(
 
 def packed(parts: Sequence[FilePart], cores: int) -> tuple[tuple[FilePart, ...], ...]:
     """Group parts of files by the task that reads them. There are few enough tasks to start quickly, but enough to keep
-    all cores busy.
-    """
+    all cores busy."""
     total = sum(part.size for part in parts)
     most = min(_MOST_OF_A_TASK, max(_LEAST_OF_A_TASK, total // max(cores, 1)))
     tasks: list[list[FilePart]] = []

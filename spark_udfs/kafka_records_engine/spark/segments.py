@@ -85,8 +85,7 @@ is any damage."""
 
 class DamagedLog(KafkaRecordsError, ValueError):
     """A query ended under FAILFAST at the first damage in a segment file (`finding`); the text says how to continue
-    despite the damage.
-    """
+    despite the damage."""
 
     def __init__(self, finding: str) -> None:
         super().__init__(finding)

@@ -117,8 +117,7 @@ def run(options: argparse.Namespace) -> int:
 
 def print_transactions(found: list[OpenTransaction], *, is_after: bool = False) -> None:
     """Print the open transactions with the effect of an abort: the expected effect or, if `is_after` (the marker was
-    requested), the actual effect.
-    """
+    requested), the actual effect."""
     from kafka_records_runtime.text.printable import printable
 
     for each in found:

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
 
 INTERVAL: Final = 1.0
 """The number of seconds between two requests for the ends of the logs. Each check sends a few small requests per
-topic.
-"""
+topic."""
 
 Print = Callable[["BrokerPartition", int, int], int | None]
 """A function that prints the records of a log from the first offset up to the second one. It returns the first offset
-that no broker delivered in time, or None if all were delivered.
-"""
+that no broker delivered in time, or None if all were delivered."""
 
 
 class BrokerFollower:

@@ -1,6 +1,5 @@
 """Determines which topics can be read, and where the schemas of their records are: in Kafka's package or in another
-one.
-"""
+one."""
 
 from __future__ import annotations
 

@@ -22,8 +22,7 @@ TOO_DEEP = "the input is nested too deeply for this build: leave out the file th
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status. An error that was not handled elsewhere is printed here, as one line
-    on standard error.
-    """
+    on standard error."""
     has_output = _open_streams()
     _set_encoding()
     try:

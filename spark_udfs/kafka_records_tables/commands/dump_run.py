@@ -53,8 +53,7 @@ class DumpRun:
         show_secrets: bool = False,
     ) -> None:
         """Without a `topic`, all topics whose records have schemas in `catalog` are read. Raises a CommandError if
-        there is none.
-        """
+        there is none."""
         self._source = given.source(topic)
         self._topic = topic
         self._catalog = catalog

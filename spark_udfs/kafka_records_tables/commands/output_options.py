@@ -59,8 +59,7 @@ def add_output_options(
 
 def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = ()) -> str:
     """The format that the suffix of --output indicates; `table` without --output. Raises a UsageError for an unknown
-    suffix.
-    """
+    suffix."""
     if options.output is None:
         return "table"
     ending = options.output.suffix.lower()
@@ -76,8 +75,7 @@ def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = 
 
 def file_path(instead: str) -> Callable[[str], Path]:
     """The type of an argument that names a file to write; `instead` says, for an error, where the output goes without
-    the argument.
-    """
+    the argument."""
 
     def path(text: str) -> Path:
         if text == "-":

@@ -51,8 +51,7 @@ class RecordChoice:
 
     def mask(self, topic: str) -> Mask | None:
         """A function that selects the rows to show from raw rows of `topic` (`offset`, `key`, `value`, `control`); None
-        if all rows are shown.
-        """
+        if all rows are shown."""
         masks: list[Mask] = []
         if self.offsets is not None:
             masks.append(_of_offsets(*self.offsets))

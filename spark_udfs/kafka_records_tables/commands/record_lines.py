@@ -71,8 +71,7 @@ def found_records(rows: Any) -> Iterator[FoundRecord]:
 
 class RecordPrinter:
     """Turns the records of one topic into lines, counts them in `totals`, and reports those that could not be
-    decoded.
-    """
+    decoded."""
 
     def __init__(
         self,

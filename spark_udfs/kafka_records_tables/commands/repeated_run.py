@@ -1,8 +1,7 @@
 """Prints the output of a run with `--state` again for a run with the same arguments, if no log has changed since. This
 is decided before the modules that read records and write tables are loaded, because loading them takes most of the time
 of a second run. So nothing here loads numpy or pyarrow. If anything is unclear (a file is missing or damaged, a broker
-does not answer), an ordinary run follows, which says what is wrong.
-"""
+does not answer), an ordinary run follows, which says what is wrong."""
 
 from __future__ import annotations
 
@@ -56,8 +55,7 @@ class KeptRun:
 
     def fits_now(self) -> bool:
         """Whether the output may be printed now, as far as this is known without asking brokers: it is not too old, no
-        clock was moved backwards, and the output can be written as before.
-        """
+        clock was moved backwards, and the output can be written as before."""
         if not self.made_ms <= time() * 1000 < self.until_ms:
             return False
         if self.output is None:
@@ -80,8 +78,7 @@ def run_file(state: str, arguments: Sequence[str]) -> str:
 
 def repeat_run(arguments: Sequence[str]) -> int | None:
     """Print the output of the last run with these arguments again, and return the exit status; None if an ordinary run
-    is needed.
-    """
+    is needed."""
     state = _state_in(arguments)
     if state is None:
         return None

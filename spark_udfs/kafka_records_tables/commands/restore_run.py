@@ -58,8 +58,7 @@ class RestoreRun:
 
     def run(self) -> int:
         """Restore the offsets and return the exit status: 0 if all offsets of the file are restored (or would be, in a
-        dry run); 1 if some are not, or if the last line of the file is incomplete. Raises CommandError.
-        """
+        dry run); 1 if some are not, or if the last line of the file is incomplete. Raises CommandError."""
         deleted, cut_line, passed_over = deleted_of(self._path)
         if passed_over:
             say(f"skipped: {plural(passed_over, 'row')} without an offset")

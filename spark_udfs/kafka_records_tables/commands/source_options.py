@@ -87,8 +87,7 @@ def add_brokers(
     after_the_limit: str = "what was not read by then is listed, and the exit status is 1",
 ) -> None:
     """The options --bootstrap, --command-config and --timeout. `about` describes in the help for what the brokers are
-    used.
-    """
+    used."""
     parser.add_argument("--bootstrap", metavar="HOST:PORT[,…]", help=about)
     parser.add_argument(
         "--command-config",

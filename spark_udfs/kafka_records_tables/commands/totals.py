@@ -138,8 +138,7 @@ class RecordTotals:
 
     def undecodable_record(self, reason: str, describe: Callable[[], str]) -> None:
         """Count a record, and report the text from `describe` for the first records with each reason. `say_decoding`
-        reports the number of the others.
-        """
+        reports the number of the others."""
         self.undecodable += 1
         self._told[reason] += 1
         if self._told[reason] <= MOST:

@@ -61,8 +61,7 @@ class Output:
 
 def check_output(output: Output, sources: Iterable[str]) -> None:
     """Raise a CommandError for a file that cannot be written, before any work is done; warn if its suffix indicates a
-    format other than the chosen one.
-    """
+    format other than the chosen one."""
     path = output.path
     if path is None:
         return

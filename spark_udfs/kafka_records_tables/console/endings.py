@@ -11,8 +11,7 @@ OK: Final = 0
 DAMAGE: Final = 1
 """The command has finished, but rows are missing or may be missing: damage, a timeout, a missing right, a record that
 cannot be decoded, for a report also a log without its beginning, its end or a file. This status takes precedence over
-FOUND, because it is more important to know that an answer is incomplete.
-"""
+FOUND, because it is more important to know that an answer is incomplete."""
 FAILED: Final = 2
 """There is no answer: the usage is wrong, there is nothing to read, something is missing on this machine, or a failure
 occurred."""
@@ -21,8 +20,7 @@ FOUND: Final = 3
 
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Error numbers for writing to a full or broken device. Python's error does not name the file, so the code that writes
-has to name it.
-"""
+has to name it."""
 
 EXIT_STATUS_HELP: Final = """\
 exit status:

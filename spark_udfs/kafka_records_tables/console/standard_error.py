@@ -17,8 +17,7 @@ _noted: list[str] | None = None
 @contextmanager
 def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
     """While `is_drawn()` is true, a progress bar is on the last line of the terminal. Lines are then printed in place
-    of the bar, and the bar is drawn again below them.
-    """
+    of the bar, and the bar is drawn again below them."""
     global _is_bar_drawn
     _is_bar_drawn = is_drawn
     try:

@@ -1,6 +1,5 @@
 """Prints notes on standard error when code that reads brokers has to wait. This code reports its waits to `logging`,
-like other libraries.
-"""
+like other libraries."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Aborts a hanging transaction. No coordinator would end such a transaction. Kafka's own tool aborts transactions
 without asking coordinators first; this module does not. A transaction with an owner is never aborted. A transactional
 id in state Ongoing, PrepareCommit or PrepareAbort owns every open transaction with its producer id, because its
-producer or its coordinator will end that transaction (KIP-664).
-"""
+producer or its coordinator will end that transaction (KIP-664)."""
 
 from __future__ import annotations
 
@@ -59,8 +58,7 @@ class OpenTransaction:
     @property
     def held_back(self) -> int | None:
         """The number of offsets that this transaction hides from readers of committed records; 0 if an earlier open
-        transaction already hides them.
-        """
+        transaction already hides them."""
         if self.last_stable_offset is None or self.end_offset is None:
             return None
         return self.end_offset - self.first_offset if self.first_offset <= self.last_stable_offset else 0
@@ -222,8 +220,7 @@ def _entries(
 
 def refusal_of(entry: Mapping[str, Any]) -> str | None:
     """Why a transaction may not be aborted, according to the coordinator of its transactional id; None if the
-    transaction has no owner.
-    """
+    transaction has no owner."""
     if entry.get("state") not in LIVE_STATES:
         return None
     who, state = entry["transactional_id"], entry["state"]

@@ -45,8 +45,7 @@ def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -
 def carry_out(doing: str, what: str, done: Iterable[GroupPlan], total: int, broken_off: str) -> None:
     """Iterate over the `total` plans of `done`, which yields each plan after executing it. A progress bar shows
     `doing`; the plans are printed at the end. If a plan raises an error, the earlier plans are printed, and then the
-    line `broken_off`.
-    """
+    line `broken_off`."""
     finished: list[GroupPlan] = []
     try:
         with ByteProgress(doing, of_bytes=False) as progress, over_a_bar(progress.is_drawn):

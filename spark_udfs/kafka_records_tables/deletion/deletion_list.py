@@ -1,6 +1,5 @@
 """Determines what `delete-offsets` should delete, from its arguments or from a file with rows of
-`deletable_offsets`.
-"""
+`deletable_offsets`."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ STANDARD_INPUT: Final = "-"
 
 class Expected(NamedTuple):
     """The entry of a list for a partition. A field is None if it is missing in the list; `offset` is also None if
-    nothing is committed.
-    """
+    nothing is committed."""
 
     offset: int | None
     leader_epoch: int | None = None
@@ -31,8 +29,7 @@ class Expected(NamedTuple):
 
     def is_met_by(self, committed: CommittedOffset | None) -> bool:
         """Whether the coordinator has the same values as the list; values that are missing in the list are not
-        compared.
-        """
+        compared."""
         if committed is None or self.offset is None:
             return committed is None and self.offset is None
         epochs = (committed.leader_epoch, None)

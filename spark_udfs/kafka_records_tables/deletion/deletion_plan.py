@@ -207,8 +207,7 @@ def _against_group(plan: GroupPlan) -> str | None:
 
 def leave_out_changed(plan: GroupPlan, fetched: FetchedOffsets) -> None:
     """Compare a plan with the committed offsets right before the plan is executed, and leave out items that have
-    changed.
-    """
+    changed."""
     if fetched.error is not None:
         plan.error = fetched.error
         return

@@ -42,8 +42,7 @@ class DeletionRun:
 
     def run(self) -> int:
         """Execute the deletion, and return the exit status: 0 if everything that was requested is deleted, otherwise 1.
-        Raises CommandError.
-        """
+        Raises CommandError."""
         self._say_what_is_passed_over()
         if not self._deletions.wanted:
             say("the list has no rows that are to be deleted: no broker was asked")

@@ -1,6 +1,5 @@
 """Sends requests about many groups in batches: a single request about a thousand groups is too large, and a request per
-group takes too long.
-"""
+group takes too long."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ _NOTHING: Final = FetchedOffsets({}, {})
 
 def requests_to(bootstrap: str, config: str | None, limit: TimeLimit | None = None) -> GroupRequests:
     """Create an object that sends requests to these brokers. When it has to wait, notes on standard error say for what.
-    Raises UsageError for an invalid address, CommandError for a configuration that cannot be used.
-    """
+    Raises UsageError for an invalid address, CommandError for a configuration that cannot be used."""
     try:
         tell_waiting()
         return GroupRequests(bootstrap, config, timeout=limit)
@@ -39,8 +37,7 @@ class AskedGroup(NamedTuple):
 
     places: Collection[TopicPartition]
     """Partitions to ask about by name. Only for these partitions does a coordinator report that an open transaction
-    commits an offset.
-    """
+    commits an offset."""
     is_all: bool = False
     """Whether to request all other offsets of the group too."""
 

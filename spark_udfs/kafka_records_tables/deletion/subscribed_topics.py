@@ -13,8 +13,7 @@ class SubscribedTopics(NamedTuple):
 
     topics: frozenset[str] | None = frozenset()
     """The topics; None if the coordinator cannot read the subscriptions of the group, and therefore treats every topic
-    as subscribed.
-    """
+    as subscribed."""
     or_if: str = ""
     """Why the group may also subscribe to other topics, which only the coordinator knows; empty if there are no
     others."""

@@ -20,8 +20,7 @@ def absence_of(group: str) -> str:
 
 class AbsentGroups:
     """The requested groups that have had no row so far. `groups` are the requested names; None means that all groups
-    are requested.
-    """
+    are requested."""
 
     def __init__(self, groups: Sequence[str] | None) -> None:
         self._left = dict.fromkeys(groups or ())

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class AskedCoordinators:
     """A source that returns rows of tables instead of raw rows. All tables of an answer share one object, so that each
-    coordinator is asked once.
-    """
+    coordinator is asked once."""
 
     topic: str
     """The name of the source, for messages that otherwise name a log partition."""

@@ -19,8 +19,7 @@ _QUIET_MS: Final = 60 * 60 * 1000
 
 def moment_notes(request: TableRequest, counts: Counts) -> Iterator[Finding]:
     """A note if the requested moment is before the first record of the topic, at least an hour after the last record,
-    or in the future. `counts` are those of all log partitions of the topic.
-    """
+    or in the future. `counts` are those of all log partitions of the topic."""
     asked, first, last = request.question.as_of_ms, counts.first_timestamp_ms, counts.last_timestamp_ms
     if asked is None or first is None or last is None:
         return

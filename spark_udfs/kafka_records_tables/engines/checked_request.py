@@ -90,8 +90,7 @@ def request_of(table: str | Table, **asked: Any) -> TableRequest:
 
 def options_of_each(tables: Sequence[Table], given: Mapping[str, Any]) -> list[dict[str, Any]]:
     """For each table, the given options that it has. Raises UnknownOption for an option that no table has, and
-    ValueError if a table is named twice or no table is named.
-    """
+    ValueError if a table is named twice or no table is named."""
     names = [table.name for table in tables]
     if not names:
         raise ValueError(f"no table is requested; there are {', '.join(TABLES)}")

@@ -98,8 +98,7 @@ _BY_PERMISSION: Final = (
 @dataclass(frozen=True, slots=True)
 class LogState:
     """The position up to which a log partition was read, and the raw rows that are kept from earlier pieces, or a
-    single row with the state that the module of the table keeps (`TableReader.form_of_kept`).
-    """
+    single row with the state that the module of the table keeps (`TableReader.form_of_kept`)."""
 
     read_to: int
     rows: pa.RecordBatch
@@ -117,8 +116,7 @@ class NewRows:
     """Raw rows in any order, duplicates allowed; the columns are those of the kept rows."""
     seen: pa.Table | None = None
     """The offsets of all rows of the piece, including those that the table does not use (`seen_offsets.SEEN`). If they
-    are None, they are unknown, and no record counts as lost.
-    """
+    are None, they are unknown, and no record counts as lost."""
     now_ms: int = 0
     """The time at which the piece arrived."""
 

@@ -26,8 +26,7 @@ class JavaMissing(KafkaRecordsError, RuntimeError):
 
 def check_java() -> None:
     """Raise JavaMissing if there is no Java, or only one that is too old for Spark. Java is searched in the same places
-    as by the launcher: in JAVA_HOME if that is set, otherwise on PATH.
-    """
+    as by the launcher: in JAVA_HOME if that is set, otherwise on PATH."""
     needs = f"Spark needs Java {JAVA_NEEDED} or later"
     home = os.environ.get("JAVA_HOME")
     if home:

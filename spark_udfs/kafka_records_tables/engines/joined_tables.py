@@ -46,8 +46,7 @@ class ViewRows:
 def input_requests(request: TableRequest) -> dict[str, TableRequest]:
     """The request of a view to each of its inputs, by their names: with the requested groups, if only rows about these
     groups matter, and with those options of the view that the input also has. Each input has its own topic. An earlier
-    moment can be requested only for records, not for other facts about logs.
-    """
+    moment can be requested only for records, not for other facts about logs."""
     view, question = request.table, request.question
     found = {}
     not_asked = view.not_asked(question.options)
@@ -130,8 +129,7 @@ def read_view(
     made: Callable[[TableRequest], ViewRows | None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a view. `read` reads its inputs one after another; they are held in memory. Findings of views go to
-    `found`. `source` is asked for missing rights. `made` contains the rows of views that are already computed.
-    """
+    `found`. `source` is asked for missing rights. `made` contains the rows of views that are already computed."""
     sizes = {name: sum(log.size for log in of_input) for name, of_input in logs.items()}
     before = 0
 

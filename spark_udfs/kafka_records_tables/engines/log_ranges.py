@@ -133,8 +133,7 @@ class _Waiting:
 
 def parts_of(log: LogPartition, size: int) -> list[LogPartition]:
     """Divide a log partition into ranges of about `size` bytes each, if its source can find places to cut (`cuts`).
-    Otherwise, it stays whole.
-    """
+    Otherwise, it stays whole."""
     outer = log if isinstance(log, LogRange) else LogRange(log, None, None, log.size)
     whole = outer.log
     cuts = whole.cuts(size) if has(whole, CanBeCut) else ()

@@ -67,8 +67,7 @@ class RunReports:
 
     def of(self, numbers: Collection[int]) -> RunReport:
         """The findings and counts for the tables of these requests. Findings and counts that several tables share for
-        the same log partition are included once.
-        """
+        the same log partition are included once."""
         return _once_per_log(
             [(found, counts) for each in reports for number, found, counts in each.of_tables if number in numbers]
             for reports in self._logs.values()
@@ -77,8 +76,7 @@ class RunReports:
     @property
     def reading(self) -> RunReport:
         """The findings and counts of reading. Each reading is included once; tables that need different readings have
-        separate ones.
-        """
+        separate ones."""
         return _once_per_log([(each.reading, each.counts) for each in reports] for reports in self._logs.values())
 
 

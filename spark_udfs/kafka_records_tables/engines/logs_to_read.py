@@ -1,6 +1,5 @@
 """Determines what engines read for a table: the log partitions of its topic, or one object that represents all logs of
-a source.
-"""
+a source."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ def logs_to_read(
 
 def logs_of_table(table: Table, source: Source) -> Sequence[LogPartition]:
     """The log partitions of the topic of a table. Brokers do not let clients read the metadata log, but they report its
-    content. Raises LogSourceError.
-    """
+    content. Raises LogSourceError."""
     if table.topic == METADATA and has(source, TellsCluster):
         return [source.cluster_answers(table.records)]
     asked = asked_coordinators(source)
@@ -77,8 +75,7 @@ def asked_of_logs(
     report: Callable[[Finding], object] | None = None,
 ) -> tuple[TableRequest, Sequence[LogPartition]]:
     """The request, with the source's facts about topics if the table uses them, and the log partitions to read.
-    `report` gets a finding if brokers no longer answer requests about topics. Raises the errors of `logs_to_read`.
-    """
+    `report` gets a finding if brokers no longer answer requests about topics. Raises the errors of `logs_to_read`."""
     table, topic = request.table, request.question.topic
     source = source_of(given, topic or table.topic) if table.topic else given
     check_coordinators(request, source)
@@ -128,8 +125,7 @@ def topics_known_to(source: Source, report: Callable[[Finding], object] | None =
 @dataclass(frozen=True)
 class AllLogs:
     """The logs of the given topics as one object. Its rows contain their starts and ends: `LOG_ENDS_SCHEMA` in
-    `kafka_records_engine.sources.ends_of_logs`.
-    """
+    `kafka_records_engine.sources.ends_of_logs`."""
 
     source: Source
     topics: tuple[str, ...] | None

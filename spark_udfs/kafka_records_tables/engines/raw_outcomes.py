@@ -37,8 +37,7 @@ _AT: Final = RAW_SCHEMA.get_field_index("transaction")
 
 class RawFindings(Findings):
     """Handles findings about raw rows of a `topic`, for which there is no list of findings: if a retry may solve a
-    problem, reading ends with an error; otherwise, the task logs what is left out.
-    """
+    problem, reading ends with an error; otherwise, the task logs what is left out."""
 
     def __init__(self, topic: str, is_failfast: bool, fails_on_data_loss: bool) -> None:
         super().__init__()

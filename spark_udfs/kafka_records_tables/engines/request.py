@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class TableRequest:
     """A request to one table, with the facts about topics that its source reported before logs were read. Small and
-    picklable.
-    """
+    picklable."""
 
     question: Question
     topics: KnownTopics = field(default_factory=KnownTopics)

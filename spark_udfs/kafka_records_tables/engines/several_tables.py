@@ -104,8 +104,7 @@ class SeveralTables:
 
     def read(self, run: RunTasks, on_progress: OnProgress | None) -> None:
         """Read all records, and only then look up the ends of logs. Otherwise, a group that commits in the meantime
-        would be beyond the end.
-        """
+        would be beyond the end."""
         if self._answers_kept is not None:  # the records were read when the logs were found
             self._run(run, None, are_ends=True)
             self._find_kept(self._answers_kept)
@@ -143,8 +142,7 @@ class SeveralTables:
 
     def answer(self, name: str) -> tuple[list[pa.RecordBatch], RunReport]:
         """The rows of a table, computed from what was read, and the report that the table would have if it were read
-        alone. Each table is answered once, because rows that no other table needs are dropped.
-        """
+        alone. Each table is answered once, because rows that no other table needs are dropped."""
         self._left.remove(name)
         request, there = self._answers[name]
         report = RunReport()
@@ -179,8 +177,7 @@ class SeveralTables:
 
     def share(self, name: str, rows: pa.Table) -> None:
         """Pass the sorted rows of an answered table to the tables that are computed from it, so that the rows are in
-        memory only once.
-        """
+        memory only once."""
         if name not in self._kept:
             request, _ = self._answers[name]
             found = self._joined[name][1].findings if name in self._joined else ()

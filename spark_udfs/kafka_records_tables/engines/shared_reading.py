@@ -33,8 +33,7 @@ class SharedReading:
 
     def rows(self) -> Iterator[tuple[int, Any]]:
         """The rows as `pyarrow.RecordBatch`es, each with the number of its request, in no particular order. Raises the
-        errors of tables and of the source.
-        """
+        errors of tables and of the source."""
         if isinstance(self._log, AskedCoordinators):
             for each in self._readers:
                 yield from each.asked(self._log)

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 FINDINGS_SCHEMA = spark_schema(FINDINGS)
 """The schema of findings, one per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one
-line to print.
-"""
+line to print."""
 
 
 def frame_of(
@@ -127,6 +126,5 @@ def _there(request: TableRequest, source: Source) -> tuple[Mapping[str, TableReq
 
 def together(frames: Sequence[DataFrame]) -> DataFrame:
     """Combine DataFrames of findings. Inputs of a view that read the same log have the same findings, which are
-    included once.
-    """
+    included once."""
     return reduce(lambda one, other: one.unionAll(other), frames).distinct()

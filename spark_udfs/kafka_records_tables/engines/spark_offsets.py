@@ -146,8 +146,7 @@ def check_reach(name: str, topic: str, partition: int, offset: int, log_end: int
 
 def limited(start: Mapping[int, int], end: Mapping[int, int], most: int) -> dict[int, int]:
     """The end offsets of a trigger that reads about `most` offsets in total. As in Spark's own Kafka source, each
-    partition gets at least one offset, in proportion to its waiting offsets.
-    """
+    partition gets at least one offset, in proportion to its waiting offsets."""
     waiting = {partition: max(end[partition] - start.get(partition, 0), 0) for partition in end}
     total = sum(waiting.values())
     if total <= most:

@@ -97,16 +97,14 @@ plans, the UI and event logs would show them."""
 @dataclass(frozen=True)
 class Brokers:
     """Running brokers, and how to connect to them. Each worker reads properties files itself, so that the secrets in
-    them are not sent.
-    """
+    them are not sent."""
 
     bootstrap: str
     command_config: str | None
     properties: Mapping[str, str] = field(repr=False)
     timeout: timedelta | None = None
     """How long to wait for brokers, counted from the moment at which the source is opened to determine what can be
-    read.
-    """
+    read."""
 
     def config(self) -> ClientConfig:
         """The configuration. Raises ValueError, and LogSourceError for a file."""

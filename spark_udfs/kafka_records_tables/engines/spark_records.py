@@ -37,8 +37,7 @@ def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = Fal
 
 def record_tasks(source: Source) -> tuple[tuple[FilePart, ...], ...]:
     """The parts of the given files of saved rows that each task reads. Raises BadOption for any other kind of
-    source.
-    """
+    source."""
     if not isinstance(source, SavedRows):
         raise BadOption(
             f"the option 'records' reads saved rows (Parquet and similar ones), which {source.name} is not: read "

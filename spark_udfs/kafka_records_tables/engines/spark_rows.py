@@ -77,8 +77,7 @@ def all_rows(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructTy
 def needed_rows(raw: DataFrame, request: TableRequest, *, needs_all: bool) -> tuple[DataFrame, StructType]:
     """The raw rows that a table needs, in any order, and their columns. With `needs_all`, these are all rows of the
     topic; rows that are not needed are empty. Raises MissingColumn, WrongColumnType and UnknownTransactions
-    immediately.
-    """
+    immediately."""
     more = () if request.question.as_of_ms is None else ("timestamp_ms",)
     return _with_columns(raw, request, more, needs_all=needs_all)
 

@@ -59,8 +59,7 @@ FINDINGS: Final = pa.schema(
     ]
 )
 """The schema of findings, one per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one
-line to print.
-"""
+line to print."""
 
 FRAMES: Final = pa.schema([("kind", pa.string()), ("request", pa.int32()), ("content", pa.binary())])
 """The output of a task of `LogFrames`, a frame per row: `rows` of the request with a number (an Arrow stream), `report`
@@ -76,8 +75,7 @@ _OF_TABLES: Final = (
 
 class DamageFound(KafkaRecordsError, ValueError):
     """A query ended under FAILFAST because of damage. The text is that of the first finding of damage, and says what to
-    do.
-    """
+    do."""
 
     def __init__(self, finding: str, remedy: str = _OF_TABLES) -> None:
         super().__init__(finding, remedy)

@@ -40,8 +40,7 @@ def joined_frames(
     is_failfast: bool = False,
 ) -> DataFrame:
     """The columns `names` of a view from the rows of its inputs. The join is not done by Spark, so that its rules are
-    implemented only once. `source` is asked for missing rights; such findings end the query if it `is_failfast`.
-    """
+    implemented only once. `source` is asked for missing rights; such findings end the query if it `is_failfast`."""
     rows, given = _together(frames, request.table)
     function = JoinedRows(request, tuple(names), source, is_failfast)
     return map_batches(rows, given, function, schema_of(request.table, names))

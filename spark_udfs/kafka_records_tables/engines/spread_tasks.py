@@ -16,8 +16,7 @@ T = TypeVar("T")
 
 def spread(logs: Sequence[LogPartition]) -> list[LogPartition]:
     """The logs, the largest first. Logs with the same leader are placed far apart, because Spark starts tasks in this
-    order, as many at a time as there are cores.
-    """
+    order, as many at a time as there are cores."""
     return spread_by(logs, lambda log: log)
 
 

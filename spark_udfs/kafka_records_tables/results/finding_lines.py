@@ -32,8 +32,7 @@ def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST
     """One line per finding, in their order. Notes begin with `note: `; the text of a line is not escaped. The same
     damage in several log partitions of a topic is one line. So are notes in any log partitions that differ only in
     numbers and times: the line lists the log partitions and what differs. Of findings with the same severity and
-    reason, only the first `most` are printed; a line at the end counts the others, followed by `way_to_all`.
-    """
+    reason, only the first `most` are printed; a line at the end counts the others, followed by `way_to_all`."""
     seen: Counter[tuple[str, str]] = Counter()
     for same in _same_words(findings):
         finding = same[0]

@@ -84,8 +84,7 @@ def member_at(
     written: float | None = None,
 ) -> ArchiveMember:
     """A member whose bytes are contiguous in the archive from `start` on. `written` is in seconds since 1970; for a zip
-    it is unknown, because a zip contains local times without a time zone.
-    """
+    it is unknown, because a zip contains local times without a time zone."""
 
     def part_at(position: int, wanted: int) -> bytes:
         return read_at((start if isinstance(start, int) else start()) + position, min(wanted, size - position))

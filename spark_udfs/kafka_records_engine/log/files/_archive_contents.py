@@ -76,8 +76,7 @@ class Contents:
 
 def label(name: str) -> str:
     """The path of a member inside the archive, from its name. It is never absolute and never leads out of the
-    archive.
-    """
+    archive."""
     return posixpath.normpath(f"/{name}").lstrip("/")
 
 

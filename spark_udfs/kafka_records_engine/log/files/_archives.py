@@ -149,8 +149,7 @@ _known: OrderedDict[Place, tuple[Hashable, Contents]] = OrderedDict()
 
 def _contents_of(archive: Place) -> Contents:
     """The current content of the archive. The last few archives are cached, because each log partition asks
-    separately.
-    """
+    separately."""
     with _lock:
         version = archive.files.version(archive.path)
         known = _known.pop(archive.resolved(), None)

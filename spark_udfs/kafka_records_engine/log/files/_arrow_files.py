@@ -169,8 +169,7 @@ class _Ranges:
 
     def _looked_up(self) -> tuple[Any, object]:
         """The object that has this name now, and a value that identifies it. Raises ReplacedFile if it is not the one
-        that was found.
-        """
+        that was found."""
 
         def look() -> tuple[Any, arrow.FileInfo, dict[str, bytes]]:
             file = self._files.filesystem.open_input_file(self._path)

@@ -39,8 +39,7 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
 """The suffix of checkpoints of a metadata log. Checkpoints also contain records, with their own offsets, and are read
-only if the caller names one.
-"""
+only if the caller names one."""
 
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
 _PUT_AWAY: Final = re.compile(r".*-(?:delete|future|stray)")

@@ -100,8 +100,7 @@ def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tupl
 
 def located(text: str, filesystem: Any = None) -> Place:
     """The place that a string refers to. Patterns and archives are not recognized. Raises LogSourceError for a
-    bad URL.
-    """
+    bad URL."""
     if filesystem is not None:
         from kafka_records_engine.log.files._arrow_files import place_in
 

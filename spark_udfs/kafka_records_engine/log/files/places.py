@@ -35,8 +35,7 @@ class Entry(Protocol):
     @property
     def version(self) -> Hashable:
         """A value that changes if the name later refers to another file. On file systems that replace files as a whole,
-        it also changes with the content.
-        """
+        it also changes with the content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +57,7 @@ class Files(Protocol):
     @property
     def is_local(self) -> bool:
         """Whether these are files of this machine. Such a file stays readable while it is open, even if it is
-        deleted.
-        """
+        deleted."""
 
     @property
     def is_archive(self) -> bool:

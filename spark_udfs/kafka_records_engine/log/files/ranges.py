@@ -20,15 +20,13 @@ F = TypeVar("F", bound=_Named)
 @dataclass(slots=True)
 class OffsetRange:
     """The offsets from `start` to `end`, `end` excluded. An object belongs to one open log and is used for one
-    reading.
-    """
+    reading."""
 
     start: int
     end: int
     outside: int = 0
     """The number of records, according to batch headers, in batches that were checked but contain none of these
-    offsets.
-    """
+    offsets."""
     is_cut: bool = False
     """Whether batches or files after the range exist, as far as the log was read."""
     is_passed: bool = False

@@ -96,8 +96,7 @@ class BatchHead:
     @property
     def delete_horizon_ms(self) -> int | None:
         """The time at which the cleaner may drop the tombstones and markers of this batch; None before its
-        first pass.
-        """
+        first pass."""
         return self.base_timestamp if self.magic >= 2 and self.attributes & 0x40 else None
 
     @property
@@ -110,8 +109,7 @@ class BatchHead:
 
 class Header(NamedTuple):
     """A record header: its key as text (malformed UTF-8 is replaced, as in Kafka) and its value, which is bytes or
-    null.
-    """
+    null."""
 
     key: str
     value: bytes | None
@@ -131,8 +129,7 @@ class RawRecord:
 
 class Span(NamedTuple):
     """The positions of a record and its fields in the record bytes of its batch. The size of a null key or
-    value is -1.
-    """
+    value is -1."""
 
     offset: int
     timestamp_ms: int

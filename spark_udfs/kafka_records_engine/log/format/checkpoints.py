@@ -76,8 +76,7 @@ def _parsed(path: str, content: bytes) -> Mapping[tuple[str, int], int]:
 
 def _number(path: str, line: int, what: str, text: str, largest: int) -> int:
     """Read a number that must not be larger than `largest`. Its length is checked first, because Python refuses to
-    parse thousands of digits.
-    """
+    parse thousands of digits."""
     digits = text.lstrip("0") or "0"
     if len(digits) > len(str(largest)) or int(digits) > largest:
         raise LogSourceError(path, f"line {line} has the {what} {_shortened(text)}, which is more than {largest}")

@@ -55,8 +55,7 @@ class EntryContent:
 
     def __init__(self, file: Readable, start: int, end: int, spend: Callable[[int], bool]) -> None:
         """`spend` is called with the number of bytes that were parsed. If it returns False, the rest of the entry
-        counts as broken.
-        """
+        counts as broken."""
         self.start = start
         self._file = file
         self._window = Window(file, end)

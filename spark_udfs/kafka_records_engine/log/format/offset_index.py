@@ -38,8 +38,7 @@ class OffsetIndex:
 
     def position_of(self, offset: int) -> int:
         """The position of the batch that contains `offset`, or of an earlier batch; 0 if the index has no such entry.
-        The caller must check that a batch really starts there.
-        """
+        The caller must check that a batch really starts there."""
         last, _ = self._around(lambda entry: entry.last_offset <= offset)
         return 0 if last is None else last.position
 

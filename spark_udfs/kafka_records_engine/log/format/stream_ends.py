@@ -36,8 +36,7 @@ _INT: Final = Struct("<I")
 
 class Extent(NamedTuple):
     """Where the content of a batch ends. `whole`: the content ends at byte `end` of the file. `cut`: the bytes are
-    valid, but the content continues after them. `broken`: the bytes from `end` on are invalid.
-    """
+    valid, but the content continues after them. `broken`: the bytes from `end` on are invalid."""
 
     end: int
     state: ExtentState

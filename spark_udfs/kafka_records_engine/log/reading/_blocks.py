@@ -55,8 +55,7 @@ _MOST_DELTA: Final = (1 << 31) - 1
 
 class BlockRows(NamedTuple):
     """One element per row. `batch` is the row's entry, an index into the vectors of `Heads`; a size of -1 means
-    null.
-    """
+    null."""
 
     batch: INT64
     offset: INT64

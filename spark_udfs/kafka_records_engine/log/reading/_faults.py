@@ -25,8 +25,7 @@ _MOST_GAIN: Final = 1000
 
 def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = False) -> Finding:
     """The finding about a batch that is skipped completely. `may_hold_more` means that the count in its header may be
-    too low.
-    """
+    too low."""
     count = head.count
     if may_hold_more or count is None or not _may_hold(head, count):
         records, known = "an unknown number of records", 0
@@ -93,8 +92,7 @@ def _may_hold(head: BatchHead, count: int) -> bool:
 
 def disorder(path: str, head: BatchHead, before: int) -> Finding:
     """The finding about an offset that is not greater than the earlier offset `before`, if it is unknown which of the
-    two batches is wrong.
-    """
+    two batches is wrong."""
     how = "not above" if head.offset <= before else "2^31 or more above"
     what = f"its offset is {how} the previous offset {before}"
     return in_file(path, head.position, head.offset, what, "its records are returned as they are")
@@ -105,8 +103,7 @@ ControlTrouble = tuple[str, Severity]
 
 def control_trouble(key: bytes | None, value: bytes | None, *, of_quorum: bool) -> ControlTrouble | None:
     """Why a control record does not become a row: it cannot be parsed, or it does not end a transaction. None for a
-    transaction marker and, with `of_quorum` (in the metadata log), for a record of the quorum.
-    """
+    transaction marker and, with `of_quorum` (in the metadata log), for a record of the quorum."""
     try:
         marker = read_marker(key, value)
     except BrokenRecordsError as error:

@@ -111,8 +111,7 @@ class _Taken:
 
 def list_folder(folder: Place, named: Collection[str] = ()) -> Listing:
     """The files in a partition folder that belong to its log, or may soon belong to it: `.log` and `.log.swap` files,
-    unfinished `.log.cleaned` files, and files that the caller has `named`.
-    """
+    unfinished `.log.cleaned` files, and files that the caller has `named`."""
     return {
         entry.name: entry.version
         for entry in folder.listed()

@@ -112,8 +112,7 @@ def _batches(heads: Heads) -> _Batches:
 
 def _same(here: _Batches, there: _Batches) -> FLAGS:
     """Flags for the batches of `here` that are in `there` too, possibly with records that the cleaner has since
-    removed.
-    """
+    removed."""
     if not len(there.offset):
         return np.zeros(len(here.offset), np.bool_)
     places = np.minimum(np.searchsorted(there.offset, here.offset), len(there.offset) - 1)

@@ -15,13 +15,11 @@ from kafka_records_runtime.errors import plural
 
 FARTHEST: Final = 1 << 56
 """The limit for offsets in a file whose name is not an offset. Offsets at or above it count as damage, because no log
-has had that many records.
-"""
+has had that many records."""
 
 SPAN: Final = 1 << 31
 """The limit for the number of offsets in a file, because its indexes store offsets relative to the first one as
-int32.
-"""
+int32."""
 
 TO_MAGIC: Final = 17
 """The number of bytes of an entry up to and including its magic."""
@@ -44,8 +42,7 @@ def offset_bounds(base_offset: int | None) -> tuple[int, int]:
 
 def wrong_offset(head: bytes, base_offset: int | None) -> str | None:
     """The reason why no entry can start with `head` (8 bytes, or fewer at the end of the file); None if an entry
-    can.
-    """
+    can."""
     low, high = offset_bounds(base_offset)
     missing = 8 * (8 - len(head))
     first = int.from_bytes(head, "big", signed=True) << missing

@@ -44,8 +44,7 @@ _OFFSET: Final = Struct(">q")
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Complete entries, one after the other: `data` (followed by `PAD` zero bytes), and for each entry its index in
-    `data` and its size.
-    """
+    `data` and its size."""
 
     data: bytes
     position: int

@@ -43,8 +43,7 @@ _MOST_LOOKED_THROUGH: Final = 64 * 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class Stands:
     """Verdict: the entry ends at the position that its size indicates. `doubt` says why more records may be lost than
-    its header counts.
-    """
+    its header counts."""
 
     doubt: str | None = None
 
@@ -68,8 +67,7 @@ class HasSize:
 @dataclass(frozen=True, slots=True)
 class IsCut:
     """Verdict: the entry is an append to a pre-allocated file that was cut short. From byte `end` on, the file has only
-    zeros.
-    """
+    zeros."""
 
     end: int
 
@@ -95,8 +93,7 @@ class Suspects:
 
     def judge(self, start: int, end: int, follows_right: bool) -> Verdict:
         """The verdict on the entry from byte `start` of the file to byte `end`. `follows_right` means that the previous
-        entry has a right CRC.
-        """
+        entry has a right CRC."""
         if start < self._followed:
             return Stands()
         self._search.spend(end - start)
@@ -149,8 +146,7 @@ class Suspects:
 
     def next_behind(self, start: int) -> FoundBatch | None:
         """The first batch after the bytes at `start`, which are not a complete entry. A batch inside the value of a
-        record in these bytes does not count.
-        """
+        record in these bytes does not count."""
         found = self._search.next_batch(start + 1)
         if found is None or self._search.is_batch(start, found.position - start):
             return found
@@ -158,8 +154,7 @@ class Suspects:
 
     def _behind_content(self, start: int, found: FoundBatch | None) -> FoundBatch | None:
         """The first batch from `found` on that is not the content of the entry at `start`, as far as this can be
-        detected.
-        """
+        detected."""
         while found is not None and self._holds(start, found):
             found = self._search.next_batch(found.end)
         return found
@@ -188,8 +183,7 @@ class Suspects:
 
     def _cut_before(self, start: int, end: int) -> int | None:
         """Like `cut_at`, for an entry that should end at byte `end` according to its size, in a file which continues
-        after that byte.
-        """
+        after that byte."""
         if not self._is_last or self._search.is_used_up or end >= length_of(self._file):
             return None
         zeros = self._zeros_start()
@@ -215,8 +209,7 @@ class Suspects:
     def true_size(self, start: int) -> int | None:
         """The size for which the CRC of the entry at `start` is correct; None if no likely size gives a correct CRC.
         Likely sizes end at the end of the file, at its last byte that is not zero or at the end of the records, or
-        differ from the size in the file by one bit.
-        """
+        differ from the size in the file by one bit."""
         left = length_of(self._file) - start
         head = self._read(start, RECORDS_AT)
         if len(head) < _HEAD.size or head[_HEAD.size - 1] > 2:

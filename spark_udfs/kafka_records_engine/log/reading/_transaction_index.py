@@ -70,8 +70,7 @@ class Holes:
 
     def watched(self, log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFile, Vetted]]:
         """The chunks of all files of a log (`read_vetted`). A hole is reported before any chunk after it is
-        returned.
-        """
+        returned."""
 
         def watch(finding: Finding) -> None:
             if finding.severity == "damage":

@@ -42,8 +42,7 @@ class Parsed:
 
 def parse(arena: bytes, starts: INT64, ends: INT64, counts: INT64) -> Parsed:
     """Parse the records of several batches. For each batch, `starts` and `ends` are the range of its record bytes in
-    `arena`, and `counts` the number of records.
-    """
+    `arena`, and `counts` the number of records."""
     data = np.frombuffer(arena, np.uint8)
     refused = np.zeros(len(starts), np.bool_)
     at = _record_starts(arena, data, starts, ends, counts, refused)
@@ -62,8 +61,7 @@ def parse_some(arena: bytes, starts: list[int]) -> Parsed:
 
 def cut(data: bytes, at: int, end: int, most: int, most_bytes: int) -> tuple[list[int], int] | None:
     """The starts of the next records, and the end of the last of them. There are 1 to `most` records, with about
-    `most_bytes` bytes at most. None if they do not fit before `end`.
-    """
+    `most_bytes` bytes at most. None if they do not fit before `end`."""
     places: list[int] = []
     stop = at + most_bytes
     while len(places) < most and at < stop:

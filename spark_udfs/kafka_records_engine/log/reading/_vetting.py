@@ -42,8 +42,7 @@ _MOST_AHEAD: Final = 4
 @dataclass(frozen=True, slots=True)
 class Vetted:
     """A chunk with the indexes of its usable entries. Findings about unusable entries, and about unusual but usable
-    ones, are by the index of the entry.
-    """
+    ones, are by the index of the entry."""
 
     chunk: Chunk
     heads: Heads
@@ -154,8 +153,7 @@ class _Entry(NamedTuple):
 
 class _Pending(NamedTuple):
     """A chunk, its headers, the entries that are right by their own bytes, and the findings about places before the
-    chunk.
-    """
+    chunk."""
 
     chunk: Chunk
     heads: Heads

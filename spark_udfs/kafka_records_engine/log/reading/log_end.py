@@ -32,8 +32,7 @@ class LogEnd(NamedTuple):
     the file."""
     rest_at: int | None = None
     """The position after that entry, if the bytes there are neither a complete entry nor zeros of a pre-allocated
-    file.
-    """
+    file."""
     is_cut: bool = False
     """Whether the bytes at `rest_at` are the beginning of an entry, because an append was cut short."""
     timestamp_ms: int | None = None
@@ -118,8 +117,7 @@ def _is_right(file: LogFile, entry: _Entry) -> bool:
 
 def indexed_position(segment: SegmentFile, folder: Place | None, most: int | None = None) -> int:
     """The position of the last batch in the offset index or, with `most`, of the last batch at `most` or before. It is
-    0 if there is no index, or if the index belongs to another file.
-    """
+    0 if there is no index, or if the index belongs to another file."""
     entry = OffsetIndex(segment, folder).last_entry(most)
     if entry is None or segment.file is None:
         return 0

@@ -62,8 +62,7 @@ class Noted:
 
     def of(self, topic: str, partition: int) -> list[tuple[str, int, int | None]]:
         """For each file that mentions the log: a description of its value, the offset, and the time when the file was
-        written.
-        """
+        written."""
         return [
             (words, offsets[topic, partition], written)
             for words, offsets, written in self._files
@@ -132,8 +131,7 @@ _NOTES: Final = (
 
 def _offsets(place: Place) -> tuple[Mapping[tuple[str, int], int], int | None]:
     """The offsets in a checkpoint file, and when it was written. An invalid file is reported elsewhere, when log ends
-    are read.
-    """
+    are read."""
     try:
         offsets = read_checkpoint(place)
         return offsets, place.written_ms if offsets else None

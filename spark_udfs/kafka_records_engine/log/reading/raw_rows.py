@@ -47,8 +47,7 @@ not have, and `control` of ordinary records."""
 
 PLACE_FIELDS: Final = (pa.field("file", pa.dictionary(pa.int32(), pa.string())), pa.field("position", pa.int64()))
 """The columns for the place of a record's batch: the path of the file, with unprintable characters replaced, and the
-byte at which the batch starts.
-"""
+byte at which the batch starts."""
 
 _MOST_PENDING: Final = 16 * 1024 * 1024
 
@@ -63,8 +62,7 @@ def raw_column(rows: Any, name: str) -> Any:
 
 def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
     """The same rows in record batches of `rows` rows each. The last batch and batches of very large rows may have
-    fewer. If `rows` is None, the batches stay unchanged.
-    """
+    fewer. If `rows` is None, the batches stay unchanged."""
     if rows is None:
         yield from (batch for batch in batches if batch.num_rows)
         return

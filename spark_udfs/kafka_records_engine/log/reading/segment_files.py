@@ -175,8 +175,7 @@ class LogRecord:
     @property
     def control(self) -> str | None:
         """`commit` or `abort` for the records that end a transaction. In the metadata log, it can also be the name of a
-        quorum record.
-        """
+        quorum record."""
         if self.marker is None:
             return None
         return self.marker.control or (self.marker.of_quorum if self.topic == METADATA_TOPIC else None)
@@ -296,8 +295,7 @@ class SegmentCounts:
     control_batches: int = 0
     control_left_out: int = 0
     """The number of records in control batches that do not become rows, because they do not end a transaction or cannot
-    be parsed.
-    """
+    be parsed."""
     transactional_batches: int = 0
     """The number of transactional batches, without control batches."""
     first_offset: int | None = None
@@ -306,8 +304,7 @@ class SegmentCounts:
     """Offset of the last record of the last batch, even if a cleaner removed that record."""
     missing_offsets: int = 0
     """The number of offsets without a record, from the end of the previous file (or the log start) to `last_offset`. A
-    cleaner has removed these records, or they cannot be read.
-    """
+    cleaner has removed these records, or they cannot be read."""
     codecs: Counter[str] = field(default_factory=Counter)
     """Number of batches per codec."""
     magics: Counter[int] = field(default_factory=Counter)

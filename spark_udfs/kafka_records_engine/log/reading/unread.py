@@ -23,8 +23,7 @@ first batch is read."""
 
 LOOK_BACK: Final = 1024 * 1024
 """The number of bytes at the end of a log that are searched for open transactions that begin before the requested
-offset.
-"""
+offset."""
 
 UNKNOWN: Final = -1
 
@@ -32,15 +31,13 @@ RECORD: Final = 0
 """The `precision` of a time that is the time of the record itself."""
 BATCH: Final = 1
 """The `precision` of a time that is the time of the batch: the time of its first record or, if the header does not
-contain it, the latest time.
-"""
+contain it, the latest time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnreadAsked:
     """A request to count the records of a log after each of the given offsets, which are ascending and distinct. `end`
-    is the end of the log.
-    """
+    is the end of the log."""
 
     topic: str
     partition: int
@@ -118,8 +115,7 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *,
 
 def unread_in(heads: WalkedHeads, offsets: INT64, known_from: INT64) -> Unread:
     """Count the records left to read from each of `offsets` (ascending) on, according to `heads`. For each offset, open
-    transactions that begin at `known_from` or later hold records back.
-    """
+    transactions that begin at `known_from` or later hold records back."""
     is_open, is_aborted = _transactions(heads)
     is_data = ~heads.is_control & ~is_aborted
     at = np.searchsorted(heads.last, offsets)
@@ -137,8 +133,7 @@ def unread_in(heads: WalkedHeads, offsets: INT64, known_from: INT64) -> Unread:
 
 def records_to_read(heads: WalkedHeads) -> FLAGS:
     """Flags for batches with records that a consumer receives: not aborted, before the first open transaction, and not
-    empty.
-    """
+    empty."""
     is_open, is_aborted = _transactions(heads)
     opens = np.append(np.flatnonzero(is_open), len(heads))
     is_before = np.arange(len(heads)) < opens[0]
@@ -181,8 +176,7 @@ def _transactions(heads: WalkedHeads) -> tuple[FLAGS, FLAGS]:
 
 def _sums(heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64) -> INT64:
     """How many records are left from each offset on, in batches for which `counts` is True; `at` is the batch
-    of each.
-    """
+    of each."""
     if not len(heads):
         return np.zeros(len(offsets), np.int64)
     each = np.where(counts, heads.count, 0)

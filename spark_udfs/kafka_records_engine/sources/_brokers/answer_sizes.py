@@ -1,6 +1,5 @@
 """The maximum size of the answer to a request. A larger announced answer is not read, because it would fill the
-memory.
-"""
+memory."""
 
 from __future__ import annotations
 

@@ -132,8 +132,7 @@ def _heads(records: bytes) -> Iterator[BatchHead]:
 
 def seek_first_batches(cluster: Cluster, seeks: Sequence[Seek]) -> None:
     """Carry out all of `seeks`, at several leaders at the same time. Raises Refused, and ConnectionLost if no broker
-    describes the topics.
-    """
+    describes the topics."""
     for tries_left in range(_TRIES - 1, -1, -1):
         waiting = [each for each in seeks if not each.is_done]
         if not waiting:

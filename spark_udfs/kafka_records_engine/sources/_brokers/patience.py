@@ -119,8 +119,7 @@ class Patience:
 
     def note_timeout(self, *, broker_failed: bool = False) -> None:
         """Remember that the target has timed out. If the leader is the reason, or if another partition of the leader
-        has timed out before, remember that the leader has timed out.
-        """
+        has timed out before, remember that the leader has timed out."""
         if self.target is not None:
             self._session.note_timeout(self.target)
         if self.leader is None:
@@ -131,8 +130,7 @@ class Patience:
 
     def pause(self, why: str, at_most: float = inf) -> None:
         """Sleep, for a longer time at each call. After some seconds, a single note says what the program is waiting
-        for.
-        """
+        for."""
         limit = min(self.limit, at_most)
         if self._waited > NOTE_AFTER and not self._is_noted:
             self._is_noted = True

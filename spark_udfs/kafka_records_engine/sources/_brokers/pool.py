@@ -39,8 +39,7 @@ def borrow(host: str, port: int, config: ClientConfig, session: Session, until: 
 
 def give_back(host: str, port: int, config: ClientConfig, connection: Connection) -> None:
     """Keep a connection for later, unless it still expects an answer, or another connection to the broker is already
-    kept.
-    """
+    kept."""
     key = (os.getpid(), host, port, config)
     with _lock:
         if connection.is_idle and key not in _idle:

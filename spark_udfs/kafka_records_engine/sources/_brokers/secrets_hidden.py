@@ -1,6 +1,5 @@
 """Removes the password from texts that brokers send. Otherwise, if a broker repeats the password, it would be printed
-and logged.
-"""
+and logged."""
 
 from __future__ import annotations
 

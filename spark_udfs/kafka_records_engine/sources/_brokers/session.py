@@ -50,8 +50,7 @@ class Session:
 
     def last_failure(self, address: str) -> str | None:
         """Why the last request to a broker was not answered; None if it was answered, or if the broker was
-        never asked.
-        """
+        never asked."""
         return self._lost.get(address)
 
     def note_silence(self, address: str) -> None:
@@ -65,14 +64,12 @@ class Session:
 
     def is_silent(self, address: str, seconds: float) -> bool:
         """Whether the broker left a request unanswered in the last `seconds`, and has not answered any request
-        since.
-        """
+        since."""
         return time.monotonic() - self._silent.get(address, -inf) < seconds
 
     def note_timeout(self, place: Hashable) -> None:
         """Note that a leader, or a partition, has timed out: there was no progress for as long as the configuration
-        allows.
-        """
+        allows."""
         self._timed_out[place] = time.monotonic()
 
     def has_timed_out(self, place: Hashable, seconds: float) -> bool:
@@ -81,8 +78,7 @@ class Session:
 
     def note_place(self, leader: int, place: Hashable, seconds: float) -> int:
         """Record that a partition of the leader has timed out. Returns how many of the leader's partitions have timed
-        out in the last `seconds`.
-        """
+        out in the last `seconds`."""
         now = time.monotonic()
         places = {each: then for each, then in self._places.get(leader, {}).items() if now - then < seconds}
         self._places[leader] = {**places, place: now}

@@ -1,6 +1,5 @@
 """Requests about transactions (KIP-664): the producers with an open transaction in a partition, the coordinator's state
-of a transaction, and the marker that aborts it.
-"""
+of a transaction, and the marker that aborts it."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ class KnownTransaction(NamedTuple):
 
     def columns(self) -> dict[str, Any]:
         """The values of table columns: all fields except the producer. The start is null if there is none, and
-        partitions are grouped by topic.
-        """
+        partitions are grouped by topic."""
         numbers: dict[str, list[int]] = {}
         for topic, partition in sorted(self.partitions):
             numbers.setdefault(topic, []).append(partition)
@@ -80,8 +78,7 @@ def active_producers(
     cluster: Cluster, topics: Collection[str] | None
 ) -> dict[TopicPartition, Sequence[ActiveProducer] | str]:
     """The producers of each partition of the given topics, or of all topics, or, if its leader does not report them,
-    the reason. Raises ConnectionLost, Refused.
-    """
+    the reason. Raises ConnectionLost, Refused."""
     found: dict[TopicPartition, Sequence[ActiveProducer] | str] = {}
     for tries_left in range(_TRIES - 1, -1, -1):
         described = [each for each in cluster.described(topics) if each.fault is None]

@@ -70,8 +70,7 @@ class Transport:
 
     def receive(self, size: int, until: float) -> bytes:
         """Receive exactly the given number of bytes. Memory is allocated only for bytes that have arrived, not for
-        bytes that are announced.
-        """
+        bytes that are announced."""
         data = bytearray()
         while len(data) < size:
             piece = self._received(min(size - len(data), _PIECE), until)

@@ -42,8 +42,7 @@ def batch_of(
     message: ArrowMessage, columns: Sequence[ArrowColumn], names: Collection[str], dictionaries: ArrowDictionaries
 ) -> Any:
     """A record batch with the given columns, in the order of the names. Raises pa.ArrowException if its parts do not
-    fit together.
-    """
+    fit together."""
     arrays = _Batch(message.header, message.body_size, message.read, dictionaries).arrays(columns, names)
     if not names:
         return pa.record_batch([pa.nulls(rows_of(message))], names=[""]).select([])
@@ -52,8 +51,7 @@ def batch_of(
 
 def dictionary_of(message: ArrowMessage, values: Mapping[int, ArrowColumn]) -> tuple[int, bool, Any]:
     """The number of a dictionary, whether the values are appended to the existing ones, and the values, which are None
-    for a dictionary that no requested column needs. Raises pa.ArrowException.
-    """
+    for a dictionary that no requested column needs. Raises pa.ArrowException."""
     number, is_delta, data = message.header.number(0, "q"), bool(message.header.number(2, "?")), message.header.table(1)
     if data is None:
         raise pa.ArrowInvalid("a dictionary has no values")

@@ -104,8 +104,7 @@ class ArrowFooter:
 
 def message_at(file: Any, block: ArrowBlock, kind: int) -> ArrowMessage:
     """The message to which a block in the footer of a file refers. Raises pa.ArrowInvalid if the message differs from
-    the footer.
-    """
+    the footer."""
     metadata = bytes(file.read_at(block.metadata_size, block.start))
     behind = _LENGTH.size if _length(metadata) != _CONTINUES else 2 * _LENGTH.size
     size = _length(metadata[behind - _LENGTH.size :])

@@ -40,8 +40,7 @@ class FilePiece:
 
     def overlaps(self, last: int) -> bool:
         """Whether this piece begins at or before the offset `last`. Use this for pieces that are sorted by first
-        offset.
-        """
+        offset."""
         return self.first <= last
 
 

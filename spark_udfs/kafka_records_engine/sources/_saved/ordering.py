@@ -38,8 +38,7 @@ def together(pieces: Sequence[FilePiece]) -> Iterator[list[FilePiece]]:
 
 def in_order(batches: Iterator[Any], on_differing: OnDiffering) -> Iterator[Any]:
     """All rows sorted by offset, each offset once; if an offset has several rows, the first of them is used. All rows
-    are kept in memory.
-    """
+    are kept in memory."""
     parts = [_large(batch) for batch in batches]
     if not parts:
         return

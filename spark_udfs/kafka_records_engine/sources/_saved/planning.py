@@ -42,8 +42,7 @@ class SavedPlan:
 
     def partition(self, place: tuple[str, int], counted: set[str]) -> SavedPartition:
         """One of the log partitions. `counted` contains the files that were already counted for other partitions; the
-        files of this one are added.
-        """
+        files of this one are added."""
         pieces, spool = self.places[place], self._spool
         numbers = sorted({piece.file for piece in pieces})
         renumbered = tuple(replace(piece, file=numbers.index(piece.file)) for piece in pieces)

@@ -64,8 +64,7 @@ def format_of_name(name: str) -> Format | None:
 
 def format_of_file(place: Place) -> Format | None:
     """The format of a file; its first bytes take precedence over its name. Raises LogSourceError if the file cannot be
-    read.
-    """
+    read."""
     head = read_head(place).lstrip(_BLANK)
     told = next((format for start, format in _STARTS if head.startswith(start)), None)
     named = format_of_name(place.path)

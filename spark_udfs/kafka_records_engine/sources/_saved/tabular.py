@@ -49,8 +49,7 @@ class FileReader(Protocol):
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
         """Record batches of the requested columns. Each comes with the number of its first row in the file or, if the
         number of rows before the given `group` is unknown, in the group. Raises OSError, pa.ArrowException and
-        LogSourceError.
-        """
+        LogSourceError."""
 
 
 class Sequential:

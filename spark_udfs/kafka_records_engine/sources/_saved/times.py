@@ -35,8 +35,7 @@ def is_named_for_milliseconds(column: str) -> bool:
 
 def unit_of(samples: Iterable[Any]) -> TimeUnit | None:
     """Determine the unit of times since 1970 from a sample (Arrow arrays): the unit in which all times are plausible.
-    None if there is no such unit, or if the times are not numbers. Raises MixedUnits.
-    """
+    None if there is no such unit, or if the times are not numbers. Raises MixedUnits."""
     found: set[TimeUnit] = set()
     for array in samples:
         numbers = _numbers(array)

@@ -38,8 +38,7 @@ class OtherTopic(OtherLog):
 
 def high_watermark(log: LogPartition) -> int | None:
     """The end of the log when the log was found, if a broker reported it. None for files, because their age is
-    unknown.
-    """
+    unknown."""
     return log.high_watermark if has(log, HasHighWatermark) else None
 
 
@@ -115,8 +114,7 @@ class Pass:
     @property
     def ended_at_ms(self) -> int | None:
         """The time at which the log had no records beyond the stored rows, as reported by a broker that returned all
-        rows.
-        """
+        rows."""
         is_whole = high_watermark(self._log) is not None and not any(
             hole >= self._behind for hole in self._context.log.holes
         )

@@ -56,8 +56,7 @@ def survey_name(end: int) -> str:
 
 def records_files(folder: str) -> list[tuple[int, int, str]]:
     """First offset, last offset and path of each file with records, in order. A file is left out if another file
-    contains all its offsets. (A run that merges small files removes them last.)
-    """
+    contains all its offsets. (A run that merges small files removes them last.)"""
     found = [
         (int(match[1]), int(match[2]), os.path.join(folder, name))
         for name in _names(folder)
@@ -72,8 +71,7 @@ def records_files(folder: str) -> list[tuple[int, int, str]]:
 
 def remove_outdated(folder: str) -> None:
     """Remove files whose records are also in another file. A run that was killed may have left such files. Call this
-    only with the lock.
-    """
+    only with the lock."""
     kept = {path for *_, path in records_files(folder)}
     paths = (os.path.join(folder, name) for name in _names(folder) if _RECORDS.fullmatch(name))
     outdated = [path for path in paths if path not in kept]

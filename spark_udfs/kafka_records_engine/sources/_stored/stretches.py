@@ -53,12 +53,10 @@ class Stretch:
     """Whether the run had stored all rows of the source when this stretch was written."""
     ended_at_ms: int | None
     """The time at which the log had no records beyond those of this run, as reported by a broker. None for files,
-    because they may be an old copy.
-    """
+    because they may be an old copy."""
     quiet_until_ms: int | None
     """The time at which the log had no records beyond those before this stretch, as reported by a broker in a run that
-    found no new records.
-    """
+    found no new records."""
     holes: tuple[int, ...] = ()
     """See `Context.holes`."""
     findings: tuple[dict[str, Any], ...] = ()
@@ -68,8 +66,7 @@ class Stretch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     """A check of which stored offsets are no longer in the log. It is needed if the log may have lost records whose
-    tombstones or markers were never read.
-    """
+    tombstones or markers were never read."""
 
     run: str
     source: str
@@ -156,8 +153,7 @@ class StoredLog:
 
     def with_gaps(self) -> list[tuple[int, Stretch]]:
         """The stretches in which or before which offsets are missing, each with a lower bound for the missing
-        offsets.
-        """
+        offsets."""
         found = []
         for before, each in pairwise([None, *self.stretches]):
             assert each is not None
@@ -171,8 +167,7 @@ class StoredLog:
 
 def stored_log(root: str, topic: str, partition: int) -> StoredLog:
     """Everything that a snapshot contains about a log partition. Raises LogSourceError for files written by a later
-    version, and NotReadable for files that the user may not read.
-    """
+    version, and NotReadable for files that the user may not read."""
     while True:
         try:
             files = tuple(_stored_file(*each) for each in records_files(folder_of(root, topic, partition)))
@@ -214,8 +209,7 @@ def _missing(files: Sequence[StoredFile], folder: str, topic: str, partition: in
 
 def read_on(stretches: Sequence[Stretch], by: str | None = None) -> list[Stretch]:
     """The stretches, without the findings that a run made after its last row if another run has continued from there:
-    the later run reports all findings that still apply. `by` is the run that continues after all of them.
-    """
+    the later run reports all findings that still apply. `by` is the run that continues after all of them."""
     runs = [*(each.run for each in stretches[1:]), by]
     return [
         each if after is None or after == each.run else _up_to_last_row(each)

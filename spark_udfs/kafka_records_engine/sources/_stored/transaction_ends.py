@@ -57,8 +57,7 @@ class TransactionEnds:
 
     def without_marker(self) -> Iterator[int]:
         """For each producer whose transaction has ended according to the source, but has no marker: the offset of a
-        record of the transaction.
-        """
+        record of the transaction."""
         for producer, offset in self._said.items():
             if self._markers.get(producer, -1) < offset:
                 yield offset

@@ -21,8 +21,7 @@ COLUMNS: Final = ("offset", "timestamp_ms", "timestamp_type", "producer_id", "tr
 
 def unread_rows(asked: UnreadAsked, batches: Iterable[Any], first: int) -> Unread:
     """The records left to read from each requested offset on, counted in rows with `COLUMNS` from the offset `first`
-    on.
-    """
+    on."""
     rows = pa.Table.from_batches(batches) if (batches := list(batches)) else None
     if rows is None or rows["transaction"].null_count:
         unknown = np.full(len(asked.offsets), UNKNOWN, np.int64)

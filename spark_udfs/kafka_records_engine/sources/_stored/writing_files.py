@@ -120,8 +120,7 @@ class RecordsFile:
 
 def write_survey(folder: str, survey: Survey, firsts: INT64, lasts: INT64) -> None:
     """Write the lost offsets of a survey as ranges, without those of earlier surveys. A survey with the same end is
-    replaced.
-    """
+    replaced."""
     make_folder(folder)
     path = os.path.join(folder, survey_name(survey.end))
     if os.path.exists(path):

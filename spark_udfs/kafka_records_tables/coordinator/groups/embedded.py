@@ -1,7 +1,6 @@
 """Decodes messages that clients embed as bytes in the records of their groups. A coordinator passes these bytes from
 member to member. It reads only the topics of a subscription. Their content depends on the protocol type and the
-protocol of the group.
-"""
+protocol of the group."""
 
 from __future__ import annotations
 

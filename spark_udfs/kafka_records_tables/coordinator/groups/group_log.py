@@ -74,8 +74,7 @@ class GroupLog:
     def add(self, batch: pa.RecordBatch, lot: CommitLot) -> GroupLot:
         """Replay the raw rows after those of the last call. The rows have the columns READS; rows of other record types
         and control rows are skipped. `lot` contains the decoded commits among these rows; it may lack tombstones of
-        offsets.
-        """
+        offsets."""
         found = self._decoded(batch)
         told = [] if found is None else list(events(found, self._picked))
         ends = [(each.group_id, each.offset) for each in told if each.record in _ENDS and each.is_tombstone]

@@ -39,8 +39,7 @@ SHARE_TARGET: Final = "share target"
 """Role: the epoch of the target assignment of a share group. The state of a share group does not depend on it."""
 SHARE_STATE: Final = "share_state"
 """Role: share offsets that an administrator set. The group may never have had a member, and then has no group
-record.
-"""
+record."""
 
 
 class _Role(NamedTuple):
@@ -173,8 +172,7 @@ class Group:
 
     def makes_way_for(self, kind: str) -> bool:
         """Whether this is a simple group, which is replaced when a coordinator loads a record of a group of another
-        kind.
-        """
+        kind."""
         return self.is_simple and not self.classic_members and kind in (CONSUMER, STREAMS)
 
     @property
@@ -215,8 +213,7 @@ class Group:
     @property
     def state_since_ms(self) -> int | None:
         """When a classic group entered its present state; None for other kinds, and for values older than version 2,
-        which do not have this time. The record must be read with `current_state_timestamp`.
-        """
+        which do not have this time. The record must be read with `current_state_timestamp`."""
         record = self.record(GROUP)
         if self.kind != CLASSIC or record is None or record.value is None:
             return None
@@ -307,8 +304,7 @@ class Groups:
 
     def forget_ends(self) -> None:
         """Forget the groups that have ended. All records that are replayed from now on must be later in the log than
-        the records replayed so far.
-        """
+        the records replayed so far."""
         self._ended.clear()
 
     def _tombstone(self, role: _Role, event: Event) -> None:

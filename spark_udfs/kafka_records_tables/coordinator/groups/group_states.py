@@ -33,8 +33,7 @@ class GroupState(NamedTuple):
     """The number of members; None if the record of a classic group cannot be decoded."""
     topics: frozenset[str] | None
     """The topics that the group subscribes to; None if a coordinator cannot determine them
-    (`subscriptions.HeldGroup.topics`).
-    """
+    (`subscriptions.HeldGroup.topics`)."""
     is_settled: bool
     """Whether every member has reached its target assignment (`Group.is_settled`)."""
 
@@ -59,8 +58,7 @@ class Transition(NamedTuple):
     member_before: Member | None
     member_after: Member | None
     """The member to which the record of a consumer, share or streams group belongs; None if it does not belong to a
-    single member.
-    """
+    single member."""
     replaced: Group | None
     """The group that this record ended or replaced."""
 

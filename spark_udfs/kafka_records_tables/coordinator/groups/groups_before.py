@@ -31,8 +31,7 @@ class GroupBefore:
     """Whether the group has a record of its own; False if only commits show it."""
     since_ms: int | None = None
     """When a classic group entered its present state; None for other kinds, and for values older than version 2, which
-    do not have this time. The record must be read with `current_state_timestamp`.
-    """
+    do not have this time. The record must be read with `current_state_timestamp`."""
     members: dict[str, Member] = field(default_factory=dict)
     """The members by member id. The members of a classic group are in its record, and not here."""
 

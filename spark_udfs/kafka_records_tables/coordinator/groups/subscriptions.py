@@ -49,8 +49,7 @@ class HeldGroup(NamedTuple):
     """When a classic group entered its present state; None for other kinds and for values older than version 2."""
     topics: frozenset[str] | None
     """The topics that the group subscribes to. None for a classic group with a member whose subscription the
-    coordinator cannot read, because it is invalid, or belongs to a protocol type other than `consumer`.
-    """
+    coordinator cannot read, because it is invalid, or belongs to a protocol type other than `consumer`."""
     regexes: tuple[str, ...]
     """The regular expressions whose topics the coordinator has resolved."""
     made_at: int
@@ -65,8 +64,7 @@ class HeldGroup(NamedTuple):
 def are_offsets_kept(kind: str, protocol_type: str | None) -> bool:
     """Whether the members of a group protect all of its offsets, and not only those of their topics. This is so in a
     classic group whose protocol type is not `consumer` (`ClassicGroup.offsetExpirationCondition`,
-    `validateOffsetDelete`).
-    """
+    `validateOffsetDelete`)."""
     return kind in (CLASSIC, SIMPLE) and protocol_type != CONSUMER_PROTOCOL
 
 
@@ -91,8 +89,7 @@ def _held(group: Group) -> HeldGroup:
 
 def topics_of(group: Group) -> frozenset[str] | None:
     """The topics to which a group subscribes, as described at `HeldGroup.topics`. The group's records must be read with
-    the fields PICKED.
-    """
+    the fields PICKED."""
     if group.kind == CLASSIC:
         record = group.record(GROUP)
         subscriptions = None if record is None or record.value is None else record.value.members_subscription

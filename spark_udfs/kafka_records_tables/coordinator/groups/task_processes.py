@@ -1,7 +1,6 @@
 """Tracks which process runs each task of a streams group, as Kafka 4.1.0 and 4.1.1 do while they load a log. In these
 releases `StreamsGroup.addTaskProcessId`, `removeTaskProcessIds` and the corresponding methods for sets stop the
-coordinator at a record that does not fit the earlier ones (KAFKA-19862). Later releases accept the record.
-"""
+coordinator at a record that does not fit the earlier ones (KAFKA-19862). Later releases accept the record."""
 
 from __future__ import annotations
 
@@ -38,14 +37,12 @@ class TaskProcesses:
     def __init__(self) -> None:
         self._processes: dict[tuple[str, str], dict[int, set[str | None]]] = {}
         """The processes, by list of tasks and subtopology, then by task number. A standby or warm-up task keeps an
-        empty set, as in Kafka.
-        """
+        empty set, as in Kafka."""
         self._is_stopped = False
 
     def stops(self, before: Member | None, process: str | None, value: Any) -> bool:
         """Replace the tasks of a member by those in `value`, a current assignment or None; `process` runs them. Returns
-        whether a coordinator stops at this record. After such a record, nothing more is tracked.
-        """
+        whether a coordinator stops at this record. After such a record, nothing more is tracked."""
         if self._is_stopped:
             return False
         try:

@@ -63,8 +63,7 @@ _ADVANCE: Final = ("key", "ms", "offset", "before_ms", "before_offset")
 
 def part_ms(window_ms: int, history_ms: int) -> int:
     """The length of one part of the window: about a quarter of the window, or a sixteenth of the history if this is
-    shorter. It is a power of two, so that a longer part consists of whole shorter ones.
-    """
+    shorter. It is a power of two, so that a longer part consists of whole shorter ones."""
     longest = max(min(window_ms // PARTS, history_ms // PARTS**2), 1)
     return 1 << longest.bit_length() - 1
 

@@ -46,8 +46,7 @@ class Effect(NamedTuple):
 class Clock:
     """Adds the column CLOCK to rows: the latest timestamp of any record up to this one. An answer as of a moment ends
     before the first record with a later timestamp. So it includes exactly the records whose CLOCK is not later than the
-    moment.
-    """
+    moment."""
 
     def __init__(self) -> None:
         self._latest = NO_TIME
@@ -63,8 +62,7 @@ class Clock:
 
 class Effects:
     """Determines which rows take effect. Commits in aborted and open transactions have no effect; a tombstone always
-    takes effect at once (`OffsetMetadataManager.replay`). Raises the errors of `transactions.TransactionResolver`.
-    """
+    takes effect at once (`OffsetMetadataManager.replay`). Raises the errors of `transactions.TransactionResolver`."""
 
     def __init__(self, context: Context) -> None:
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
@@ -72,8 +70,7 @@ class Effects:
     def take(self, batch: pa.RecordBatch) -> tuple[list[Effect], bool]:
         """The rows that have taken effect by the end of a batch, and whether rows still wait for their markers. The
         batch must have the columns READS and CLOCK. Rows that take effect at the same record are in log order;
-        otherwise the order is not defined.
-        """
+        otherwise the order is not defined."""
         found = []
         for outcome, rows in self._settling.take(batch):
             if outcome == COMMITTED:

@@ -153,8 +153,7 @@ class CommitLot:
 
     def report(self, context: Context, consequence: str) -> None:
         """Report the rows whose keys cannot be decoded. Count the irregularities that were accepted in all other keys:
-        once per row, although each key was decoded only once.
-        """
+        once per row, although each key was decoded only once."""
         found, rows = self.keys.columns, self.rows
         for row in np.flatnonzero(np.isin(self.codes, list(found.errors))).tolist() if found.errors else ():
             code = int(self.codes[row])
@@ -171,8 +170,7 @@ class CommitLot:
 
     def batch_offsets(self) -> INT64:
         """For each row, the offset of the first record in its batch of the log; if the source does not report batches,
-        the offset of the row itself.
-        """
+        the offset of the row itself."""
         if "base_offset" not in self.rows.schema.names:
             return self.offsets
         told = self.rows.column("base_offset").fill_null(-1).to_numpy()

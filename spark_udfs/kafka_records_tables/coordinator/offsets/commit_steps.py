@@ -63,8 +63,7 @@ class Steps:
     """The offset of the record in the log."""
     counted_at: INT64
     """The offset at which the step took effect: that of the record, or of the marker of its transaction. It is also the
-    record's own offset if the source has no markers but reports that the transaction was committed.
-    """
+    record's own offset if the source has no markers but reports that the transaction was committed."""
 
     @property
     def count(self) -> int:

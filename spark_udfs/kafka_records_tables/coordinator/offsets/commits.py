@@ -30,8 +30,7 @@ def read_columns(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, Any
 
 def value_columns(members: Mapping[str, Any]) -> dict[str, Any]:
     """The contents of commits, from the columns of their values. Topic id and leader epoch are null if the commit does
-    not have them.
-    """
+    not have them."""
     from kafka_records_tables.coordinator.records.decoded_records import nulled
 
     return {
@@ -53,8 +52,7 @@ def report_undecided(
     what: str = "the commit",
 ) -> None:
     """Report the commits selected by `chosen`, because it is unknown how their transactions ended. `what` names one
-    such commit in words; `types` are the numbers of the record types COMMITS.
-    """
+    such commit in words; `types` are the numbers of the record types COMMITS."""
     import numpy as np
 
     from kafka_records_tables.coordinator.records.decoded_records import undecided

@@ -1,7 +1,6 @@
 """Finds commits that lowered a committed offset, each with the commit that it replaced. For each group, topic and
 partition, only a few numbers about all earlier commits are remembered. The result does not depend on how many commits
-are added at a time, so micro-batches give the same rows.
-"""
+are added at a time, so micro-batches give the same rows."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ _OF_STEPS: Final = tuple(each.name for each in fields(Steps) if each.name not in
 @dataclass(frozen=True, slots=True)
 class HeldSteps:
     """The state that is kept between calls: for each partition of a group, the last commit that took effect and, if it
-    is later, the last tombstone.
-    """
+    is later, the last tombstone."""
 
     steps: Steps
     """The remembered commits. The topic id of a commit is the last one named by any commit for the partition."""
@@ -73,8 +71,7 @@ FALLS: Final = pa.schema(
 """A commit (`to_offset`, and the columns without a prefix) that is lower than the previous one (`from_…`).
 `tombstone_log_offset` is the offset of the tombstone between them, if there is one. For a sawtooth, `high_log_offset`
 is the last commit of the other sequence before the fall, and `low_log_offset` is the last earlier commit of this
-sequence.
-"""
+sequence."""
 
 
 class Followed(NamedTuple):
@@ -88,8 +85,7 @@ class Followed(NamedTuple):
 
 def follow(held: HeldSteps | None, steps: Steps | None) -> Followed:
     """Compare `steps` (from `CommitSteps.steps`) with each other and with the steps of earlier calls, which `held`
-    contains.
-    """
+    contains."""
     if steps is None:
         return Followed(pa.RecordBatch.from_pylist([], FALLS), held)
     start = _with_runs(steps)
@@ -136,8 +132,7 @@ class Runs:
         self, told: dict[str, INT64], offsets: INT64, log_offsets: INT64, is_apart: FLAGS, is_lower: FLAGS
     ) -> None:
         """`told` contains the state of the runs in earlier calls, by the names _OF_RUNS; it is empty if there were
-        none.
-        """
+        none."""
         self._offsets = offsets
         is_first = is_apart | is_lower
         self.of = np.cumsum(is_first) - 1

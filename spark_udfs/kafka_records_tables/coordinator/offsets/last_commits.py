@@ -1,6 +1,5 @@
 """Finds the last commit or tombstone for each group, topic and partition. It determines the committed offset that a
-coordinator has.
-"""
+coordinator has."""
 
 from __future__ import annotations
 
@@ -78,14 +77,12 @@ class Deciding(NamedTuple):
     """Flags for the elements of `found` that are committed offsets."""
     is_there: FLAGS
     """Flags like `is_usable`, but also true for offsets that exist although their value is unknown, because it cannot
-    be decoded or because the outcome of its transaction is unknown.
-    """
+    be decoded or because the outcome of its transaction is unknown."""
 
 
 def commit_keys(found: DecodedRecords, types: Iterable[int], chosen: pa.Array | None = None) -> list[CommitKey]:
     """The key of each row, or of the `chosen` rows. The parts of a key are None for a record of another type, and if
-    the key cannot be read.
-    """
+    the key cannot be read."""
     parts = [found.member(types, "key", name) for name in ("group", "topic", "partition")]
     if chosen is not None:
         parts = [part.take(chosen) for part in parts]

@@ -35,8 +35,7 @@ LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN, IS_LEGACY, TOPIC_ID = range(6)
 """The columns of a commit: its place in the log; its times, at most FARTHEST_MS from 1970; 0 for a value that cannot be
 decoded, otherwise 1; and 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so a cleaner never
 removes such a commit with them, and a cleaned log may still have it although its offset was deleted long ago. TOPIC_ID
-is a number for the topic id in the commit, 0 if there is none.
-"""
+is a number for the topic id in the commit, 0 if there is none."""
 
 _COLUMNS: Final = 6
 
@@ -72,8 +71,7 @@ class LiveOffsets:
         """The number of calls of `delete`."""
         self.deleted_by: list[int] = []
         """For each number, which call of `delete` (counted from 1) last deleted an existing offset with a tombstone; 0
-        if there was no such call.
-        """
+        if there was no such call."""
         # The numbers of existing offsets in the order of their creation, because results must not depend on how many
         # rows are processed at a time.
         self._of_group: dict[str, dict[int, None]] = {}
@@ -97,8 +95,7 @@ class LiveOffsets:
 
     def rows(self, found: DecodedRecords, types: tuple[int, ...], lot: CommitLot | None = None) -> CommitRows:
         """The commits among decoded rows. `types` are the numbers of the record types of commits, the older type first.
-        Rows whose keys cannot be read are left out. `lot` contains the same rows, if the caller has one.
-        """
+        Rows whose keys cannot be read are left out. `lot` contains the same rows, if the caller has one."""
         if not found.rows.num_rows:
             return CommitRows(np.zeros(0, np.int64), np.zeros((0, _COLUMNS), np.int64))
         numbers = self._numbers.of_rows(found, types) if lot is None else self._numbers.of_lot(lot)
@@ -178,8 +175,7 @@ class LiveOffsets:
 
     def forget(self) -> None:
         """Free the numbers of offsets that neither exist nor are pending. The caller must first have added all rows
-        that it got from `rows`.
-        """
+        that it got from `rows`."""
         waiting, is_there = self._waiting(), self.is_there
         self._numbers.forget(each for each in self._gone if not is_there[each] and each not in waiting)
         self._gone.clear()
@@ -220,9 +216,8 @@ class LiveOffsets:
 
     def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> tuple[int, ...]:
         """At most `most` other offsets of any group for a topic. They certainly exist, and are deleted together with
-        the offsets `without` if their topic is deleted. The deletion does not affect offsets with the id of an earlier topic of this
-        name, whose deletion a coordinator missed (`OffsetMetadataManager.onTopicsDeleted`).
-        """
+        the offsets `without` if their topic is deleted. The deletion does not affect offsets with the id of an earlier
+        topic of this name, whose deletion a coordinator missed (`OffsetMetadataManager.onTopicsDeleted`)."""
         value, keys = self.values.item, self.keys
         ids = {0, *[value(number, TOPIC_ID) for number in without if keys[number][1] == topic]}
         found: list[int] = []

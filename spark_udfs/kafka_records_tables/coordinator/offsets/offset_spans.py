@@ -51,8 +51,7 @@ class OffsetSpans:
 
     def add(self, found: list[Effect], waits: bool) -> Iterator[dict[str, Any]]:
         """Add the rows that took effect by the end of a batch. `waits` says whether rows still wait for their markers.
-        Returns the columns of the spans that have ended.
-        """
+        Returns the columns of the spans that have ended."""
         for effect in found:
             changes = self._changes(effect)
             if changes.count:

@@ -31,8 +31,7 @@ COMMITS: Final = pa.schema(
 """Commits, tombstones and control rows, with the columns that `TransactionResolver` needs (`offset` is that in the log;
 `value` is null for a tombstone and for a control row, and otherwise true) and with their content. `key` is a number for
 the group, topic and partition (`KeyNumbers`), `committed` is the committed offset, negative if it cannot be read, and
-`time` is the time at which the record was written.
-"""
+`time` is the time at which the record was written."""
 
 _NOTHING: Final = pa.RecordBatch.from_pylist([], COMMITS)
 
@@ -40,8 +39,7 @@ _NOTHING: Final = pa.RecordBatch.from_pylist([], COMMITS)
 class RepeatedCommits:
     """Processes the commits of a log partition in order. Memory grows with the number of existing offsets and of
     commits that wait for their markers; in a source without control rows, with all commits after the first one in a
-    transaction.
-    """
+    transaction."""
 
     def __init__(self, context: Context) -> None:
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
@@ -53,8 +51,7 @@ class RepeatedCommits:
 
     def take(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Add the rows of COMMITS that follow. Returns the repeated commits that have been found so far and were not
-        returned before, in no particular order.
-        """
+        returned before, in no particular order."""
         markers = rows.filter(pc.is_valid(rows.column("control")))
         self._has_markers |= markers.num_rows > 0
         for settled in self._settling.take(rows):

@@ -99,8 +99,7 @@ class DecodedRecords:
         self, rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema], shared: dict[Any, Any] | None = None
     ) -> None:
         """`shared` (`Context.shared`) is common to all tables of one reading. It contains the rows that were decoded
-        last, because several tables decode the same rows.
-        """
+        last, because several tables decode the same rows."""
         if "value" not in rows.schema.names:
             rows = rows.append_column("value", pa.nulls(rows.num_rows, pa.binary()))
         self.rows = rows
@@ -173,8 +172,7 @@ class DecodedRecords:
 
     def report(self, context: Context, consequence: Callable[[int], str], which: FLAGS | None = None) -> None:
         """Report the records that could not be decoded, and count the irregularities that were accepted in the other
-        records.
-        """
+        records."""
         columns = self.columns
         for row, error in sorted(columns.errors.items()):
             if (which is None or which[row]) and context.findings.has_room("damage", reason_of(error)):

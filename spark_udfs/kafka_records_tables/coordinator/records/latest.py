@@ -38,8 +38,7 @@ class Latest:
 
     def add(self, batch: pa.RecordBatch, which: FLAGS | None = None) -> None:
         """Add all rows, or only the rows that `which` selects. They must have the column `value`, even if it is not
-        kept.
-        """
+        kept."""
         if not batch.num_rows or (which is not None and not which.any()):
             return
         chosen = batch.select([name for name in self._columns if name in batch.schema.names])
@@ -146,8 +145,7 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 def codes_of_same(keys: Sequence[pa.Array | pa.ChunkedArray]) -> INT64:
     """For each row, a number from 0 on. Rows with equal values in all `keys` have the same number. A null equals a
-    null.
-    """
+    null."""
     codes = np.zeros(len(keys[0]), np.int64)
     for key in keys:
         numbers, nothing = _numbers(key)

@@ -40,8 +40,7 @@ class Event(NamedTuple):
     """The fields of the key, in the order of the schema."""
     value: Any
     """The picked fields of the value, as a named tuple (`attribute` returns the names); None for a tombstone, and also
-    if `is_broken` or `is_past`.
-    """
+    if `is_broken` or `is_past`."""
     is_broken: bool
     """Whether the record has a value that could not be decoded."""
     is_past: bool
@@ -70,8 +69,7 @@ class Event(NamedTuple):
 
 def attribute(member: str) -> str:
     """The name of a picked field in `Event.value`: `members_client_id` for `members.client_id`, `members_count` for the
-    number of `members`.
-    """
+    number of `members`."""
     return member.replace(INSIDE, "_").replace(SIZE, "_count")
 
 

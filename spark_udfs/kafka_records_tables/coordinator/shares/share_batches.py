@@ -23,8 +23,7 @@ class StateBatch(NamedTuple):
     @property
     def said(self) -> tuple[int, int]:
         """The delivery count and the delivery state of the offsets, to compare batches. If two batches overlap, the
-        higher state counts.
-        """
+        higher state counts."""
         return self[2:]
 
 

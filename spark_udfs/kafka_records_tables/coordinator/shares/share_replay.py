@@ -91,8 +91,7 @@ class ShareReplay:
 
 def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, str]:
     """For each row whose record can be decoded but not replayed by any coordinator, the problem. `types` are the record
-    types of a snapshot and of an update.
-    """
+    types of a snapshot and of an update."""
     is_update = np.isin(found.columns.record_type, types[1:]) & found.has_key
     said = dict.fromkeys(np.flatnonzero(is_update & found.is_tombstone).tolist(), "an update without a value")
     for number in types:

@@ -38,8 +38,7 @@ def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int 
     """Where a group that had read up to `own`, and whose first commit is `first`, began again. `joined_ms` is the time
     at which its first member joined; nothing was fetched before. A consumer that begins at the end is never below the
     end that the log had at that time. A consumer that begins at the start may have read everything before its first
-    commit.
-    """
+    commit."""
     start, end = ends.start(place), ends.end_at(place, joined_ms)
     again = max(own - (min(own, first) if start is None else start), 0)
     if first < own or (end is not None and own < first < end):
