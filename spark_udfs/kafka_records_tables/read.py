@@ -194,7 +194,7 @@ def stream_table(
 
 
 def stream_answer(question: Question, source: Any, engine: Engine) -> Stream:
-    """Like `stream_table`, for a request that the caller has built."""
+    """Like `stream_table`, for a request that the caller has already built."""
     (request,) = requests_of(question)
     declaration = request.table
     absent = AbsentGroups(question.groups)
@@ -270,16 +270,17 @@ def read_tables(
     -------
     Results
         A mapping from the names of the tables, in their order, to `Result`. `.missing` gives, by name, the reason why a
-        table is missing (the source lacks its topic). `.reading` has the findings about the logs, each once;
-        `.findings` has these and the findings of the tables; `.counts` has what was read, each log counted once.
+        table is missing (the source lacks its topic). `.reading` has the findings about the logs, each once.
+        `.findings` has these and the findings of the tables. `.counts` has the counts of what was read; each log is
+        counted once.
 
     Raises
     ------
     UnknownTable, UnknownOption
         For a name that does not exist; for an option that none of the tables has.
     TypeError, ValueError
-        For other invalid arguments, before anything is read. So a table that is about logs as they are now is refused
-        with `as_of`, and `log_ends` with `group`.
+        For other invalid arguments, before anything is read. For example, a table about the present state of logs is
+        refused with `as_of`, and `log_ends` with `group`.
     LogSourceError
         For a source that does not exist or has no log for any of the tables.
     Exception
@@ -303,7 +304,7 @@ def read_tables(
 
 
 def read_answers(question: Question, source: Any, engine: Engine) -> Results:
-    """The answer of `read_tables` to a request that the caller has built."""
+    """The answer of `read_tables` to a request that the caller has already built."""
     requests = requests_of(question)
     declarations = [request.table for request in requests]
     several = SeveralTables(requests, source, question.topic)

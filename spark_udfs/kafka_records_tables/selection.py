@@ -37,7 +37,7 @@ _COMPARED: Final = {
 
 
 class Selection:
-    """The rows of `table` that a query asks for, as `pyarrow.RecordBatch`es of `schema`. They can be read only once.
+    """The rows of `table` that a query requests, as `pyarrow.RecordBatch`es of `schema`. They can be read only once.
 
     Parameters
     ----------
@@ -73,9 +73,10 @@ class Selection:
         sorted_by = [key.column for key in query.order if key.column not in query.columns]
         self._held = pa.schema([*self.schema, *(table.schema.field(name) for name in sorted_by)])
         self.is_sorted = True
-        """Whether the rows are sorted as the query asks; known once the first row is returned."""
+        """Whether the rows are sorted as the query requests. This is known once the first row is returned."""
         self.matching = 0
-        """The number of rows that match, complete after the last row. With a limit, fewer may be returned."""
+        """The number of rows that match; it is complete after the last row. With a limit, fewer rows may be
+        returned."""
         self.nulls: Counter[str] = Counter()
         """For each column, the number of rows that a condition left out because their value is null."""
         self.stopping = 0
@@ -174,7 +175,7 @@ def _projected(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def holds(rows: pa.RecordBatch, condition: Condition) -> pa.Array:
-    """The rows for which a condition holds, as booleans without nulls."""
+    """Flags for the rows for which a condition holds, without nulls."""
     column = rows.column(condition.column)
     if condition.operator == "is null":
         return pc.is_null(column)
@@ -201,7 +202,7 @@ def _about(rows: pa.RecordBatch, table: Table, patterns: Iterable[str]) -> pa.Ar
 
 
 def names_topic(column: Any, patterns: Iterable[str]) -> NDArray[np.bool_]:
-    """The rows in which a column names a topic that matches one of the patterns, as booleans. The column has strings,
+    """Flags for the rows in which a column names a topic that matches one of the patterns. The column has strings,
     lists of strings, or lists of structs with a `topic`."""
     if not pa.types.is_list(column.type):
         return np.asarray(_hits(column, patterns))

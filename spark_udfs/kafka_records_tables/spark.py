@@ -225,7 +225,7 @@ def changes(
     package: str = "kafka_records",
     **options: Any,
 ) -> DataFrame:
-    """What each micro-batch of a stream of raw rows changes in a table.
+    """The changes in a table that each micro-batch of a stream of raw rows causes.
 
     Parameters
     ----------
@@ -234,8 +234,8 @@ def changes(
         start of the log. Each log partition is in order from one micro-batch to the next, as `readStream` with
         `format("kafka-records")` returns it. Within a micro-batch, rows are in any order.
     name
-        The name of a table with one row per record (`offset_commits`), or of one in which the last record of a key
-        decides (`current_offsets`, `groups`, `members`, …); or `regressions` or `disappearances`.
+        The name of a table with one row per record (`offset_commits`), or of a table in which only the last record of a
+        key matters (`current_offsets`, `groups`, `members`, …); or `regressions` or `disappearances`.
     columns
         The names of the columns of the table to return; all by default. `merged` needs all of them.
     mode
@@ -267,7 +267,7 @@ def changes(
     OtherQuestion
         In a worker, if the checkpoint belongs to another query.
     MissingColumn, WorkerPython, DamageFound, UnknownTransactions, OutOfOrder, RecordsLost
-        As `table` raises them; the last two in a worker, under FAILFAST.
+        As for `table`; the last two are raised in a worker, under FAILFAST.
 
     Notes
     -----
@@ -404,7 +404,7 @@ def read_findings(
 def register(
     spark: SparkSession, package: str = "kafka_records", engine: Literal["jvm", "python"] | None = None
 ) -> tuple[str, ...]:
-    """Make tables and column functions known to a session, for `format("kafka-records")` and for SQL.
+    """Register tables and column functions in a session, for `format("kafka-records")` and for SQL.
 
     Parameters
     ----------

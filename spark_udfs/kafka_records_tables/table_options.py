@@ -40,7 +40,7 @@ class OptionError(QueryError):
 
 
 def own_options(tables: Iterable[Table]) -> list[Option]:
-    """The options that some of the tables have, each name once."""
+    """The options that at least one of the tables has, each name once."""
     return list({option.name: option for table in tables for option in table.options}.values())
 
 
@@ -51,7 +51,7 @@ def tables_with(name: str, tables: Iterable[Table]) -> str:
 
 def option_values(table: Table, given: Mapping[str, Any], as_of_ms: int | None = None) -> dict[str, Any]:
     """The values of all options of a table: milliseconds since 1970, milliseconds, a word, numbers of partitions by
-    topic, or checkpoints; None if there is none.
+    topic, or checkpoints. The value is None if the option has none.
 
     A duration into the future is counted from `as_of_ms`, or from now. Raises UnknownOption, TypeError and ValueError.
     """

@@ -69,7 +69,7 @@ def _ending(key: bytes | None) -> str | None:
 def as_transactions(texts: Any) -> Any:
     """The values of `transaction`; null if unknown. Raises UnknownWord.
 
-    `texts` are booleans or strings. The value true means that the record is part of a transaction, whatever its
+    `texts` are booleans or strings. The value true means that the record is part of a transaction, with any
     outcome.
     """
     if pa.types.is_boolean(texts.type):

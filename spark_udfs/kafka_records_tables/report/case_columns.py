@@ -49,7 +49,7 @@ def grouped(rows: pa.Table, keys: Sequence[str], aggregates: Sequence[tuple[str,
 
 
 def looked_up(keys: Any, table: pa.Table, key: str, value: str) -> Any:
-    """For each key the `value` of the first row of a table that has it; null if no row has it."""
+    """For each key, the `value` of the first row of a table with this key; null if there is none."""
     found = pc.index_in(keys, table[key].combine_chunks())
     return table[value].combine_chunks().take(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
 
@@ -64,10 +64,10 @@ def with_columns(rows: pa.Table, **columns: Any) -> pa.Table:
 
 
 def ranked(rows: pa.Table, levels: Any, rank: Any) -> pa.Table:
-    """Cases: the rows with the columns `level` and `rank`."""
+    """The rows as cases, with the additional columns `level` and `rank`."""
     return with_columns(rows, level=np.asarray(levels, np.int8), rank=np.asarray(rank, np.float64))
 
 
 def level_by(*choices: tuple[RowMask, Level], default: Level) -> Any:
-    """The level of the first condition that holds, by row."""
+    """For each row, the level of the first condition that holds."""
     return np.select([mask for mask, _ in choices], [int(level) for _, level in choices], int(default))

@@ -21,12 +21,11 @@ Weighed = tuple["Hypothesis", "Verdict"]
 
 
 def with_causes(context: RuleContext, rule: ReportRule, case: dict[str, Any], finding: ReportFinding) -> ReportFinding:
-    """A finding with those causes of its rule that remain. A cause that records show (`Verdict.is_certain`) rules out
-    the others. If there is none, each cause that is not refuted remains: with high confidence if it is the only one,
-    has evidence, and no information that would decide is missing; with medium confidence if more evidence supports it
-    than contradicts it; and with low confidence otherwise. Of causes with the same confidence, those come first that
-    nothing contradicts, and then those that the rule lists first.
-    """
+    """The finding with the remaining causes of its rule. A cause that records show (`Verdict.is_certain`) rules out all
+    others. If there is no such cause, each cause that is not refuted remains: with high confidence if it is the only
+    one, has evidence, and no decisive information is missing; with medium confidence if more evidence supports it than
+    contradicts it; and with low confidence otherwise. Of causes with the same confidence, those come first that nothing
+    contradicts, and then those that the rule lists first."""
     weighed = [(each, verdict) for each in rule.causes if (verdict := each.weigh(context, case)) is not None]
     if not weighed:
         return finding

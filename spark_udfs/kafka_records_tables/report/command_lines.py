@@ -10,10 +10,10 @@ from typing import Final
 from kafka_records_runtime.text.printable import printable
 
 BROKERS: Final = '"$BOOTSTRAP"'
-"""The placeholder for the address of a broker in a report about files, which do not contain one."""
+"""The placeholder for the address of a broker in a report about files, because files do not contain addresses."""
 
 AFTER_RECORD: Final = "AFTER_RECORD"
-"""The placeholder for an offset that no record shows: the one after a record that cannot be processed."""
+"""The placeholder for an offset that no record shows: the offset after a record that cannot be processed."""
 
 
 def quoted(text: str) -> str:
@@ -32,7 +32,7 @@ def quoted(text: str) -> str:
 
 
 def command_line(words: Iterable[str]) -> str:
-    """Some arguments as one line."""
+    """Join arguments to one line."""
     return " ".join(map(quoted, words))
 
 

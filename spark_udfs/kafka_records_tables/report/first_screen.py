@@ -73,7 +73,7 @@ def _concerned(finding: ReportFinding) -> str:
 
 
 def scale_words(scale: Mapping[str, int]) -> str:
-    """How much was affected: `870 records lost, at least 7 records repeated`; zeros are left out."""
+    """The scale of a finding in words: `870 records lost, at least 7 records repeated`; zeros are left out."""
     told = []
     for name, number in scale.items():
         # "28 groups stopped" already says that there are 28 groups.

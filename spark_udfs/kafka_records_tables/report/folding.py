@@ -1,4 +1,5 @@
-"""Folds findings that follow from others: decides which case of one rule is an effect of a case of another rule."""
+"""Folds findings that follow from other findings: determines which case of one rule is an effect of a case of another
+rule."""
 
 from __future__ import annotations
 
@@ -30,11 +31,11 @@ class FoldedCases:
     """The cases of all rules, with effects separated."""
 
     cases: Mapping[str, pa.Table]
-    """By kind, the cases that are separate findings, with a column `effects`: the numbers of rows in
+    """For each kind, the cases that are separate findings, with a column `effects`: the numbers of rows in
     `FoldedCases.effects`."""
     effects: Sequence[FoldedCase]
     all_cases: Mapping[str, pa.Table]
-    """By kind, including the effects."""
+    """All cases by kind, including the effects."""
 
 
 def folded(rules: Sequence[ReportRule], cases: Mapping[str, pa.Table]) -> FoldedCases:

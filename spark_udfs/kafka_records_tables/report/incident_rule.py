@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A finding with what is known about its causes."""
+    """A finding, with the facts about its causes."""
 
     finding: ReportFinding
     rank: float = 0
@@ -30,9 +30,10 @@ class Incident:
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     """The verdicts by the names of hypotheses; a hypothesis without a verdict does not apply."""
     command: str | None = None
-    """The command that answers the question which of its causes is right."""
+    """The command that answers the question which of the causes is right."""
     gone: tuple[GoneOffset, ...] = ()
-    """The deleted offsets that explain it; findings about these deletions have the same places in `gone_list`."""
+    """The deleted offsets that explain the incident; findings about these deletions have the same places in
+    `gone_list`."""
 
 
 Find = Callable[["RuleContext"], "list[Incident]"]

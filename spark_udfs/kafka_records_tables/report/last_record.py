@@ -1,4 +1,4 @@
-"""Finds out when the last record of stored logs was written, without reading all of them."""
+"""Finds the time of the last record in stored logs, without reading all records."""
 
 from __future__ import annotations
 

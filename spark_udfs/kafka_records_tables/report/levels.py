@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Level(IntEnum):
-    """How much a finding should worry an operator."""
+    """The level of a finding: how urgent it is for an operator."""
 
     NOTE = 0
     """Worth knowing, but nothing is wrong."""
@@ -22,7 +22,7 @@ class Level(IntEnum):
 
     @property
     def word(self) -> str:
-        """Its name in JSON and on the command line."""
+        """The name of the level in JSON and on the command line."""
         return self.name.lower()
 
 
@@ -31,7 +31,7 @@ class FailOn:
     """The findings for which the command fails."""
 
     level: Level
-    """This level and worse ones."""
+    """The least severe level that makes the command fail."""
     only_new: bool = False
     """Only findings that are new or have become worse since the earlier report."""
 

@@ -1,5 +1,5 @@
-"""Finds offsets that are missing because their file is missing and not because a cleaner removed them, and logs whose
-end is missing."""
+"""Finds offsets that are missing because a file is missing, and not because a cleaner removed them. Also finds logs
+whose end is missing."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class LostFile(NamedTuple):
     behind: int
     """The offset with which the next file begins."""
     whole_before: int
-    """The number of records and markers without a gap before the missing offsets, so that no cleaner has come this
-    far."""
+    """The number of records and markers, without a gap, before the missing offsets. They show that no cleaner has come
+    this far."""
     before_ms: int | None
-    """When the last record before them was written."""
+    """The time of the last record before the missing offsets."""
     behind_ms: int | None
-    """When the first record after them was written."""
+    """The time of the first record after the missing offsets."""
     is_emptied: bool = False
     """Whether the file of these offsets exists but is empty."""
 
 
 def missing_ends(source: Any) -> list[MissingEnd]:
-    """The logs of coordinators whose end is missing, as far as the source shows it."""
+    """The logs of coordinators whose end is missing, if the source shows this."""
     if not has(source, TellsMissingEnds):
         return []
     try:
@@ -51,13 +51,13 @@ def missing_ends(source: Any) -> list[MissingEnd]:
 
 
 def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
-    """The first missing file of each log partition whose files leave out offsets.
+    """For each log partition whose files leave out offsets, the first missing file.
 
     A cleaner begins at the start of a log, and leaves gaps there. So if a log is complete from the offset in the name
-    of its first file up to offsets that are in no file, a cleaner has hardly removed these (`LogCleanerManager`: it
-    continues where it ended). If `cleaner-offset-checkpoint` shows that a cleaner has come this far, the two cases
-    cannot be distinguished. Only logs with offsets that are in no file, according to an earlier reading, are read
-    again.
+    of its first file up to offsets that are in no file, it is very unlikely that a cleaner removed these
+    (`LogCleanerManager`: a cleaner continues where it ended). If `cleaner-offset-checkpoint` shows that a cleaner has
+    come this far, the two cases cannot be distinguished. Only logs with offsets that are in no file, according to an
+    earlier reading, are read again.
     """
     places = dict.fromkeys(
         (each.topic, each.partition)

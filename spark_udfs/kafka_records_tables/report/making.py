@@ -135,8 +135,8 @@ def read_report(
     command_config
         The properties file for running brokers, for these commands.
     diff
-        An earlier report of the same selection, or the file of one that `kafka-records report --format json` wrote:
-        what changed since then.
+        An earlier report of the same selection, or the file of one that `kafka-records report --format json` wrote: the
+        report then shows what has changed since.
     state
         As for `read_table`; all records are kept, because findings are about the past too.
 
@@ -144,7 +144,7 @@ def read_report(
     -------
     Report
         `.findings`, `.numbers`, `.tables`, and the problems while reading; with `diff`, `.diff` says which findings are
-        new, worse, better and gone, and `.diff.notes` how else the two reports differ.
+        new, worse, better and gone, and `.diff.notes` other differences between the two reports.
 
     Raises
     ------
@@ -186,14 +186,14 @@ def read_report(
 
 @dataclass(frozen=True, slots=True)
 class NamedSource:
-    """The source as commands name it."""
+    """The source, as commands refer to it."""
 
     arguments: tuple[str, ...] = ()
-    """The arguments that name it on a command line; empty if there are none."""
+    """The arguments that specify the source on a command line; empty if there are none."""
     bootstrap: str | None = None
     """The addresses of running brokers; None for stored logs."""
     command_config: str | None = None
-    """The properties file for them."""
+    """The properties file for the brokers."""
 
 
 def report_question(
@@ -225,7 +225,7 @@ def report_of(
     topics: tuple[str, ...] = (),
     earlier: EarlierReport | None = None,
 ) -> Report:
-    """The answer of `read_report` to a request that the caller has built; `limits` are all thresholds."""
+    """The answer of `read_report` to a request that the caller has already built; `limits` are all thresholds."""
     cluster_id = cluster_id_of(named.arguments)
     if earlier is not None:
         earlier.check_cluster(cluster_id)

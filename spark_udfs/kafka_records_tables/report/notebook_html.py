@@ -25,7 +25,8 @@ _MOST_NAMES: Final = 5
 
 
 def report_html(report: Report) -> str:
-    """The head of the report, its findings from the worst level down, its numbers, and how much was read."""
+    """The head of the report, its findings from the worst level down, its numbers, and the amount of data that was
+    read."""
     request = report.request
     marks = {} if report.diff is None else report.diff.marks()
     told = [(finding, marks.get(at)) for at, finding in enumerate(report.findings)]

@@ -34,7 +34,7 @@ _MOST_EFFECTS = 20
 
 def findings_of(context: RuleContext, rules: Sequence[ReportRule] = RULES) -> tuple[ReportFinding, ...]:
     """All findings, the worst first; within a level in the order of the rules, and the worst of each kind first. A
-    finding that follows from another one is among the effects of that one."""
+    finding that follows from another finding is listed among the effects of that finding."""
     cases = {rule.kind: about_topics(context, rule.cases(seen_by(context, rule.kind))) for rule in rules}
     parted = folded(rules, cases)
     told = [finding for rule in rules for finding in _told(context, rule, rules, parted)]

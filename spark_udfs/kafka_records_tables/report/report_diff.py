@@ -24,7 +24,7 @@ _SETTINGS: Final = ("retention_ms", "assume", "partitions", "package", "version"
 
 
 class DiffError(ValueError):
-    """The given report cannot be used for a comparison; a sentence says why."""
+    """The given report cannot be used for a comparison. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class EarlierReport:
     request: ReportRequest
     findings: tuple[ReportFinding, ...]
     missing: Mapping[str, str]
-    """Why a table is missing, by its name."""
+    """For each missing table, by name, the reason."""
 
     def check_selection(self, groups: Iterable[str] | None, topic_filter: Iterable[str]) -> None:
         """Raise a DiffError if the earlier report is about other groups or topics: everything that only one of the two
@@ -52,7 +52,7 @@ class EarlierReport:
                 )
 
     def check_cluster(self, cluster_id: str | None) -> None:
-        """Raise a DiffError if the earlier report is of another cluster, as far as both ids are known."""
+        """Raise a DiffError if the ids of both clusters are known and differ."""
         before = self.request.cluster_id
         if None not in (before, cluster_id) and before != cluster_id:
             raise DiffError(
@@ -85,9 +85,10 @@ def earlier_report(given: Report | Path | str) -> EarlierReport:
 
 def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
     """The findings that are new, gone, worse or better. Two findings are the same if they are of the same kind and
-    about the same rows, regardless of their number and times. Which of many findings are combined may change from one
-    second to the next. So a finding that is combined in one report is the same as a finding about its group or topic in
-    the other, and a summary is new only if it names a group or topic that no finding of its kind named before."""
+    about the same rows, regardless of their number and times. The choice which of many findings are combined may change
+    from one second to the next. So a finding that is combined in one report is the same as a finding about its group or
+    topic in the other report, and a summary is new only if it names a group or topic that no finding of its kind named
+    before."""
     earlier.check_selection(report.request.groups, report.request.topic_filter)
     before = {_identity(finding): finding for finding in earlier.findings}
     now = {_identity(finding) for finding in report.findings}

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "kafka-records-report"
 FORMAT_VERSION: Final = 3
-"""Increased when programs that read documents would misread the new version. New members are not a reason to increase
-it."""
+"""The number is increased when programs that read documents would misread the new version. New members alone do not
+increase it."""
 
 SCHEMA: Final = Path(__file__).with_name("report.schema.json")
 """The JSON Schema (2020-12) of the report as JSON."""
@@ -51,7 +51,7 @@ def _reading_object(finding: ReadingFinding) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value of the report as JSON. Levels become words, and members have the names of fields."""
+    """A value of the report as JSON. Levels become words, and members are named after fields."""
     if isinstance(value, Level):
         return value.word
     if is_dataclass(value) and not isinstance(value, type):

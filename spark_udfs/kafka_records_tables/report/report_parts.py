@@ -25,10 +25,11 @@ AT_LEAST: Final = "_at_least"
 """The end of the name of a lower bound in `ReportFinding.scale`, as in `records_repeated_at_least`."""
 
 Confidence = Literal["high", "medium", "low"]
-"""How certain the report is, as in the tables; low if the reason may be something that no record shows."""
+"""How certain the report is, as in the tables. It is low if the reason may be something that no record shows."""
 
 Consequence = Literal["data_lost", "work_stopped", "work_repeated", "waste", "none"]
-"""What an incident certainly does to the users of the cluster, the worst first; `none` also if it is only possible."""
+"""The certain effect of an incident on the users of the cluster, the worst first. It is also `none` if an effect is
+only possible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Evidence:
 
     shows: str
     topic: str | None = None
-    """The log that it is in, for example `__consumer_offsets`."""
+    """The topic of the log that contains the record, for example `__consumer_offsets`."""
     partition: int | None = None
     offset: int | None = None
     timestamp_ms: int | None = None
@@ -45,8 +46,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What to do next. `command` is a whole command line, quoted for a shell, with the source of this report; null if
-    no command helps."""
+    """A step to take next. `command` is a complete command line, quoted for a shell, with the source of this report;
+    null if no command helps."""
 
     what: str
     command: str | None = None
@@ -58,7 +59,7 @@ class Rows:
 
     table: str
     where: tuple[str, ...] = ()
-    """Conditions as the command takes them; all of them must hold."""
+    """Conditions in the syntax of the command; all of them must hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Cause:
     """A possible cause of an incident that is not refuted."""
 
     name: str
-    """The name of its hypothesis, for example `poison_record`."""
+    """The name of the hypothesis, for example `poison_record`."""
     statement: str
     """The cause as a sentence about this incident."""
     confidence: Confidence
@@ -79,15 +80,15 @@ class Decision:
     """The question that decides between the two remaining causes."""
 
     between: tuple[str, str]
-    """The names of the causes: the first is right if the answer is yes."""
+    """The names of the two causes. The first one is right if the answer is yes, the second one if it is no."""
     question: str
     command: str | None = None
-    """The command that answers it; null if only a person can."""
+    """The command that answers the question; null if only a person can answer it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Information that the report lacked, and the causes that could not be distinguished without it."""
+    """Missing information, and the causes that could not be distinguished without it."""
 
     what: str
     """The missing information, for example `__cluster_metadata is not in the source`."""
@@ -96,10 +97,10 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A client that caused an incident or took part in it, as far as records show."""
+    """A client that caused an incident or took part in it, if records show it."""
 
     did: str
-    """What it did, in a few words, for example `left 40 times`."""
+    """The action of the client in a few words, for example `left 40 times`."""
     group_id: str | None = None
     member_id: str | None = None
     client_id: str | None = None
@@ -131,9 +132,10 @@ class ReportFinding:
     title: str
     """One line without the names of groups, for example `offsets of a group that is alive expire soon`."""
     problem: str
-    """What happened and to whom, in a sentence or two with numbers, for readers who do not know the tables."""
+    """The problem in a sentence or two with numbers: what happened and who is affected. It is written for readers who
+    do not know the tables."""
     impact: str = ""
-    """What it means for the users of the topics, in a sentence."""
+    """The consequences for the users of the topics, in a sentence."""
     consequence: Consequence = "none"
     group_ids: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
@@ -141,27 +143,27 @@ class ReportFinding:
     """Partitions of the topic, sorted, if there is one topic."""
     transactional_ids: tuple[str, ...] = ()
     who: tuple[Actor, ...] = ()
-    """The clients that caused it or took part in it, as far as records show."""
+    """The clients that caused it or took part in it, if records show them."""
     since_timestamp_ms: int | None = None
-    """When the first record that shows it was written, in milliseconds since 1970; null if no record shows it."""
+    """The time of the first record that shows the problem, in milliseconds since 1970; null if no record shows it."""
     since_note: str | None = None
     """How exact the time is, or why it is unknown, in a few words that follow the time or replace it."""
     until_timestamp_ms: int | None = None
-    """When it gets worse if nothing is done, for example the first expiry; null if that is unknown."""
+    """The time at which the problem gets worse if nothing is done, for example the first expiry; null if unknown."""
     is_going_on: bool | None = None
-    """Whether it still continues at the moment of the report; null if no record shows that."""
+    """Whether the problem still continues at the time of the report; null if no record shows this."""
     scale: Mapping[str, int] = field(default_factory=dict)
-    """How much was affected, counted from the log, for example `{"records_lost": 36, "records_repeated": 0}`; every
-    jump counts. A name with `AT_LEAST` is of a lower bound."""
+    """The extent of the problem, counted from the log, for example `{"records_lost": 36, "records_repeated": 0}`. All
+    jumps are included. The number is a lower bound if its name ends with `AT_LEAST`."""
     causes: tuple[Cause, ...] = ()
     """The remaining causes, the likeliest first."""
     refuted_by: Mapping[str, Evidence] = field(default_factory=dict)
-    """By the name of a cause, the fact that rules it out."""
+    """For each cause that is ruled out, by name, the fact that does so."""
     decision: Decision | None = None
     """The question that decides between the first two causes."""
     lacked: tuple[Lack, ...] = ()
     confidence: Confidence = "high"
-    """The confidence in the cause: that of the first of `causes` or, if there is none, of the finding itself."""
+    """The confidence in the first of `causes` or, if there are none, in the finding itself."""
     symptom_confidence: Confidence = "high"
     """The confidence in the problem."""
     why_not_sure: str | None = None
@@ -170,18 +172,18 @@ class ReportFinding:
     evidence_count: int = 0
     """The number of pieces of evidence, of which `evidence` contains the first ones."""
     effects: tuple[Effect, ...] = ()
-    """Other findings that follow from this one; they are not listed separately."""
+    """Other findings that follow from this one; these are not listed separately."""
     rows: tuple[Rows, ...] = ()
     next: tuple[NextStep, ...] = ()
     """The steps to take, in their order."""
     measured: Mapping[str, Any] = field(default_factory=dict)
-    """The figures that were compared with thresholds, by names that include the unit, for example `{"expires_in_ms":
+    """The figures that were compared with thresholds, under names that include the unit, for example `{"expires_in_ms":
     3600000}`."""
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     """The thresholds that decided the level, by name, as in the file of thresholds."""
 
     def cause_lines(self) -> Iterator[str]:
-        """The two likeliest causes, and the missing information that would have decided, each in a sentence."""
+        """The two likeliest causes, and the decisive information that is missing, each in a sentence."""
         for at, cause in enumerate(self.causes[:2]):
             yield f"{'cause' if not at else 'or'} (confidence {cause.confidence}): {cause.statement}"
         decides = "decide between the causes" if len(self.causes) > 1 else "confirm the cause"
@@ -204,7 +206,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Something that a page leaves out because of its size, and the command that prints it."""
+    """Rows that a page leaves out because of their size, and the command that prints them."""
 
     what: str
     row_count: int
@@ -216,7 +218,7 @@ class ReportRequest:
     """The head of a report: the arguments (`read_report`), the source, the time and the version."""
 
     source: str
-    """The source as a person would name it: the paths, or the addresses of the brokers."""
+    """The source in the words of a person: the paths, or the addresses of the brokers."""
     source_arguments: tuple[str, ...]
     """The arguments that name the source on a command line, for example `("--bootstrap", "localhost:9092")`; empty if
     no command can read it."""
@@ -236,8 +238,8 @@ class ReportRequest:
     package: str = USUAL_PACKAGE
     """The generated package with the schemas of the records."""
     partitions: Mapping[str, int] | None = None
-    """The numbers of partitions of the coordinators' topics, as far as they were passed; running brokers report
-    them."""
+    """The numbers of partitions of the coordinators' topics, if they were passed; running brokers report these
+    numbers."""
     cluster_id: str | None = None
     """The id of the cluster, from the data directory; null if it is unknown."""
 
@@ -253,13 +255,13 @@ class LevelChange:
 
 @dataclass(frozen=True, slots=True)
 class ReportDiff:
-    """What changed since an earlier report."""
+    """The changes since an earlier report."""
 
     old_made_timestamp_ms: int
     old_at_timestamp_ms: int
     """The moment that the earlier report is about."""
     new: tuple[int, ...]
-    """Places in `Report.findings`."""
+    """Indexes in `Report.findings`."""
     worse: tuple[LevelChange, ...]
     better: tuple[LevelChange, ...]
     gone: tuple[ReportFinding, ...]
@@ -268,7 +270,7 @@ class ReportDiff:
     """Sentences about other differences between the two reports that can make findings new, worse, better or gone."""
 
     def marks(self) -> dict[int, str]:
-        """The marks of changed findings (`new`, `was high`), by their places."""
+        """The marks of changed findings (`new`, `was high`), by their indexes."""
         changed = (*self.worse, *self.better)
         return {**dict.fromkeys(self.new, "new"), **{each.finding: f"was {each.before.word}" for each in changed}}
 
@@ -285,17 +287,17 @@ class Report:
     """Rows by the name of their table, sorted as `table` prints them. If the source does not have the topic of a table,
     the table is missing, and `missing` says so."""
     missing: Mapping[str, str]
-    """Why a table is missing, by its name."""
+    """For each missing table, by name, the reason."""
     reading: Sequence[ReadingFinding]
     """The findings that were made while reading, each once."""
     counts: Counts
-    """What was read, counted once and not per table."""
+    """Counts of what was read; each log is counted once, not once per table."""
     diff: ReportDiff | None = None
-    """What changed since an earlier report, if one was given."""
+    """The changes since an earlier report, if one was given."""
     commits: pa.Table | None = None
-    """Rows of `history`: the commits of groups that rules have looked at more closely."""
+    """Rows of `history`: the commits of groups that rules have examined more closely."""
     log_samples: pa.Table | None = None
-    """Where logs ended at some times (`report.facts.log_samples`), if rules have asked for that."""
+    """The ends of logs at some times (`report.facts.log_samples`), if rules have requested them."""
 
     def __repr__(self) -> str:
         counts = Counter(finding.level for finding in self.findings)

@@ -124,7 +124,8 @@ def in_short(report: Report) -> str:
 
 
 def not_judged(report: Report) -> str | None:
-    """What nobody may conclude from a report, as a sentence: that groups keep up, if the ends of logs are unknown."""
+    """A sentence about what a report does not show: if the ends of logs are unknown, it does not show whether groups
+    keep up."""
     unjudged = "whether groups keep up is not judged"
     if "lag" not in report.tables:
         if not report.request.as_of:
@@ -230,7 +231,7 @@ def _places(finding: ReportFinding) -> str:
 
 
 def since_words(finding: ReportFinding) -> str:
-    """When it began, and how exact this time is; empty if neither is known."""
+    """When the problem began, and how exact this time is; empty if neither is known."""
     at, note = finding.since_timestamp_ms, finding.since_note
     if at is None:
         return "" if note is None else f"beginning: {note}"

@@ -1,5 +1,5 @@
-"""The declaration of a rule of the report, which is enough for docs/report.md, the file of thresholds and the
-command."""
+"""The declaration of a rule of the report, from which docs/report.md, the file of thresholds and the command are
+generated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A number that decides about findings or their level.
+    """A number that determines whether there is a finding, or its level.
 
     `kind` is `duration` (in files a text such as `24h` or `P1D`, in rules milliseconds), `count` (a whole number of 0
     or more) or `share` (a number from 0 to 1).
@@ -27,7 +27,7 @@ class Threshold:
     kind: Literal["duration", "count", "share"]
     default: str | int | float
     about: str
-    """What it decides, in one line."""
+    """The decision that depends on it, in one line."""
     reason: str
     """The reason for the default, in one sentence."""
     at_most: str | None = None
@@ -36,7 +36,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is known about one cause in one case."""
+    """The verdict about one cause in one case."""
 
     statement: str = ""
     """The cause of this case in a sentence, with its names and numbers."""
@@ -45,25 +45,25 @@ class Verdict:
     refuted_by: Evidence | None = None
     """A fact that rules the cause out; None if there is no such fact."""
     is_certain: bool = False
-    """Whether records show the cause itself, so that all others are ruled out."""
+    """Whether records show the cause itself, so that all other causes are ruled out."""
     lacked: tuple[str, ...] = ()
-    """The missing information that would have decided, for example `__cluster_metadata is not in the source`."""
+    """The missing information that would have been decisive, for example `__cluster_metadata is not in the source`."""
     steps: tuple[NextStep, ...] = ()
-    """What to do if this is the cause; these steps precede those of the finding."""
+    """The steps to take if this is the cause. They precede the steps of the finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
     """A cause that a kind of finding can have.
 
-    `weigh` returns what is known about it in a case; None if it does not apply to the case at all.
+    `weigh` returns the verdict for a case; None if the hypothesis does not apply to the case.
     """
 
     name: str
     about: str
     """The cause in a sentence."""
     evidence: str
-    """The evidence for it and against it, for docs/report.md."""
+    """The evidence for and against it, in words, for docs/report.md."""
     weigh: Callable[[RuleContext, dict[str, Any]], Verdict | None]
 
 
@@ -76,16 +76,16 @@ class Question:
     question: str
     command: Callable[[RuleContext, dict[str, Any]], str | None] = lambda *_: None
     comes_first: bool = True
-    """Whether the answer decides what to do first; otherwise the steps of the finding come before the question."""
+    """Whether the next step depends on the answer. If not, the steps of the finding come before the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folds:
-    """Findings of another kind that follow from findings of a rule, and are shown as effects of those.
+    """Findings of another kind that follow from findings of a rule, and are shown as effects of these.
 
-    A case of `kind` is an effect if it names what a case of the rule names: `same` are `group_id` and `topic` (columns
-    of cases with these names, or lists of them: `group_id_list`). With `if_later`, it must not begin earlier (columns
-    `since_ms` of both; a case without one counts as later).
+    A case of `kind` is an effect if it has the same values as a case of the rule in the columns `same`, such as
+    `group_id` and `topic` (or in columns with lists of them, such as `group_id_list`). With `if_later`, it must not
+    begin earlier (column `since_ms` of both cases; a case without a time counts as later).
     """
 
     kind: str
@@ -97,8 +97,8 @@ class Folds:
 class ReportRule:
     """One kind of finding.
 
-    `cases` returns a `pyarrow.Table` with a row for each possible finding: `level` (int8, `Level`), `rank` (the largest
-    is the worst of its level) and the columns from which `tell` makes a finding. So the work on millions of rows is
+    `cases` returns a `pyarrow.Table` with a row for each possible finding: `level` (int8, `Level`), `rank` (within a
+    level, a higher rank is worse) and the columns from which `tell` makes a finding. So the work on millions of rows is
     done in columns, and a finding is built only if it is shown. `causes` are weighed only for such a finding, which
     contains the remaining ones.
     """
@@ -106,10 +106,10 @@ class ReportRule:
     kind: str
     title: str
     about: str
-    """What it finds, what it leaves out, and what the log cannot show."""
+    """A description: what the rule finds, what it leaves out, and what the log cannot show."""
     tables: tuple[str, ...]
     levels: Mapping[Level, str]
-    """The condition of each level."""
+    """The condition for each level, in words."""
     cases: Callable[[RuleContext], pa.Table]
     tell: Callable[[RuleContext, dict[str, Any]], ReportFinding]
     listing: Callable[[RuleContext], Rows]

@@ -1,5 +1,5 @@
-"""The input of a rule: the rows of the tables, the moment, the thresholds, and functions that word what a rule
-found."""
+"""The input of a rule: the rows of the tables, the moment, the thresholds, and functions that put findings into
+words."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RuleContext:
     limits: Mapping[str, Any]
     """The thresholds by their full names: milliseconds, counts and shares."""
     lost: Sequence[LostFile] = ()
-    """Files of logs that are missing, as far as records show it."""
+    """Missing files of logs, as records show."""
     ends: Sequence[MissingEnd] = ()
     """Logs whose end is missing, according to other files of the broker."""
     bootstrap: str | None = None
@@ -73,7 +73,7 @@ class RuleContext:
 
     @property
     def is_of_the_past(self) -> bool:
-        """Whether the last record is old, so that time spans are counted from a moment that the user did not choose."""
+        """Whether the last record is old. If so, durations are counted up to a moment that the user did not choose."""
         return not self.request.as_of and self.request.made_timestamp_ms - self.at_ms > HOUR_MS
 
     @property
@@ -95,10 +95,10 @@ class RuleContext:
     def look(
         self, table: str | Table, groups: Sequence[str] | None = None, *, topic: str | None = None, **options: Any
     ) -> pa.Table:
-        """The rows of a table that reports read only for some groups, not for all. The source is read
-        again for the groups that no rule has looked at yet. `topic` is for tables about all topics; `options` are
-        further options of the table. Empty if the report is made only from given tables, or if the source does not have
-        the topic."""
+        """The rows of a table that reports read only for some groups, not for all. The source is read again for groups
+        that no rule has requested yet. `topic` is for tables about all topics; `options` are further options of the
+        table. The result is empty if the report is made only from given tables, or if the source does not have the
+        topic."""
         declaration = TABLES[table] if isinstance(table, str) else table
         key = declaration.name, topic, tuple(options.items())
         known = self._looks.setdefault(key, _Look(frozenset(), declaration.schema.empty_table()))
@@ -144,24 +144,24 @@ class RuleContext:
         )
 
     def see(self, what: str, rows: Rows, *more: str) -> NextStep:
-        """The step to look at rows of a table."""
+        """The step of looking at rows of a table."""
         has_source = bool(self.request.source_arguments)
         return NextStep(what, self.command(rows, *more) if has_source else None)
 
     def ask_kafka(self, what: str, tool: str, *words: str) -> NextStep:
-        """The step to run one of Kafka's tools."""
+        """The step of running one of Kafka's tools."""
         return NextStep(what, kafka_command(tool, self.bootstrap, self.config, *words))
 
     def ask_records(self, what: str, command: str, *words: str) -> NextStep:
-        """The step to run another command of this project on running brokers."""
+        """The step of running another command of this project on running brokers."""
         return NextStep(what, records_command(command, self.bootstrap, self.config, *words))
 
     def describe_group(self, group: str, what: str = "Ask the brokers who is in the group now") -> NextStep:
-        """The step to ask brokers about the present state of a group."""
+        """The step of asking brokers for the present state of a group."""
         return self.ask_kafka(what, "kafka-consumer-groups", "--describe", *option("--group", group))
 
     def describe_members(self, group: str) -> NextStep:
-        """The step to ask brokers about the present members of a group and what each of them has."""
+        """The step of asking brokers for the present members of a group and their partitions."""
         words = ("--describe", "--members", "--verbose", *option("--group", group))
         return self.ask_kafka("Ask the brokers for the members now", "kafka-consumer-groups", *words)
 
@@ -180,7 +180,7 @@ def shown(name: str | None) -> str:
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
-    """The first `most` names for a sentence, and the number of the others."""
+    """The first `most` names and the number of the others, for a sentence."""
     first = ", ".join(map(shown, names[:most]))
     return first if len(names) <= most else f"{first} and {len(names) - most} more"
 
@@ -216,7 +216,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def of_group(group: str, *more: str) -> tuple[str, ...]:
-    """Conditions that select the rows of a group, and further ones."""
+    """Conditions that select the rows of a group, plus the conditions `more`."""
     return (condition_of("group_id", group), *more)
 
 

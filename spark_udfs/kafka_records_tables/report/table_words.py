@@ -1,4 +1,4 @@
-"""The arguments with which a `table` command prints the rows that a report has."""
+"""The arguments of a `table` command that prints the rows of a report."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _GENERAL: Final = (
 
 
 class ThresholdsError(ValueError):
-    """The given thresholds cannot be used; a sentence says why."""
+    """The given thresholds cannot be used. The text says why."""
 
 
 def known_thresholds() -> dict[str, Threshold]:
@@ -66,9 +66,9 @@ def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any
     Parameters
     ----------
     given
-        Those that differ from the defaults: the path of a TOML file, or a mapping with the content of one
-        (`{"offsets_expiring": {"within": "7d"}}`), or with full names (`{"offsets_expiring.within": "7d"}`); a
-        duration in a mapping may also be a timedelta or a number of milliseconds.
+        The thresholds that differ from the defaults: the path of a TOML file, or a mapping with the content of one
+        (`{"offsets_expiring": {"within": "7d"}}`), or with full names (`{"offsets_expiring.within": "7d"}`); a duration
+        in a mapping may also be a timedelta or a number of milliseconds.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def _milliseconds(name: str, value: Any, is_file: bool) -> int:
 
 
 def thresholds_file() -> str:
-    """A file with all defaults, each with what it decides and why."""
+    """A TOML file with all defaults, each with its meaning and the reason for its value."""
     lines = ["# Thresholds of kafka-records report. A file names those that differ from these defaults."]
     lines += _table_lines(OF_REPORT, "all kinds of findings", _GENERAL)
     for rule in RULES:

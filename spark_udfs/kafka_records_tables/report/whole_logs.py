@@ -1,4 +1,4 @@
-"""Handles logs that lack records, because in these the absence of a record proves nothing."""
+"""Handles logs that lack records. In such a log, the absence of a record proves nothing."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _END: Final = 2**63 - 1
 
 
 def seen_by(context: RuleContext, kind: str) -> RuleContext:
-    """The context that a rule may use. Rules that draw conclusions from absent records do not see groups and
-    transactional ids whose later records may be among those that could not be read."""
+    """The context that a rule may use. Rules that draw conclusions from absent records do not get groups and
+    transactional ids if their later records may be among those that could not be read."""
     return context.once(_whole_logs) if kind in _FROM_ABSENCE else context
 
 

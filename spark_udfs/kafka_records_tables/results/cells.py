@@ -1,7 +1,7 @@
 """Formats the cells of a printed table: printable text, measured, cut, folded or padded for a terminal.
 
-Nearly all text is ASCII, where a character is one cell wide and Arrow does the work; other text is handled character by
-character.
+Nearly all text is ASCII, in which a character is one cell wide, so that Arrow functions can be used; other text is
+handled character by character.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _quoted(text: str) -> str:
 
 
 def can_be_cut(kind: pa.DataType) -> bool:
-    """Whether the beginning of the text is useful by itself; it is not for numbers and times."""
+    """Whether the beginning of the text is useful by itself, which is not so for numbers and times."""
     return not (holds_numbers(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind))
 
 
@@ -79,7 +79,8 @@ def cell_texts(column: pa.Array) -> pa.LargeStringArray:
 
 
 def widest(texts: pa.LargeStringArray, most: int | None = None) -> int:
-    """The width of the widest text, in terminal cells; with `most`, of the widest text that is no wider than that."""
+    """The width of the widest text, in terminal cells; with `most`, the width of the widest text that is not wider than
+    `most`."""
     if not len(texts):
         return 0
     is_ascii = pc.string_is_ascii(texts)
@@ -154,7 +155,7 @@ def _parts(piece: str, width: int) -> Iterable[str]:
 
 
 def in_lines(pieces: Iterable[str], width: int) -> list[str]:
-    """The pieces joined to lines of at most `width` cells, unless a single piece is wider. Blanks at the ends of lines
+    """Join the pieces to lines of at most `width` cells, unless a single piece is wider. Blanks at the ends of lines
     are removed."""
     lines = [""]
     for piece in pieces:

@@ -21,7 +21,7 @@ _NARROW_GAP: Final = "  "
 """The gap between columns if some are left out or cut."""
 
 NARROWEST: Final = 12
-"""No text column is made narrower than this, in cells."""
+"""The minimum width of a text column, in cells."""
 _ROOMY: Final = 20
 """Other columns are left out before a column of `essential` gets fewer cells than this."""
 _WIDEST_WHOLE: Final = 64
@@ -45,7 +45,7 @@ class ShownColumn:
     least: int
     """The narrowest width in which it can be printed, in cells."""
     natural: int
-    """The width at which nothing is cut, in cells."""
+    """The width in cells at which no text is cut."""
     width: int
     is_folded: bool = False
     """Whether a text that is too long continues on the next line; otherwise it is cut."""
@@ -122,7 +122,7 @@ def _total(gap: str, widths: Iterable[int]) -> int:
 
 
 def telling_columns(table: pa.Table) -> Iterator[int]:
-    """The indexes of the columns, without milliseconds of a time that is also there as text."""
+    """The indexes of the columns to show, without milliseconds of a time that is also there as text."""
     names = table.schema.names
     for at, name in enumerate(names):
         time = name.removesuffix("_ms")
@@ -212,7 +212,7 @@ def _limited(column: ShownColumn, limit: int) -> int:
 
 
 def missing(layout: ShownTable, cut: Collection[str]) -> str | None:
-    """One sentence about what is not shown; `cut` names the columns in which texts were cut."""
+    """One sentence about the columns and texts that are not shown; `cut` names the columns in which texts were cut."""
     nulls = [name for name, text in layout.same.items() if text is None]
     same = [f"{name}={_quoted(text)}" for name, text in layout.same.items() if text is not None]
     is_cut = [column.name for column in layout.columns if column.name in cut]

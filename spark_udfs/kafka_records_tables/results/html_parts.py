@@ -93,7 +93,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def findings_html(findings: Iterable[Finding]) -> str:
-    """The findings of a reading, one per line, in the words of the command; empty if there are none."""
+    """The findings of a reading, one per line, in the same words as in the command; empty if there are none."""
     way = ".findings has all of them"
     lines = [f"<li>{text_html(line)}</li>\n" for line in finding_lines(findings, way, MOST_FINDINGS)]
     return f"<ul>\n{''.join(lines)}</ul>" if lines else ""

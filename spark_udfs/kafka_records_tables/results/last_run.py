@@ -1,4 +1,4 @@
-"""The metric that says when metrics were written."""
+"""The metric with the time at which the metrics were written."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Writes committed offsets in the formats of other programs: Kafka's tool that resets offsets, and Spark's own source.
-The functions take rows of `current_offsets` with the columns `NEEDED`.
-"""
+The functions take rows of `current_offsets` with the columns `NEEDED`."""
 
 from __future__ import annotations
 
@@ -27,9 +26,9 @@ EARLIEST: Final = -2
 def write_reset_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
     """Write a line `group,topic,partition,offset` per row, without a header.
 
-    `kafka-consumer-groups --reset-offsets --from-file FILE` takes it, with a `--group` for each group
-    (`ConsumerGroupCommand.parseResetPlan`); `--all-groups` means only the groups that the brokers still know. If a log
-    does not have the offset, the tool uses the nearest one that it has.
+    `kafka-consumer-groups --reset-offsets --from-file FILE` reads the file, with a `--group` for each group
+    (`ConsumerGroupCommand.parseResetPlan`); `--all-groups` covers only groups that still exist on the brokers. If an
+    offset is not in the log, the tool uses the nearest one that is.
 
     The rows must come from `without_line_breaks`, because the tool splits the file at line breaks before it handles
     quotes.
@@ -37,7 +36,8 @@ def write_reset_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
     Raises
     ------
     QueryError
-        If a group has two offsets for a partition (it is in two partitions of the log); nothing is written then.
+        If a group has two offsets for a partition (it is in two partitions of the log); in that case, nothing is
+        written.
     """
     rows = list(batches)
     _refuse_copies(rows)

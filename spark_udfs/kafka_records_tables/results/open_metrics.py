@@ -29,12 +29,12 @@ _ROWS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A gauge, and how its value is taken from a row. `merged` combines the values of rows with the same labels."""
+    """A gauge, and how to get its value from a row. `merged` combines the values of rows with the same labels."""
 
     name: str
     about: str
     labels: Mapping[str, str]
-    """The labels, and the columns that they are taken from."""
+    """The columns of the values of labels, by label."""
     value: str | Callable[[Row], float | None]
     """A column, or a function of the row. A row whose value is None has no sample."""
     scale: float = 1

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Result:
     """All rows of a table, with the findings of reading them.
 
-    It has `__arrow_c_stream__`, so every reader of Arrow streams takes it directly: `duckdb.sql("FROM result")`,
+    It has `__arrow_c_stream__`, so every reader of Arrow streams accepts it directly: `duckdb.sql("FROM result")`,
     `polars.DataFrame(result)`, `pandas.DataFrame.from_arrow(result)` (pandas 3; `table.to_pandas()` before).
     """
 
@@ -32,11 +32,12 @@ class Result:
         """Damage and notes that a reader of the answer should know, in the order of the logs. `str()` of a finding is
         one line."""
         self.counts = counts
-        """How much was read."""
+        """Counts of what was read."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is missing because of damage or records that could not be decoded."""
+        """Whether the answer is complete: no rows are missing because of damage or records that could not be
+        decoded."""
         return all(finding.severity == "note" for finding in self.findings)
 
     def __len__(self) -> int:
@@ -64,9 +65,10 @@ class Results(Mapping[str, Result]):
         self.missing = dict(missing)
         """For each requested table without an answer, the reason: the source lacks its topic."""
         self.reading = tuple(reading.findings)
-        """The findings of reading the logs, each once, however many tables it concerns. Each `Result` has them too."""
+        """The findings of reading the logs. Each is included once, even if it concerns several tables. Each `Result`
+        has them too."""
         self.counts = reading.counts
-        """How much was read, each log counted once. Each `Result` has what was read for its own table."""
+        """Counts of what was read; each log is counted once. Each `Result` has the counts for its own table."""
 
     def __getitem__(self, name: str) -> Result:
         return self._results[name]
@@ -86,7 +88,7 @@ class Results(Mapping[str, Result]):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all tables are present, and none lacks anything because of damage or records that could not be
+        """Whether all tables are present, and no table lacks rows because of damage or records that could not be
         decoded."""
         return not self.missing and all(result.is_complete for result in self._results.values())
 
@@ -112,13 +114,13 @@ class Stream:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings, sorted by place. If the stream was closed early, only those of the logs that were read
-        completely."""
+        """The findings, sorted by place. If the stream was closed early, only findings about logs that were read
+        completely are included."""
         return tuple(self._report.findings)
 
     @property
     def counts(self) -> Counts:
-        """How much was read; if the stream was closed early, only in the logs that were read completely."""
+        """Counts of what was read. If the stream was closed early, only logs that were read completely are included."""
         return self._report.counts
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

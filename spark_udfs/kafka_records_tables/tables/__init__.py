@@ -133,7 +133,8 @@ def tables_read(table: Table) -> list[Table]:
 
 
 def of_a_moment(table: Table) -> str:
-    """For messages: which of the tables from which a table is built can be answered as of a moment."""
+    """A hint for messages: the tables, among those from which a table is computed, that can be read as of an earlier
+    moment."""
     names = [each.name for each in tables_read(table) if each.name in _OF_A_MOMENT]
     return f", or ask {' and '.join(names)}, which can show that moment" if names else ""
 
@@ -142,6 +143,6 @@ _OF_A_MOMENT: Final = ("current_offsets", "share_partitions", "transactions")
 
 
 def is_of_records(table: Table) -> bool:
-    """Whether all rows follow from records, so that the table can be answered as of a moment, and from saved records.
-    This includes views that do not require the ends of logs."""
+    """Whether all rows are computed from records, so that the table can be read as of an earlier moment, and from saved
+    records. This includes views that do not require the ends of logs."""
     return all(each.helper != "ends" or each.name in table.optional_inputs for each in tables_read(table))

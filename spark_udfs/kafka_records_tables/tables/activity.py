@@ -1,4 +1,4 @@
-"""How much each group does: commits, expirations, deletions, rebalances and bytes, by topic and window of time."""
+"""The activity of each group: commits, expirations, deletions, rebalances and bytes, by topic and window of time."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ class Column:
     name: str
     type: str
     about: str
-    """One line: what it means, its unit, and when it is null."""
+    """A description in one line: the meaning, the unit, and when the value is null."""
     words: tuple[str, ...] = ()
     """The values that it can have, if they are known; a value may also be several of them joined by ` or `."""
     stopping: tuple[str, ...] = ()
-    """The words that mean that a coordinator does not load the record. They count as damage, as findings about
-    such records do."""
+    """The words for records that a coordinator does not load. They count as damage, like findings about such
+    records."""

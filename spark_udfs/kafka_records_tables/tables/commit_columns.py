@@ -28,7 +28,7 @@ def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
 
 
 def commit_columns(found: DecodedRecords, types: tuple[int, ...], context: Context) -> dict[str, Any]:
-    """The columns of `committed` and LOG_PLACE. `types` are those of COMMITS."""
+    """The columns of `committed` and LOG_PLACE. `types` are the numbers of the record types COMMITS."""
     from kafka_records_tables.tables.column_types import instants
 
     columns = read_columns(found, types)

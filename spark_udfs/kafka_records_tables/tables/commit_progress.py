@@ -1,4 +1,4 @@
-"""How the committed offsets of groups moved. This table is an input of `progress`."""
+"""The movements of the committed offsets of groups. This table is an input of `progress`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Finds out whether a cleaner removed records from a log, and from which offset or moment on an answer is complete.
+"""Determines whether a cleaner has removed records from a log, and from which offset or moment on an answer is
+complete.
 
 A cleaner removes records that later ones replace, and old tombstones and markers, below the point that it has reached.
 Each removed record leaves a gap in the offsets, so a log without gaps is complete. An answer about the end of the log
@@ -31,8 +32,8 @@ class Completeness:
     """Watches the offsets and timestamps of a log partition in order, and reports what is missing.
 
     No file shows when a removed record was written, so timestamps are assumed to rise with the offsets, as the clock of
-    a coordinator does. If a source does not know how far a cleaner has come (`Context.cleaned_up_to`), its last row is
-    assumed to be beyond the reach of the cleaner.
+    a coordinator does. If a source does not know how far a cleaner has come (`Context.cleaned_up_to`), it is assumed
+    that the cleaner has not reached the last row.
 
     A coordinator that deletes the beginning of its log may have done so because of any later record. So for such a log,
     the log start counts as a gap, and only an answer at the last record is known to be complete.

@@ -1,4 +1,4 @@
-"""The declaration of a table, which is enough for `--help`, pages, column comments and the Arrow schema.
+"""The declaration of a table, from which `--help`, pages, column comments and the Arrow schema are generated.
 
 Nothing here imports numpy, pyarrow or Spark, so that a command can list its tables at once.
 """
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 Helper = Literal["latest", "fold", "facts", "history", "ends", "view"]
-"""latest: the last record of each key decides. fold: the last records of each key one after another, as a coordinator
-replays them. facts: every record is a row. history: all records one after another, and rows are events. ends: only the
-beginnings and ends of logs are read, no records. view: it joins rows of other tables."""
+"""latest: only the last record of each key matters. fold: the last records of each key one after another, as a
+coordinator replays them. facts: every record is a row. history: all records one after another, and rows are events.
+ends: only the beginnings and ends of logs are read, no records. view: it joins rows of other tables."""
 
 EVERY_TOPIC: Final = ""
 """The topic of a table that is about the logs of all topics, and of a view."""
@@ -30,7 +30,7 @@ READERS: Final = "kafka_records_tables.tables.readers"
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of some tables that others do not have.
+    """An option that only some tables have.
 
     `kind` is the kind of its values: a `moment`, a `duration`, a duration `ahead` of the requested moment, one of some
     `words`, `partitions` (how many of them topics have), a `release` of Kafka, a `flag`, or `checkpoints` (where
@@ -43,10 +43,10 @@ class Option:
     about: str
     """The effect of the option on the rows, in one line."""
     default: str | None = None
-    """The default, as people would write it."""
+    """The default, as a user would write it."""
     words: tuple[str, ...] = ()
     not_with: tuple[str, ...] = ()
-    """The options that exclude it."""
+    """The options with which it cannot be combined."""
     least_ms: int = 0
     """The shortest duration that is allowed."""
     instead_of: tuple[str, ...] = ()
@@ -56,12 +56,12 @@ class Option:
 
     @property
     def argument(self) -> str:
-        """Its name in the command, without the two hyphens."""
+        """The name of the option in the command, without the two hyphens."""
         return self.name.replace("_", "-")
 
     @property
     def spark_option(self) -> str:
-        """Its name in Spark's reader."""
+        """The name of the option in Spark's reader."""
         first, *others = self.name.split("_")
         return first + "".join(word.capitalize() for word in others)
 
@@ -78,7 +78,7 @@ REPLAYED: Final = """\
 The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
 transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
 """
-"""How the `rules` of tables about the cluster begin."""
+"""The beginning of the `rules` of tables about the cluster."""
 
 SHOW_SECRETS: Final = Option("show_secrets", "flag", "show passwords and other possible secrets")
 
@@ -92,7 +92,7 @@ DELETE_RETENTION: Final = Option(
 class Table:
     """A table called `name`, over the records of one `topic`.
 
-    Everything else that engines need to know follows from these fields, and from the class that reads the table
+    All other information that engines need follows from these fields, and from the class that reads the table
     (`reader.TableReader`).
     """
 
@@ -102,14 +102,14 @@ class Table:
     """A description of one line, for a list of tables."""
     helper: Helper
     records: tuple[str, ...]
-    """Names of the records that it uses."""
+    """The names of the records that the table uses."""
     reads: tuple[str, ...]
-    """The columns of raw rows that it needs."""
+    """The columns of raw rows that the table needs."""
     columns: tuple[Column, ...]
     sort: tuple[str, ...]
     """The columns that sort the rows for people."""
     group: str | None
-    """The column with the group, or with what the first field of every key contains in its place."""
+    """The column with the group, or with the other object that the first field of every key names."""
     rules: str
     """Paragraphs that say which rows there are, by which rules of Kafka, and what the log cannot show."""
     module: str
@@ -120,8 +120,8 @@ class Table:
     essential: tuple[str, ...] = ()
     """The columns without which a row is useless: a terminal too narrow for these gets a line for each value."""
     inputs: tuple[str, ...] = ()
-    """For a view, the names of the tables whose rows it joins. An option of the view is passed to the inputs that have
-    it."""
+    """For a view, the names of the tables whose rows it joins. An option of the view is passed to inputs with the same
+    option."""
     optional_inputs: tuple[str, ...] = ()
     """The `inputs` whose topic may be missing: the view then reports what its answer lacks."""
     needed_without_details: bool = False
@@ -162,7 +162,7 @@ class Table:
 
     @property
     def reader(self) -> type[TableReader]:
-        """The class that reads it. A view itself reads no log."""
+        """The class that reads the table. A view itself does not read logs."""
         reader: type[TableReader] = TableReader if self.inputs else self.code.Reader
         return reader
 
@@ -176,8 +176,8 @@ class Table:
         """The rows of a view as `pyarrow.RecordBatch`es of `schema`, in no particular order.
 
         `parts` has a `pyarrow.Table` for each of `inputs`: all of its rows, or the rows of all inputs with certain
-        values of `join_keys`. So the rule of a view sees only rows that are equal there. It may use the moment and the
-        options of the context. Its findings are reported if an engine passes all rows at once.
+        values of `join_keys`. So the rule of a view gets only rows with the same values in these columns. It may use
+        the moment and the options of the context. Its findings are reported if an engine passes all rows at once.
         """
         yield from self.code.joined(parts, context)
 
@@ -207,7 +207,7 @@ class Table:
 
 
 def is_of_last_records(table: Table) -> bool:
-    """Whether the last records of each key are all that a table needs of a log."""
+    """Whether a table needs only the last records of each key of a log."""
     return table.reader.last_of_key and not table.names_earlier
 
 

@@ -1,4 +1,4 @@
-"""Which offsets and groups a broker deletes on request, and why not the others."""
+"""The offsets and groups that a broker deletes on request, and the reasons why it does not delete others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When each offset and each group expires, and what a clean-up at a given moment writes."""
+"""The time at which each offset and each group expires, and the tombstones that a clean-up at a given moment writes."""
 
 from __future__ import annotations
 

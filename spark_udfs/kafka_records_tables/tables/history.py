@@ -1,4 +1,4 @@
-"""The committed offsets over time: from when to when each was in force."""
+"""The committed offsets over time: the span of time in which each was valid."""
 
 from __future__ import annotations
 

@@ -23,11 +23,12 @@ _NO_TIMESTAMP: Final = -1
 
 
 class IncomingRows:
-    """Raw rows on their way into a table: those that it uses, up to the requested moment and of the requested groups.
+    """Raw rows on their way into a table: the rows that the table uses, up to the requested moment, and only of the
+    requested groups.
 
-    Counts records and markers. If the answer depends on records that a cleaner removed, notes from where on it is
-    complete (`Table.is_history`, `Question.as_of_ms`). A log without a record of a known type is damage, because its
-    answer is empty. Raises ValueError for a row without a timestamp if one is needed.
+    Counts records and markers. If the answer depends on records that a cleaner has removed, a note says from where on
+    it is complete (`Table.is_history`, `Question.as_of_ms`). A log without a record of a known type is damage, because
+    its answer is empty. Raises ValueError for a row without a timestamp if one is needed.
     """
 
     def __init__(self, context: Context, table: Table) -> None:
@@ -77,7 +78,7 @@ class IncomingRows:
         return batch.slice(0, first)
 
     def look_beyond(self) -> None:
-        """Check the rows after the moment, once the table has all earlier ones: they show what is missing."""
+        """Check the rows after the moment, once the table has all earlier rows. These rows show what is missing."""
         if self._later is None:
             return
         times = _times(self._later, self._context)

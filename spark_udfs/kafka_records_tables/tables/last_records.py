@@ -1,4 +1,4 @@
-"""The last record of each key, for topics and records that no transaction writes."""
+"""The last record of each key, for records that are never written in transactions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class LastRecords(NamedTuple):
     found: DecodedRecords
     types: tuple[int, ...]
     usable: FLAGS
-    """Which of `found` are the last of their key and have a value that could be read."""
+    """Flags for the elements of `found` that are the last of their key and have a readable value."""
 
 
 class LastOfKeyReader(RecordReader):
     """A reader of the last records for each value of the field `key` of their keys.
 
     `names` are the names of the records, `folder` is the folder of their specs. Reports records that cannot be used:
-    `about` describes keys that cannot be read, and `left_out` what is left out if the deciding value cannot be read.
+    `about` describes keys that cannot be read, and `left_out` says what is left out if the last value cannot be read.
     """
 
     last_of_key = True

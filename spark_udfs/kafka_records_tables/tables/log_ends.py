@@ -1,4 +1,4 @@
-"""Where the logs of a source begin and end."""
+"""The beginnings and ends of the logs of a source."""
 
 from __future__ import annotations
 

@@ -191,8 +191,8 @@ class Cleanable(NamedTuple):
 
 
 def cleanable(log: Mapping[str, Any], open_from: int | None) -> Cleanable | None:
-    """How far a log (`topic`, `sizes`, `cleaner_offset`) is cleaned and may be cleaned if its first open transaction
-    begins at `open_from`; None if no cleaner compacts the log, or if it has no files."""
+    """How far a log (`topic`, `sizes`, `cleaner_offset`) is cleaned and may be cleaned given the start of its first
+    open transaction, `open_from`; None if no cleaner compacts the log, or if it has no files."""
     sizes = log["sizes"]
     is_compacted = log["topic"] in _COMPACTED or log["cleaner_offset"] is not None
     if not is_compacted or not sizes or any(each["offset"] is None for each in sizes):

@@ -1,4 +1,5 @@
-"""How large the files of logs are, and how far they are cleaned. This table is an input of `log_files`."""
+"""The sizes of the files of logs, and the offsets up to which they are cleaned. This table is an input of
+`log_files`."""
 
 from __future__ import annotations
 

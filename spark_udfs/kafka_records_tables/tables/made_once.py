@@ -1,4 +1,4 @@
-"""Computes results that several tables need from the same rows only once for all tables that share a reading."""
+"""Computes results that several tables need only once, for all tables that share a reading."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Maker(Protocol[_Made_co]):
     """Receives raw rows and makes results from them: batches as rows arrive, or one result at the end."""
 
     def take(self, batch: pa.RecordBatch) -> Iterable[_Made_co]:
-        """Add the raw rows that follow; returns the results that are ready."""
+        """Add the raw rows that follow; and return the results that are ready."""
 
     def rest(self) -> Iterable[_Made_co]:
         """The remaining results, at the end of the log."""
 
 
 class MadeOnce(Generic[_Maker, _Made]):
-    """What a maker computes from raw rows, with its findings. Tables that share a reading, name the same `what` and
-    have the same requested groups and moment get the same objects, which must not be changed.
+    """The results of a maker, with its findings. Tables that share a reading, name the same `what` and have the same
+    requested groups and moment get the same objects, which must not be changed.
 
     The maker gets its rows from the first of these tables, which is the first to receive each batch and to reach the
     end; the findings are repeated for each table.
@@ -48,8 +48,7 @@ class MadeOnce(Generic[_Maker, _Made]):
 
     @property
     def maker(self) -> _Maker:
-        """The maker that all of the tables share: before the first rows, each table may tell it what the table
-        needs."""
+        """The maker that all of the tables share: before the first rows, each table may add its requirements."""
         return self._making.maker
 
     def take(self, batch: pa.RecordBatch) -> list[_Made]:

@@ -1,4 +1,4 @@
-"""The open transactions: their logs and producers, when they began, and what waits for them."""
+"""The open transactions: their logs and producers, their start times, and the offsets that wait for them."""
 
 from __future__ import annotations
 

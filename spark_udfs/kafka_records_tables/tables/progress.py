@@ -1,4 +1,4 @@
-"""Whether each group makes progress in each partition: ok, idle, falling behind, stalled, stopped or rewound."""
+"""The progress of each group in each partition: ok, idle, falling behind, stalled, stopped or rewound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history of groups: the events of each group in order."""
+"""The history of groups: the events of each group, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transactional ids, as a transaction coordinator knows them at the end of the log."""
+"""The transactional ids, as a transaction coordinator has them at the end of the log."""
 
 from __future__ import annotations
 

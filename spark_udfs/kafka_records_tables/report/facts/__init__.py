@@ -1,1 +1,1 @@
-"""Facts that rules look up about suspected groups: members, single commits, ends of logs over time."""
+"""Facts that rules look up about suspect groups: members, single commits, ends of logs over time."""

@@ -1,4 +1,4 @@
-"""Finds out where a group began if it had no offset to continue from, and whether all records of a group are
+"""Determines where a group began if it had no offset from which to continue, and whether all records of a group are
 available."""
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ class Beginning:
     """Where a group began in a log partition because of auto.offset.reset, given its first commit."""
 
     again: int
-    """Records that it read a second time if it began at the start."""
+    """The number of records that the group read a second time if it began at the start."""
     skipped: int
-    """Records that it never read if it began at the end."""
+    """The number of records that the group never read if it began at the end."""
     is_unsure: bool = False
-    """Whether it may have begun at either end, and records do not show which one; otherwise one of the counts is 0."""
+    """Whether the group may have begun at the start or at the end, and records do not show which. Otherwise, one of the
+    two numbers is 0."""
     end: int | None = None
-    """Where the log ended when its first member joined; None if files do not show it."""
+    """The end of the log when the group's first member joined; None if files do not show it."""
     is_start_known: bool = True
     """Whether the start of the log is known; otherwise `again` is a lower bound."""
 
@@ -37,8 +38,8 @@ class Beginning:
 def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int | None) -> Beginning:
     """Where a group that had read up to `own`, and whose first commit is `first`, began again. `joined_ms` is the time
     at which its first member joined; nothing was fetched before. A consumer that begins at the end is never below the
-    end that the log had at that time. A consumer that begins at the start may have read everything before its first
-    commit."""
+    end of the log at that time. A consumer that begins at the start may have read everything before its first commit.
+    """
     start, end = ends.start(place), ends.end_at(place, joined_ms)
     again = max(own - (min(own, first) if start is None else start), 0)
     if first < own or (end is not None and own < first < end):
@@ -67,9 +68,8 @@ def first_member(place: Place, first: Span, lives: Sequence[MemberLife]) -> Memb
 
 def agreed(found: Sequence[tuple[Beginning, MemberLife | None]]) -> list[Beginning]:
     """The beginnings, each given with its `first_member`, made consistent. auto.offset.reset is a setting of a
-    consumer: a member that certainly began at the start of one partition did so in all of its partitions. Nothing
-    follows for other members, or for the same application after its next restart, because they may have another
-    value."""
+    consumer: a member that certainly began at the start of one partition did so in all of its partitions. This does not
+    apply to other members, or to the same application after its next restart, because the setting may differ there."""
     at_start = {id(member) for began, member in found if member is not None and began.again and not began.is_unsure}
     return [
         replace(began, skipped=0, is_unsure=False) if began.is_unsure and id(member) in at_start else began
@@ -78,7 +78,7 @@ def agreed(found: Sequence[tuple[Beginning, MemberLife | None]]) -> list[Beginni
 
 
 def either_words(who: str, whose: str, found: list[Beginning]) -> str:
-    """A sentence that says whether it began at the end or at the start, and what the effect was."""
+    """A sentence that says whether the group began at the end or at the start, and with which effect."""
     skipped, again = sum(each.skipped for each in found), repeated_words(found)
     of_end = "nothing was lost" if not skipped else f"{skipped_words(found)} were never read"
     of_start = "nothing was lost" if again is None else f"{again} were read again before {whose} first commit"
@@ -104,8 +104,8 @@ def repeated_words(found: list[Beginning]) -> str | None:
 
 
 def scale_of(found: Iterable[Beginning]) -> dict[str, int]:
-    """How many records were lost and repeated, for the scale of a finding; records that were lost or repeated only if
-    the group began at one end of the log are counted separately, as possible."""
+    """The numbers of lost and repeated records, for the scale of a finding. Records that were lost or repeated only if
+    the group began at one particular end of the log are counted separately, as possible."""
     every = list(found)
     counts: dict[str, int] = {}
     for possibly in ("", "possibly_"):
@@ -125,9 +125,9 @@ def consequence_of(scale: Mapping[str, int]) -> Consequence:
 
 
 def has_all_records(context: RuleContext, log_partition: int) -> bool:
-    """Whether all records of the groups of a partition of `__consumer_offsets` are there, from the first one on.
+    """Whether all records of the groups in a partition of `__consumer_offsets` still exist, from the first one on.
 
-    A cleaner removes older records of a group, so that its members seem to have joined later than they did.
+    If a cleaner has removed older records of a group, its members seem to have joined later than they did.
     """
     ends = context.table("log_ends")
     of_log = kept(ends, equal(ends, "topic", OFFSETS), equal(ends, "partition", log_partition))

@@ -1,4 +1,4 @@
-"""Reads what a broker has logged about the loading of coordinators, if its log is near the data directory."""
+"""Reads a broker's log messages about the loading of coordinators, if its log is near the data directory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOMENT: Final = re.compile(r"\[?(?P<moment>[\d: ,.\-T]+?)\]? +(?:TRACE|DEBUG|IN
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A coordinator that has loaded a log, or has failed to."""
+    """A log that a coordinator has loaded, or failed to load."""
 
     topic: str
     partition: int
@@ -54,7 +54,7 @@ class Load:
     records: int | None = None
     bytes: int | None = None
     failed: str | None = None
-    """Why it failed."""
+    """The reason for the failure; None if the load succeeded."""
 
 
 def coordinator_loads(context: RuleContext) -> list[Load]:

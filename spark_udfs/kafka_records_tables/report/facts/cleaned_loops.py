@@ -1,7 +1,8 @@
-"""Partitions whose offset members cannot pass, if a cleaner has removed most of the members' records.
+"""Finds partitions with an offset that members cannot get past, even if a cleaner has removed most of the members'
+records.
 
-A cleaner leaves the last commit, the last epoch, and the tombstones of members (`departed_members`), besides what it
-has not reached yet. When the record at the committed offset was written is known from the log of its topic.
+A cleaner leaves the last commit, the last epoch, and the tombstones of members (`departed_members`), and all records
+that it has not reached yet. The log of the topic shows when the record at the committed offset was written.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _LEAST_SEEN: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class CleanedLoop:
-    """A group with a partition whose offset does not move, as far as a cleaned log shows it."""
+    """A group with a partition whose offset does not move, as a cleaned log shows it."""
 
     group_id: str
     place: Place
@@ -52,15 +53,15 @@ class CleanedLoop:
     span: Span
     """The last commit."""
     written_ms: int
-    """When the record at the committed offset was written."""
+    """The time at which the record at the committed offset was written."""
     departures: tuple[int, ...]
-    """The times since then at which members left, ascending."""
+    """The times after `written_ms` at which members left, ascending."""
     seen: tuple[MemberLife, ...]
     """The members that had the partition, if the log still shows that they joined and left."""
     every_ms: float
     """The usual time between two departures."""
     seen_from_ms: int
-    """The time from which the log has everything about the group."""
+    """The time from which the log contains all records of the group."""
     slots: int
     """The number of partitions of the group, or of its members if that is larger."""
     epoch: int
@@ -73,7 +74,7 @@ class CleanedLoop:
 
     @property
     def by_tombstones(self) -> bool:
-        """Whether more departures show the loop than those with complete records."""
+        """Whether tombstones show more departures than the members with complete records do."""
         return len(self.departures) > len(self.seen)
 
 

@@ -1,4 +1,4 @@
-"""Which client ids look like those of one application: their words, without the numbers of processes."""
+"""Determines which client ids look like those of one application, from their words without the numbers of processes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def words_of(client_id: str | None) -> frozenset[str]:
 
 def by_application(lives: Sequence[MemberLife]) -> list[list[MemberLife]]:
     """Members by the application that their client ids name, in the order in which the first of each joined. Client ids
-    with a word or a beginning in common, directly or through others, are of one. Members whose client ids name none are
-    left out."""
+    with a common word or prefix, directly or through others, belong to one application. Members whose client ids do not
+    name an application are left out."""
     found: list[tuple[frozenset[str], list[MemberLife]]] = []
     for life in lives:
         words = words_of(life.client_id)
@@ -59,8 +59,8 @@ def _joined(life: MemberLife) -> tuple[int, int]:
 
 
 def together(one: Sequence[MemberLife], other: Sequence[MemberLife], until_ms: int) -> list[tuple[int, int]]:
-    """The spans of time in which members of both have been there, in milliseconds since 1970; spans that follow each
-    other within a rebalance are one."""
+    """The spans of time in which both had members, in milliseconds since 1970. Spans that are separated only by a
+    rebalance are joined."""
     lives = (*one, *other)
     moments = {each.joined_ms for each in lives} | {each.left_ms for each in lives if each.left_at is not None}
     known = sorted({*(each for each in moments if each is not None), until_ms})

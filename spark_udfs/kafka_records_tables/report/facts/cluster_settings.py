@@ -19,7 +19,8 @@ def cluster_settings(context: RuleContext) -> ClusterFacts:
 
 
 def lacking_settings(context: RuleContext) -> tuple[str, ...]:
-    """What is missing for a verdict that depends on settings: a sentence, or nothing if the source has them."""
+    """The missing information for a verdict that depends on settings: a sentence; empty if the source has the
+    settings."""
     is_there = cluster_settings(context).configs or context.look("topics").num_rows
     return () if is_there else ("the configs of topics are unknown (there is no __cluster_metadata in the source)",)
 

@@ -1,4 +1,4 @@
-"""Commits that are further from the previous one than a group reads in between."""
+"""Finds commits that are further from the previous commit than the group can have read in between."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from kafka_records_tables.report.facts.group_facts import LogEnds, Span
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A commit that is further from the previous one than the group reads in between."""
+    """A commit that is further from the previous commit than the group usually reads in between."""
 
     topic: str
     partition: int
     before: int
     before_ms: int | None
-    """When the group first committed `before`."""
+    """The time at which the group first committed `before`."""
     after: Span
     lost: int
 
 
 @dataclass(frozen=True, slots=True)
 class UsualStep:
-    """How far apart the commits of a group are if it reads all records in between."""
+    """The usual distance between two commits of a group that reads all records in between."""
 
     step: int
-    """The distance that counts as read in a commit that jumps too."""
+    """The part of the distance of a jump that counts as read."""
     limit: float
-    """A commit jumps if it is further than this from the previous one."""
+    """A commit is a jump if its distance from the previous commit exceeds this limit."""
     after: int
-    """So many commits show what is usual for a partition. A longer distance before them may be a backlog that the group
-    found when it began."""
+    """The number of commits after which the usual distance of a partition is known. A longer distance before them may
+    be a backlog that the group found when it began."""
 
 
 Steps = Sequence[tuple[Span, Span]]

@@ -12,7 +12,7 @@ _CLUSTER: Final = "cluster.id="
 
 
 def data_directories(arguments: Iterable[str]) -> Iterator[Path]:
-    """The data directories on this machine that the arguments name."""
+    """The data directories on this machine to which the arguments refer."""
     for argument in arguments:
         directory = Path(argument)
         if (directory / _META).is_file():
@@ -20,7 +20,8 @@ def data_directories(arguments: Iterable[str]) -> Iterator[Path]:
 
 
 def cluster_id_of(arguments: Iterable[str]) -> str | None:
-    """The id of the cluster of the data directories; None if there is none, or if they are of several clusters."""
+    """The id of the cluster of the data directories; None if there is no id, or if the directories belong to several
+    clusters."""
     found: set[str] = set()
     for directory in data_directories(arguments):
         try:

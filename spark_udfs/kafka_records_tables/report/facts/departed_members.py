@@ -1,7 +1,8 @@
 """Tombstones of members: a table that only the report uses.
 
 A cleaner removes the records of a member that has left, but keeps their tombstones for delete.retention.ms (24 h unless
-configured otherwise). So they show how many members have left a group even if nothing else is known about them.
+configured otherwise). So tombstones show how many members have left a group, even if nothing else is known about these
+members.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Determines how members left: how long they had been silent, and how soon their client was a member again."""
+"""Determines how members left: how long they had been inactive before, and how soon their client was a member again."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ class Departure:
 
     life: MemberLife
     silent_ms: int | None
-    """How long before that it had last committed, or joined; None if it had no partition."""
+    """The time from its last commit, or from its joining, until it left; None if it had no partition."""
     back: MemberLife | None
     """The next member with its client id and host; None if there is none, or if several members share them."""
 
     @property
     def client(self) -> Client:
-        """Its client id and host."""
+        """The client id and the host of the member."""
         return self.life.client_id, self.life.host
 
     @property
     def back_ms(self) -> int | None:
-        """How long after its removal the next member joined; negative if it was still in the group."""
+        """The time from the removal of the member until the next one joined; negative if the next one joined before the
+        removal."""
         if self.back is None or self.back.joined_ms is None or self.life.left_ms is None:
             return None
         return self.back.joined_ms - self.life.left_ms
@@ -50,7 +51,7 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class Departures:
-    """The members that left a group since a moment."""
+    """The members that have left a group since a given moment."""
 
     every: list[Departure]
     session_ms: int | None
@@ -58,31 +59,31 @@ class Departures:
     usual: UsualGap | None
     """The intervals between commits of a partition; None if the log has too few."""
     stayed: int
-    """Members that were there all the time."""
+    """The number of members that were in the group all the time."""
 
     @property
     def clients(self) -> Counter[Client]:
-        """How often each client left."""
+        """The number of departures of each client."""
         return Counter(each.client for each in self.every)
 
     @property
     def silences(self) -> list[int]:
-        """How long members had been silent."""
+        """For each departed member, how long it had been inactive."""
         return [each.silent_ms for each in self.every if each.silent_ms is not None]
 
     @property
     def timed_out(self) -> bool:
-        """Whether commits speak for a session timeout: most of them had been silent for that long, and missed commits
-        that they usually make."""
+        """Whether commits indicate a session timeout: most of the members had been inactive for that long, and did not
+        make their usual commits."""
         missed = 0 if self.usual is None else (3 if self.session_ms is None else 2) * self.usual.median_ms
         return missed > 0 and self._most(lambda silent: silent >= max(self.session_ms or 0, missed))
 
     @property
     def left_by_themselves(self) -> bool:
-        """Whether most of them cannot have timed out: they committed until less than the session timeout before. A
-        commit starts that time again in a classic group (`OffsetMetadataManager.validateOffsetCommit`), and a
-        frozen process commits in no group. Without a known timeout, they were silent no longer than
-        usual."""
+        """Whether most of the members cannot have timed out, because their last commit was more recent than the session
+        timeout. In a classic group, a commit restarts the session timeout
+        (`OffsetMetadataManager.validateOffsetCommit`); in any group, a frozen process does not commit. If the timeout
+        is unknown, the members must not have been inactive for longer than usual."""
         limit = self.session_ms
         if limit is not None:
             return self._most(lambda silent: silent < limit)
@@ -95,7 +96,7 @@ class Departures:
 
     @property
     def were_replaced_before(self) -> bool:
-        """Whether most of their clients joined again before the old member was removed."""
+        """Whether most of the clients joined again before their old member was removed."""
         early = sum((each.back_ms or 0) < 0 for each in self.every)
         return 2 * early > len(self.every)
 
@@ -169,10 +170,9 @@ def _shared_names(lives: list[MemberLife]) -> set[Client]:
 
 
 def session_timeout(context: RuleContext, group: str, clients: Set[str | None] = frozenset()) -> int | None:
-    """The session timeout of the given clients, if some are members now, or else the shortest of all members; for
-    consumer groups the setting of the group or of all brokers. None if no record shows it: a broker may have one in its
-    own file.
-    """
+    """The session timeout of the given clients, if some of them are members now; otherwise the shortest one of all
+    members; for consumer groups the setting of the group or of all brokers. None if no record shows it, because it may
+    be set in a broker's properties file."""
     rows: list[dict[str, Any]] = kept(
         context.table("members"), equal(context.table("members"), "group_id", group)
     ).to_pylist()

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 
 def last_run(times: Sequence[int], pause_ms: int) -> int:
-    """The index at which the last run begins: after the last pause that is longer than the given one. `times` are
-    ascending."""
+    """The index at which the last run begins, after the last pause longer than `pause_ms`. `times` are ascending."""
     at = len(times) - 1
     while at > 0 and times[at] - times[at - 1] <= pause_ms:
         at -= 1

@@ -1,4 +1,4 @@
-"""Committed offsets that their log no longer has, while members that read from there leave one after another."""
+"""Committed offsets that are no longer in their log, while members that read from there leave one after another."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class GoneOffset:
     offset: int
     log_start: int
     committed_ms: int
-    """When the group first committed the offset."""
+    """The time at which the group first committed the offset."""
     failed_ms: int
-    """When the first of `attempts` left."""
+    """The time at which the first of these members left."""
     attempts: int
     """The number of members that joined since then, had the partition, and left."""
 
@@ -28,5 +28,5 @@ class GoneOffset:
 
 
 def place_of(group: str, topic: str, partition: int) -> str:
-    """A name for a partition of a group, by which findings about the same one are folded."""
+    """A name for a partition of a group, by which findings about the same partition are folded."""
     return f"{topic}-{partition} of {group}"

@@ -34,18 +34,18 @@ class MemberLife:
     member_id: str
     joined_ms: int | None
     joined_at: int
-    """Offset of the first record that has it."""
+    """Offset of the first record in which the member exists."""
     log_partition: int
     client_id: str | None = None
     host: str | None = None
     instance_id: str | None = None
     left_ms: int | None = None
     left_at: int | None = None
-    """Offset of the first record without it; None if it is still a member."""
+    """Offset of the first record in which it no longer exists; None if it is still a member."""
     places: set[Place] = field(default_factory=set)
-    """All partitions that were ever assigned to it."""
+    """All partitions that were ever assigned to the member."""
     lost_ms: dict[Place, int] = field(default_factory=dict)
-    """When it lost those of them that it did not get again."""
+    """For partitions that it lost for good, the time at which it lost them."""
 
     @property
     def topics(self) -> set[str]:
@@ -54,7 +54,7 @@ class MemberLife:
 
     @property
     def name(self) -> str:
-        """The name that an operator looks for: the client id."""
+        """The name by which an operator recognizes the member: the client id."""
         return self.client_id or self.instance_id or self.member_id
 
     def was_there(self, at_ms: int) -> bool:
@@ -124,7 +124,8 @@ def _places(changes: Mapping[str, Any]) -> list[Place]:
 
 
 def groups_with_departures(context: RuleContext, least: int) -> list[str]:
-    """The groups that at least so many members have left, those with the most departures first, MOST_GROUPS at most."""
+    """The groups that at least `least` members have left, those with the most departures first, and MOST_GROUPS at
+    most."""
     rows = context.table("timeline")
     left = grouped(
         kept(rows, equal(rows, "event", "member_left", "member_replaced")), ["group_id"], [("event", "count")]
@@ -159,8 +160,7 @@ def commit_spans(context: RuleContext, groups: Sequence[str]) -> dict[Offset, li
 
 
 class LogEnds:
-    """Where logs start and end, and where they ended at earlier times, as far as rows of `log_samples` or `log_times`
-    show it."""
+    """Where logs start and end, and where they ended at earlier times, as rows of `log_samples` or `log_times` show."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows: dict[Place, Mapping[str, Any]] = {(row["topic"], row["partition"]): row for row in rows}
@@ -171,7 +171,7 @@ class LogEnds:
         return None if row is None else row["log_start_offset"]
 
     def end(self, place: Place) -> int | None:
-        """The offset after its last record."""
+        """The offset after the last record of a log."""
         row = self._rows.get(place)
         return None if row is None else row["log_end_offset"]
 
@@ -212,7 +212,7 @@ class LogEnds:
         return any(each["offset"] == offset for each in samples if each["offset"] >= first)
 
     def written_ms(self, place: Place, offset: int) -> int | None:
-        """The time by which the batch of the first record at or after an offset existed; None if it is unknown."""
+        """The time by which the batch with the first record at or after an offset existed; None if unknown."""
         row = self._rows.get(place)
         if row is None or row["samples"] is None or row["exact_from"] is None or row["exact_from"] > offset:
             return None
@@ -257,7 +257,8 @@ def had_no_members(lives: Sequence[MemberLife], commit: Span) -> bool:
 
 
 def stopped_quickly(life: MemberLife) -> int | None:
-    """How long a member belonged to its group, in milliseconds; None if it still does, or if its times are unknown."""
+    """How long a member belonged to its group, in milliseconds; None if it is still a member, or if its times are
+    unknown."""
     if life.left_at is None or life.left_ms is None or life.joined_ms is None:
         return None
     return life.left_ms - life.joined_ms

@@ -1,4 +1,4 @@
-"""What a group has to read while something keeps it from reading."""
+"""Determines the records that a group has to read while it is prevented from reading."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from kafka_records_tables.report.rule_context import RuleContext, counted, liste
 
 
 class Work(NamedTuple):
-    """What a group has to read while it rebalances."""
+    """The records that a group has to read while it rebalances."""
 
     topics: tuple[str, ...]
     words: str
-    """A sentence about it; empty if nothing is known."""
+    """A sentence about these records; empty if nothing is known."""
     waiting: int
-    """Records to read, as far as it is known."""
+    """The known number of records to read."""
 
 
 def work_of(context: RuleContext, group: str, since_ms: int) -> Work:
-    """The topics that a group reads, how many partitions have had no commit since a moment, and how much waits."""
+    """The topics that a group reads, how many partitions have had no commit since a moment, and how many records are
+    waiting."""
     rows = context.table("current_offsets")
     rows = kept(rows, equal(rows, "group_id", group))
     topics = tuple(sorted(rows["topic"].unique().to_pylist()))

@@ -1,8 +1,8 @@
 """Determines which of the logs that groups consume are available up to their end.
 
-A log that is not available proves nothing: a group may have read all of it or none, and its offsets may be beyond the
-end. A copy of one broker's files has only some partitions of a topic, and a report about an earlier moment has no ends
-at all.
+If a log is not available, nothing can be concluded: a group may have read all of it or nothing, and its offsets may be
+beyond the end. A copy of one broker's files has only some partitions of a topic, and a report about an earlier moment
+has no ends at all.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OF_RECORDS: Final = "records_"
 
 
 def known_ends(context: RuleContext) -> dict[Place, int]:
-    """Where logs end, for those whose end is known."""
+    """The ends of logs whose end is known."""
     return context.once(_ends_by_place)
 
 
@@ -66,7 +66,7 @@ def absent_partitions(context: RuleContext, topic: str) -> list[int]:
 
 
 def unreadable_partitions(context: RuleContext, topic: str) -> set[int]:
-    """The partitions of a topic of which the user may not read a file or the folder."""
+    """The partitions of a topic for which the user may not read the folder or one of its files."""
     return {
         each.partition
         for each in context.reading
@@ -90,14 +90,14 @@ def incomplete_partitions(context: RuleContext, topic: str) -> list[int]:
 
 
 def ends_of_logs(places: Iterable[Place]) -> str:
-    """What is missing, as a noun: `the ends of the logs of "orders" (partitions 0, 1)`."""
+    """The missing ends of logs, as a noun phrase: `the ends of the logs of "orders" (partitions 0, 1)`."""
     places = list(dict.fromkeys(places))
     what = "the end of the log" if len(places) == 1 else "the ends of the logs"
     return f"{what} of {places_shown(places)}"
 
 
 def with_known_counts(context: RuleContext, finding: ReportFinding) -> ReportFinding:
-    """Adds to a finding for which logs its counts of records are incomplete."""
+    """Add to a finding a sentence that says for which logs its counts of records are incomplete."""
     if not any(number for name, number in finding.scale.items() if name.startswith(_OF_RECORDS)):
         return finding
     topics = [each for each in finding.topics if not each.startswith("__")]

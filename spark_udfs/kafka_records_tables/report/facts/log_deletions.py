@@ -1,5 +1,5 @@
-"""Why logs no longer begin at their first record: what their files, the settings of the topic, its creation and the
-timestamps of the records that are left show.
+"""Determines why logs no longer begin at their first record, from their files, the settings of the topic, its creation
+time, and the timestamps of the remaining records.
 
 `UnifiedLog` moves the start of a log for three reasons (`LogStartOffsetIncrementReason`): retention deleted files, a
 client asked for it (DeleteRecords), or the leader's log starts there. Snapshots are a fourth, for the metadata log.
@@ -29,7 +29,7 @@ FIRST_KAFKA_MS: Final = 1_293_840_000_000
 
 @dataclass(frozen=True, slots=True)
 class LogDeletions:
-    """What is known about deletions in some logs of a topic."""
+    """Facts about deletions in some logs of a topic."""
 
     topic: str
     retention_ms: int | None
@@ -39,7 +39,7 @@ class LogDeletions:
     size: int | None
     """The bytes to which each partition is limited (retention.bytes); None if no limit is known."""
     is_size_set: bool
-    """Whether retention.bytes is known, also as unlimited."""
+    """Whether retention.bytes is known (it may be unlimited)."""
     below_size: Evidence | None
     """The fact that rules out a deletion by size, if records are not deleted by their age: the logs have fewer bytes
     than the limit, and such a deletion leaves at least as many (`UnifiedLog.deleteRetentionSizeBreachedSegments`)."""
@@ -50,10 +50,10 @@ class LogDeletions:
     knows_files: bool
     """Whether the source shows which files the logs have."""
     never_by_age: Evidence | None
-    """The fact that rules out that records were deleted when they grew old: the topic keeps them for ever, is younger
+    """The fact that rules out that records were deleted because of their age: the topic keeps them for ever, is younger
     than its retention, or its records were too old when they were written."""
     early_times: tuple[Evidence, ...]
-    """Records that are left, and have timestamps long before they were written."""
+    """Remaining records with timestamps long before the time of writing."""
 
     @property
     def is_size_unlimited(self) -> bool:
@@ -69,7 +69,7 @@ class LogDeletions:
 
 
 def log_deletions(context: RuleContext, topic: str, partitions: Sequence[int], ends: LogEnds) -> LogDeletions:
-    """What is known about deletions in some logs of a topic."""
+    """Collect the facts about deletions in some logs of a topic."""
     settings = cluster_settings(context)
     value = settings.topic_setting(topic, "retention.bytes")
     size = settings.topic_number(topic, "retention.bytes")

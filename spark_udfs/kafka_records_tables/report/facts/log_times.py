@@ -91,8 +91,8 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatc
 
 
 def chosen_offsets(committed: Sequence[int], start: int, end: int) -> list[int]:
-    """Some of the committed offsets in a log, ascending, and some offsets after them up to its end. If all are below
-    the start of the log, offsets from there on."""
+    """Some of the committed offsets in a log, ascending, and some offsets after them up to its end. If all committed
+    offsets are below the start of the log, the offsets begin at the start."""
     there = [each for each in committed if start <= each < end]
     if not there and start < end and committed[-1] < start:
         there = [start]

@@ -1,5 +1,5 @@
-"""Groups whose records are in a partition of `__consumer_offsets` that their coordinators do not read, and what became
-of them."""
+"""Groups whose records are in a partition of `__consumer_offsets` that their coordinators do not read, and what
+happened to these groups afterwards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _SHARE: Final = "share"
 STILL: Final = 2**62
-"""A time after all others, for groups that still have members."""
+"""A time later than any other, for groups that still have members."""
 
 
 @dataclass(slots=True)
@@ -46,34 +46,36 @@ class MovedGroup:
     kind: str | None = None
     """The kind of the group according to its record, such as `classic`."""
     is_there: bool = False
-    """Whether it has members in its new partition."""
+    """Whether the group has members in its new partition."""
     had_members_until_ms: int | None = None
     """When its last member in its old partition left, STILL if it has not, 0 if it never had one; None if no record
     shows it. After a restart a coordinator removes the members of old copies as their sessions expire."""
     last_old_ms: int | None = None
-    """When it last committed to an old partition."""
+    """The time of its last commit to an old partition."""
     first_new_ms: int | None = None
     last_new_ms: int | None = None
-    """When it first and last committed to the new one."""
+    """The times of its first and last commit to the new partition."""
     settles_ms: int = 0
-    """How long it may be without a commit before it counts as stopped."""
+    """The time without a commit after which the group counts as stopped."""
     read_again: int = 0
     is_least: bool = False
-    """Whether the start of a log is unknown, so that it may have read more again."""
+    """Whether the start of a log is unknown, so that the group may have read more records again."""
     unsure: list[Beginning] = field(default_factory=list)
-    """Partitions that it read again from the start or in which it skipped records; no record shows which."""
+    """Partitions that the group either read again from the start, or in which it skipped records; no record shows
+    which."""
     has_passed: bool = False
-    """Whether it has committed its old offset or a later one again in every partition."""
+    """Whether, in every partition, the group has since committed its old offset or a higher one."""
     evidence: list[Evidence] = field(default_factory=list)
 
     @property
     def gains_nothing(self) -> bool:
-        """Whether its old offsets would only repeat records: it has passed them, and skipped none."""
+        """Whether restoring its old offsets would only repeat records: the group has passed them, and skipped no
+        records."""
         return self.has_passed and not self.skipped
 
     @property
     def skipped(self) -> int:
-        """How many records it never read if it began at the ends of the logs."""
+        """The number of records that it never read if it began at the ends of the logs."""
         return sum(each.skipped for each in self.unsure)
 
     @property
@@ -82,14 +84,14 @@ class MovedGroup:
         return self.kind == _SHARE
 
     def is_stopped(self, until_ms: int | None, now_ms: int) -> bool:
-        """Whether it worked until its coordinator stopped, at `until_ms`, and no longer works: it has no members in the
-        new partition, and commits nothing there any more."""
+        """Whether the group was active until its coordinator stopped at `until_ms`, and is no longer: it has no members
+        in the new partition, and does not commit there any more."""
         if self.is_there or self._worked(until_ms) is not True:
             return False
         return self.last_new_ms is None or now_ms - self.last_new_ms > self.settles_ms
 
     def is_idle(self, until_ms: int | None) -> bool:
-        """Whether it did not work any more when its coordinator stopped, and has done nothing since."""
+        """Whether the group was already inactive when its coordinator stopped, and has been inactive since."""
         return not self.is_there and self.last_new_ms is None and self._worked(until_ms) is False
 
     def _worked(self, until_ms: int | None) -> bool | None:
@@ -160,7 +162,7 @@ def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int |
 
 
 def count_before(moved: Sequence[MovedGroup]) -> int | None:
-    """The earlier number of partitions: the one with which every old copy is in its partition."""
+    """The earlier number of partitions: the number for which every old copy is in the right partition."""
     highest = max(max(each.old) for each in moved)
     fits = [
         count
@@ -171,7 +173,8 @@ def count_before(moved: Sequence[MovedGroup]) -> int | None:
 
 
 def add_effects(context: RuleContext, moved: Sequence[MovedGroup]) -> None:
-    """Add what the records of the groups show: whether they go on, and what the first MOST_GROUPS read again."""
+    """Add facts from the records of the groups: whether they continue, and for the first MOST_GROUPS what they read
+    again."""
     names = tuple(each.group_id for each in moved[:MOST_GROUPS])
     of_group: dict[str, dict[Offset, list[Span]]] = {}
     for key, value in commit_spans(context, names).items():

@@ -1,4 +1,4 @@
-"""Whether the locks of records that a share group archived ran out, or its consumers released them earlier."""
+"""Determines whether the locks of archived records ran out, or consumers released the records earlier."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _EQUAL: Final = 0.25
 
 
 def lock_verdict(context: RuleContext, group: str, ranges: Iterable[Mapping[str, Any]]) -> Verdict | None:
-    """What speaks for and against locks that run out, from the times between the ends of deliveries; None if too few
-    are known. A delivery whose lock ran out lasts as long as the lock or longer, with the time until the next one."""
+    """Weighs whether locks ran out, from the times between the ends of deliveries; None if too few are known. A
+    delivery whose lock ran out lasts as long as the lock or longer, with the time until the next one."""
     gaps = sorted(
         after - before
         for each in ranges

@@ -1,4 +1,4 @@
-"""How many records logs have: a table that only the report uses."""
+"""The number of records in each log: a table that only the report uses."""
 
 from __future__ import annotations
 

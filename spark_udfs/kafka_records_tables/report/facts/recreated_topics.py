@@ -1,4 +1,4 @@
-"""Finds out why a topic was deleted and created again, from what the metadata log shows about both."""
+"""Finds out why a topic was deleted and created again, from the records of both events in the metadata log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Recreation:
 
     @property
     def since_ms(self) -> int | None:
-        """When the older topic was deleted."""
+        """The time at which the older topic was deleted."""
         at_ms: int | None = self.deleted["at_timestamp_ms"]
         return at_ms
 
@@ -50,7 +50,7 @@ class Recreation:
 
 
 def recreation_of(context: RuleContext, topic: str) -> Recreation | None:
-    """How a topic was recreated last; None if no metadata log shows it."""
+    """The last recreation of a topic; None if no metadata log shows it."""
 
     created, deleted = None, None
     found = None
@@ -146,8 +146,8 @@ def is_recreated(context: RuleContext, topic: str, before: Span, after: Span, lo
 
 
 def was_never_deleted(context: RuleContext, topic: str, since_ms: int | None) -> bool:
-    """Whether the metadata log shows that a topic that existed at a moment exists still: its last creation is
-    earlier."""
+    """Whether the metadata log shows that a topic existed at a given moment and still exists, because its last creation
+    is earlier."""
 
     last = next(
         (each for each in reversed(changes_of(context, topic)) if each["event"] in ("created", "deleted")), None
@@ -158,8 +158,9 @@ def was_never_deleted(context: RuleContext, topic: str, since_ms: int | None) ->
 
 
 def is_old_position(context: RuleContext, fall: dict[str, Any]) -> bool:
-    """Whether a fall of an offset is from a position in an older topic of this name. A consumer that goes on after a
-    topic was recreated may commit that position once more, and brokers store it with the id of the new topic."""
+    """Whether an offset went backwards from a position in an older topic of the same name. A consumer that goes on
+    after a topic was recreated may commit that position once more, and brokers store it with the id of the new topic.
+    """
 
     found = recreation_of(context, fall["topic"])
     created = None if found is None else found.created["at_timestamp_ms"]

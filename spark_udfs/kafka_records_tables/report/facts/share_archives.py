@@ -64,7 +64,7 @@ class Covered:
         self._lasts: list[int] = []
 
     def add(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Add a range; returns the parts of it that are new."""
+        """Add a range, and return the parts of it that are new."""
         # The ranges at the indexes from `at` to `end` overlap the new one or touch it.
         at = end = bisect_left(self._lasts, first - 1)
         new, begins, ends = [], first, last

@@ -1,7 +1,8 @@
-"""Groups whose members suddenly leave soon after they join, while it is unknown whether there is something to read.
+"""Finds groups whose members have begun to leave soon after they join, if it is unknown whether there are records to
+read.
 
-With the ends of the logs, rules decide that: members that fail on a record (`crash_loop`), or a job that has read
-everything.
+If the ends of the logs are known, rules distinguish two cases: members fail on a record (`crash_loop`), or a job has
+read all records.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class ShortStay:
 
 
 def short_stays(context: RuleContext) -> dict[str, list[ShortStay]]:
-    """Such partitions by group, the one with the most members first."""
+    """These partitions by group, the one with the most members first."""
     groups = groups_with_departures(context, context.limit("crash_loop.attempts"))
     unknown = {each: places for each in groups if (places := without_end(context, [each]))}
     spans, lives = commit_spans(context, tuple(unknown)), member_lives(context, unknown)

@@ -25,7 +25,7 @@ class PossibleSkip:
     records: int
     """The offsets from the start of the new logs to their ends at the time when the group was assigned them."""
     left: int
-    """How many of these the logs still have."""
+    """How many of these records are still in the logs."""
     assigned_ms: int
     was_away: bool
     """Whether the group had no members when the topic was created; otherwise its members got the partitions later."""

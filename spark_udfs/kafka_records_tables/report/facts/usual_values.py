@@ -11,7 +11,7 @@ from typing import Final
 LEAST: Final = 10
 """The minimum number of intervals that show what is usual."""
 STOP: Final = 2
-"""A group has stopped if it has not committed for this many times what is usual for it."""
+"""A group counts as stopped if it has not committed for this many times its usual interval."""
 _LEAST_COUNTS: Final = 20
 """Among fewer numbers, 95 % of them are all of them."""
 _PERCENTILE: Final = 95
@@ -38,8 +38,8 @@ def usual_gap(times_ms: Iterable[int | None]) -> UsualGap | None:
 
 
 def as_often_as_ever(times_ms: Iterable[int]) -> UsualGap | None:
-    """What was usual in the first half of the given events, if the events of the second half were at most twice as
-    frequent; None if they were more frequent, or if the halves are too small."""
+    """The usual interval in the first half of the given events, if the events of the second half are at most twice as
+    frequent; None if they are more frequent, or if the halves are too small."""
     known = sorted(times_ms)
     half = len(known) // 2
     before, later = usual_gap(known[: half + 1]), usual_gap(known[half:])

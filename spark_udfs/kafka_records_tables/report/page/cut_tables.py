@@ -41,7 +41,7 @@ def command_words(request: ReportRequest, name: str) -> list[str]:
 
 
 class CutTables:
-    """The tables of a report as they are in a page, in at most `most_bytes` of it.
+    """The tables of a report, cut so that they take at most `most_bytes` of the page.
 
     Large tables lose rows at their end; small ones stay complete. Rows about groups that findings name are kept first.
     """

@@ -1,9 +1,9 @@
 """Packs Arrow columns into bytes that deflate compresses well and a browser unpacks quickly.
 
-Texts are numbers in a sorted dictionary, which all columns of one name share, so that a group has one number in every
-table and numbers sort as texts do. Numbers are stored as differences or as distances from the minimum, whichever is
-shorter, and their bytes are grouped: first the lowest byte of all rows, then the next. `assets/unpacking.js` reads
-this.
+Texts are numbers in a sorted dictionary, which all columns of one name share, so that a group has the same number in
+every table, and numbers sort like the texts. Numbers are stored as differences or as distances from the minimum,
+whichever is shorter, and their bytes are grouped: first the lowest byte of all rows, then the next.
+`assets/unpacking.js` reads this.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def packed_bytes(content: bytes) -> bytes:
 
 
 def shown_columns(table: pa.Table) -> list[str]:
-    """The columns that a page has: a time in milliseconds replaces the same time as an instant."""
+    """The columns that a page shows. If a time is there as an instant and in milliseconds, only the latter is
+    included."""
     names = set(table.column_names)
     return [name for name in table.column_names if not (name.endswith("_timestamp") and f"{name}_ms" in names)]
 
@@ -86,7 +87,7 @@ class Dictionaries:
 
 
 def packed_table(table: pa.Table, dictionaries: Dictionaries) -> tuple[list[dict[str, Any]], bytes]:
-    """What a browser needs to know about each column, and the concatenated bytes of all of them."""
+    """A description of each column for the browser, and the concatenated bytes of all columns."""
     described: list[dict[str, Any]] = []
     content = bytearray()
     for name in shown_columns(table):

@@ -64,7 +64,7 @@ def write_page(report: Report, path: Path | str) -> None:
 
 
 def page_bytes(report: Report) -> bytes:
-    """The page as `write_page` writes it."""
+    """The bytes of the page that `write_page` writes."""
     cut = CutTables(report)
     script = "\n".join(["(() => {", '"use strict";', *map(_asset, _SCRIPTS), "})();"])
     plots = "\n;\n".join(map(_vendored, _PLOT_SCRIPTS))

@@ -1,4 +1,4 @@
-"""Records that a share group archived at any time, even if the present state no longer has them."""
+"""Records that a share group archived at any time, even if its present state no longer contains them."""
 
 from __future__ import annotations
 

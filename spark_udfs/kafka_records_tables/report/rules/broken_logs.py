@@ -151,7 +151,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
 
 
 def unloaded_partitions(context: RuleContext) -> list[int]:
-    """The partitions of `__consumer_offsets` that no coordinator loads: their groups are not cleaned up."""
+    """The partitions of `__consumer_offsets` that no coordinator loads, so that their groups are not cleaned up."""
     rows = context.table("checks")
     rows = kept(rows, equal(rows, "check", *LOADS), equal(rows, "level", "broken"), equal(rows, "log_topic", OFFSETS))
     return sorted(filter(lambda number: number is not None, rows["log_partition"].unique().to_pylist()))
@@ -172,7 +172,7 @@ def _what(kind: str, case: dict[str, Any]) -> str:
 
 
 def groups_of_logs(context: RuleContext, topic: str | None, partitions: Sequence[int]) -> tuple[str, ...]:
-    """The groups whose records are in the given logs of the offsets topic, as far as these could be read."""
+    """The groups whose records are in the given logs of the offsets topic, if these could be read."""
     if topic != OFFSETS:
         return ()
     rows = context.table("groups")

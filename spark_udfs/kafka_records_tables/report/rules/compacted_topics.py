@@ -1,4 +1,5 @@
-"""Topics that were set to compact later, while groups that read them are further behind than a log file is long."""
+"""Topics that were switched to compaction, although groups that read them were further behind than the length of a log
+file."""
 
 from __future__ import annotations
 
@@ -40,15 +41,15 @@ class CompactedTopic:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A partition of which a group had not read a whole file when it read on."""
+    """A partition in which a group was at least a whole file behind when it continued reading."""
 
     group_id: str
     partition: int
     at_risk: int
-    """How many offsets it went over at such times that may have had a record, and that it is not known to have read."""
+    """The number of offsets over which it moved at such times, and at which it may have missed a record."""
     times: int
     last: Span
-    """The last commit before it read on."""
+    """The last commit before it continued reading."""
 
 
 def _compacted(context: RuleContext) -> list[tuple[str, Mapping[str, Any], int | None]]:

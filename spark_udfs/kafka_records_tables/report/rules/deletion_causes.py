@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def weigh_early_times(context: RuleContext, found: LogDeletions) -> Verdict | None:
-    """Whether records are deleted because of their timestamps; None if records with other timestamps are left."""
+    """Weighs whether records are deleted because of their timestamps; None if records with other timestamps remain."""
     if found.is_for_ever or (not found.early_times and found.never_by_age is None):
         return None
     topic = found.topic
@@ -50,7 +50,8 @@ def weigh_early_times(context: RuleContext, found: LogDeletions) -> Verdict | No
 def weigh_request(
     found: LogDeletions, statement: str, steps: tuple[NextStep, ...], otherwise: tuple[Evidence, ...]
 ) -> Verdict:
-    """Whether somebody deleted the records with a request. `otherwise` is the evidence if their files show nothing."""
+    """Weighs whether somebody deleted the records with a request. `otherwise` is the evidence if the files of the log
+    show nothing."""
     follows = () if found.is_by_request or not found.inside_files else (f"which replica of {shown(found.topic)} led",)
     return Verdict(
         statement,

@@ -64,7 +64,7 @@ class Restart:
     after: Span
     began: Beginning
     member: MemberLife | None
-    """The member that began there; None if records do not show one."""
+    """The member that made this commit; None if records do not show one."""
 
 
 def _suspects(context: RuleContext) -> list[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def places_of(case: dict[str, Any]) -> list[Place]:
-    """The partition of each fall."""
+    """The partition in which each offset went backwards."""
     return list(zip(case["topic_list"], case["partition_list"], strict=True))
 
 

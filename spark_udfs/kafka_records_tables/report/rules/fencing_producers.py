@@ -1,4 +1,4 @@
-"""Processes that use one transactional id at the same time, so that each start fences the other process."""
+"""Processes that use the same transactional id at the same time, so that each start fences the other process."""
 
 from __future__ import annotations
 

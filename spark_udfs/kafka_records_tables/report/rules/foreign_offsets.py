@@ -55,15 +55,15 @@ class ForeignOffset:
     partition: int
     span: Span
     end: int | None
-    """Where the log ended when it was committed; None if files do not show it."""
+    """The end of the log when the offset was committed; None if files do not show it."""
     end_now: int
     ever_had_members: bool
     joined_since: bool
-    """Whether a member has joined the group since."""
+    """Whether a member has joined the group since the commit."""
     after: Span | None
     """The next commit of the group."""
     began: Beginning | None
-    """Where its consumers began after that; None if they have not begun."""
+    """Where the group's consumers began after the commit; None if they have not begun."""
 
     @property
     def skipped(self) -> int:
@@ -72,7 +72,7 @@ class ForeignOffset:
 
     @property
     def place(self) -> str:
-        """The partition in the form that operators write."""
+        """The partition in the form `<topic>-<partition>`."""
         return f"{self.topic}-{self.partition}"
 
 

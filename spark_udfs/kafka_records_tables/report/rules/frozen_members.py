@@ -50,13 +50,13 @@ def clients_shown(clients: Sequence[Client]) -> str:
 
 
 def leavers(left: Departures) -> list[Client]:
-    """The clients that left again and again; those with a single departure are left out if others have several."""
+    """The clients that left again and again. If some clients left several times, those that left once are left out."""
     counts = left.clients
     return [each for each, count in counts.most_common() if count > 1] or [*counts]
 
 
 def weigh_freezes(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
-    """Whether members of a group freeze, from their commits, and from who joins after they are gone."""
+    """Weighs whether members of a group freeze, from their commits and from the members that join after them."""
     left = departures_of(context, case)
     if not left.every:
         return None
@@ -81,7 +81,8 @@ def weigh_freezes(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
 
 
 def weigh_silent_ends(left: Departures) -> str | None:
-    """Who ended without leaving the group, as a statement; None if commits do not show that they timed out."""
+    """A statement about processes that ended without leaving the group; None if commits do not show that members timed
+    out."""
     if not left.timed_out and not left.were_replaced_before:
         return None
     clients = leavers(left)

@@ -39,8 +39,8 @@ def _last_events(context: RuleContext) -> pa.Table:
 
 
 def spans(context: RuleContext) -> tuple[pa.Table, pa.Table]:
-    """For each group when the first of its windows with a record begins (`first`), and when the last one does (`last`);
-    the latter with `is_lower_bound`: whether earlier records may be missing."""
+    """For each group, the beginning of its first window with a record (`first`) and of its last one (`last`). The
+    latter has the column `is_lower_bound`: whether earlier records may be missing."""
     rows = context.table("activity")
     used = kept(rows, pc.or_(pc.greater(rows["commits"], 0), pc.greater(rows["completed_rebalances"], 0)))
     found = grouped(

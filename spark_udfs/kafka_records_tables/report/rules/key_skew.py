@@ -31,15 +31,15 @@ class HotPartition:
 
     @property
     def place(self) -> str:
-        """The partition in the form that operators write."""
+        """The partition in the form `<topic>-<partition>`."""
         return f"{self.topic}-{self.partition}"
 
 
 def hot_partition(
     topic: str, partitions: Sequence[int], ends: LogEnds, since_ms: int, until_ms: int
 ) -> HotPartition | None:
-    """The partition that got most records of a topic in a time; None if there is none, or if the end of a log is
-    unknown."""
+    """The partition that got most records of a topic in a span of time; None if there is none, or if the end of a log
+    is unknown."""
     written = {}
     for each in partitions:
         before, after = ends.end_at((topic, each), since_ms), ends.end_at((topic, each), until_ms)
@@ -57,8 +57,8 @@ def hot_partition(
 
 
 def weigh_skew(hot: HotPartition, read: int, lag: int, waiting: int) -> Verdict:
-    """The verdict about a hot partition; `read` are the records that were read of it in that time, and `lag` are those
-    of it that wait, of `waiting` in all."""
+    """The verdict about a hot partition; `read` is the number of its records that were read in that time. `lag` is the
+    number of its waiting records, out of `waiting` in all partitions."""
     share = round(100 * hot.written / max(hot.of_all, 1))
     others = (hot.of_all - hot.written) / hot.seconds / (hot.partitions - 1)
     rates = Evidence(

@@ -172,7 +172,7 @@ def _reset(context: RuleContext, kind: str, case: dict[str, Any]) -> NextStep:
 
 
 def gone_in_loops(context: RuleContext, case: dict[str, Any]) -> list[GoneOffset]:
-    """The offsets of a case from which members try to read, again and again."""
+    """The offsets of a case from which members try to read again and again."""
     places = set(case["gone_list"])
     return [gone for loop in context.once(crash_loops.find) for gone in loop.gone if gone.place in places]
 

@@ -56,7 +56,8 @@ _WORDS = {
 
 def with_causes(context: RuleContext) -> pa.Table:
     """`regressions` with `cause`: the kind, but sawtooth also for the fall before the first sawtooth of a partition,
-    which looks like any other (`regressions`), and topic_recreated for one from a position in an older topic."""
+    which looks like any other fall in `regressions`, and topic_recreated for a fall from a position in an older topic.
+    """
 
     places = ("group_id", "topic", "partition")
     rows = context.table("regressions").sort_by(

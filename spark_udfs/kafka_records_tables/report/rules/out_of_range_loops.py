@@ -40,7 +40,7 @@ def gone_offsets(
     group: str, stuck: Sequence[StuckPartition], rows: Iterable[Mapping[str, Any]]
 ) -> list[tuple[StuckPartition, GoneOffset]]:
     """The partitions of a loop whose committed offset is below the start of the log, given rows of `lag`. Members count
-    if they joined after the offset was committed: the one that committed it had not failed."""
+    only if they joined after the offset was committed, because the member that committed it had not failed."""
     starts = {
         (row["topic"], row["partition"]): row["log_start_offset"] for row in rows if row["problem"] == "below_log_start"
     }
@@ -59,8 +59,8 @@ def out_of_range_incident(
 ) -> Incident:
     """The finding about a loop of members that read from an offset that the log no longer has.
 
-    It is an effect of the deletion, unless the loop is as old as the topic keeps records: then members failed before
-    the deletion, on a record that is deleted by now.
+    It is an effect of the deletion, unless the loop is as old as the topic keeps records: in that case, members failed
+    before the deletion, on a record that has since been deleted.
     """
     one, first = gone[0]
     group, tries = first.group, [each for each in one.attempts if (each.joined_ms or 0) >= first.committed_ms]

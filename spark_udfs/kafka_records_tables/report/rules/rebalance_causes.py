@@ -75,7 +75,7 @@ def stays_words(stay: ShortStay) -> str:
 
 
 def whole_report(context: RuleContext, group: str, stays: list[ShortStay]) -> tuple[NextStep, ...]:
-    """The step that decides whether there is something to read, for a group with short stays."""
+    """The step that shows whether there are records to read, for a group whose members stay only briefly."""
     if not stays:
         return ()
     words = option("--group", group)

@@ -36,8 +36,9 @@ _STREAMS: Final = ("stream", "streams")
 
 def reads_without_commits(context: RuleContext, group: str, stays: Sequence[int]) -> Verdict | None:
     """Whether a group whose offsets have all stopped may read without commits. `stays` are the times for which members
-    with waiting records were in the group since then, in milliseconds. None if a member of before the last commit is
-    still there: its commits worked; or if the group is one of Kafka Streams, in which commits cannot be turned off."""
+    with waiting records were in the group since then, in milliseconds. None if a member from before the last commit is
+    still there, because its commits worked; or if the group is one of Kafka Streams, in which commits cannot be turned
+    off."""
     groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", group)).to_pylist()
     if any(each["group_kind"] in _STREAMS or each["protocol"] in _STREAMS for each in groups):
         return None

@@ -54,9 +54,9 @@ class Jump:
     before: Span
     after: Span
     start: int
-    """The old offset, or the start of the log if that is higher now."""
+    """The old offset or, if it is higher, the present start of the log."""
     is_to_end: bool
-    """Whether the new offset is known to be where the log ended then."""
+    """Whether the new offset is known to be the end of the log at that time."""
 
     @property
     def skipped(self) -> int:
@@ -66,7 +66,7 @@ class Jump:
 
     @property
     def place(self) -> str:
-        """The partition in the form that operators write."""
+        """The partition in the form `<topic>-<partition>`."""
         return f"{self.topic}-{self.partition}"
 
 

@@ -70,13 +70,13 @@ class Growth:
     """Records per second that were read and written before that; None if that time was too short."""
     last: Span
     from_ms: int
-    """Where its history begins, as far as it is known."""
+    """The known beginning of its history."""
     usual_lag: int
     """The median of its backlog from then until it last kept up."""
     episodes: int
-    """How often it had a backlog of this size before and caught up."""
+    """The number of earlier backlogs of this size that the group caught up with."""
     reads: dict[Place, int] = field(default_factory=dict)
-    """The records that were read of each partition."""
+    """The number of records that were read from each partition."""
 
     @property
     def rates(self) -> tuple[float, float]:

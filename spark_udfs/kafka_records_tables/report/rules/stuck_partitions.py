@@ -53,16 +53,16 @@ class StuckPartition:
     """The number of members that had it and left before its offset moved, which 95 % of the earlier cases do not
     exceed; None if the log has too few cases."""
     step: int | None = None
-    """How far 95 % of its commits advanced the offset at most; None if the log has too few."""
+    """The distance that 95 % of its commits did not exceed; None if the log has too few commits."""
 
     @property
     def place(self) -> str:
-        """The partition in the form that operators write."""
+        """The partition in the form `<topic>-<partition>`."""
         return f"{self.topic}-{self.partition}"
 
     @property
     def record(self) -> str:
-        """The record on which members fail, as far as commits show it."""
+        """The record on which members fail, in words, as commits show it."""
         return f"the record at offset {self.offset} of {self.place}{or_after(self.step)}"
 
 
@@ -72,8 +72,7 @@ def usual_attempts(
     """How many members usually had a partition and left before its offset moved, according to its history: the number
     that 95 % of its commits do not exceed; None if the log has too few commits. Members count from the time at which
     there was a record to read. `written_ms` returns that time for an offset; offsets without a known time are left out.
-    Without `written_ms`, members count from the commit.
-    """
+    Without `written_ms`, members count from the commit."""
     times = sorted(each.left_ms or 0 for each in left)
     counts = []
     for each in spans:
@@ -85,7 +84,7 @@ def usual_attempts(
 
 
 def rises(spans: list[Span], since_ms: int, until_ms: int | None = None) -> bool:
-    """Whether an offset has risen after a moment, and before another one if that is given."""
+    """Whether an offset has risen after the moment `since_ms` and, if given, before `until_ms`."""
     return any(
         (after.from_ms or 0) > since_ms
         and (until_ms is None or (after.from_ms or 0) < until_ms)
@@ -95,7 +94,7 @@ def rises(spans: list[Span], since_ms: int, until_ms: int | None = None) -> bool
 
 
 def is_fixed_time(stays: list[int]) -> bool:
-    """Whether most members stayed for about the same time, as those do that a timeout removes."""
+    """Whether most members stayed for about the same time, which indicates a timeout."""
     usual = median(stays) if stays else 0
     near = [each for each in stays if 0.8 * usual <= each <= 1.25 * usual]
     return 10 * len(near) >= 7 * len(stays)
@@ -117,19 +116,19 @@ def polls_too_late(limits: list[int], stays: list[int]) -> str:
 
 
 def usual_step(spans: list[Span]) -> int | None:
-    """How far 95 % of the commits of a partition advanced its offset at most; None if the log has too few."""
+    """The distance that 95 % of the commits of a partition did not exceed; None if the log has too few commits."""
     return usual_most(after.offset - before.offset for before, after in pairwise(spans) if after.offset > before.offset)
 
 
 def or_after(step: int | None) -> str:
     """What to add to the offset that does not move, as the place of the record that fails. Consumers that do not commit
-    each record by itself process some records after the committed offset before they fail."""
+    each record separately process some records after the committed offset before they fail."""
     return "" if step == 1 else " or one soon after it"
 
 
 def look_at(context: RuleContext, place: Place, offset: int, step: int | None = None) -> NextStep:
-    """The step to look at the record on which members fail, or at those after the committed offset that it may be;
-    `step` is how far commits usually advance."""
+    """The step of looking at the record on which members fail, or at the records after the committed offset among which
+    it is. `step` is the usual distance between commits."""
     topic, partition = place
     if step == 1:
         what = f"Look at the record at offset {offset} of {topic}-{partition}, and in the log of the application for "
@@ -149,7 +148,7 @@ def look_at(context: RuleContext, place: Place, offset: int, step: int | None = 
 
 
 def how_they_left(context: RuleContext, group: str, stays: list[int]) -> str:
-    """Whether they left by themselves or timed out, as a sentence."""
+    """A sentence that says whether members left by themselves or timed out."""
     timeout = session_timeout(context, group)
     if timeout is not None and stays and median(stays) < timeout:
         return f" They leave by themselves: the session timeout is {length(timeout)}, and was not over."
@@ -162,7 +161,8 @@ def how_they_left(context: RuleContext, group: str, stays: list[int]) -> str:
 
 
 def step_past(context: RuleContext, group: str, place: Place, offset: int, step: int | None = None) -> NextStep:
-    """The step to continue after a record. Its offset is known only if each record is committed by itself."""
+    """The step of setting the group's offset to continue after the record on which members fail. The offset of this
+    record is known only if each record is committed separately."""
     words = ("--group", group), ("--topic", f"{place[0]}:{place[1]}")
     where = str(offset + 1) if step == 1 else f"{AFTER_RECORD}, the offset after that record,"
     return context.ask_kafka(

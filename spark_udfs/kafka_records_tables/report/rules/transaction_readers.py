@@ -1,4 +1,4 @@
-"""Groups that wait for an open transaction, and why it is still open."""
+"""Groups that wait for an open transaction, and the reasons why the transaction is still open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_records_tables.report.rule_context import RuleContext, counted, lengt
 from kafka_records_tables.topics import TRANSACTIONS
 
 LEAST_STOP: Final = "group_stands_still.after"
-"""The threshold that a stop of a group must reach at least."""
+"""The threshold for the minimum duration of a stop of a group."""
 TIMES_USUAL: Final = "transaction_open.times_usual"
 
 _LEAST_ENDED: Final = 5
@@ -51,7 +51,7 @@ def unread(context: RuleContext, waiting: Waiting, groups: tuple[str, ...]) -> i
 
 
 def who_waits(waiting: Waiting) -> str:
-    """Two sentences: which groups have read up to the transaction, and what that means."""
+    """Two sentences that say which groups have read up to the transaction, and what this means."""
     groups = list(dict.fromkeys(group for group, *_ in waiting))
     where = places_shown((topic, partition) for _, topic, partition in waiting)
     has, waits = ("has", "it waits") if len(groups) == 1 else ("have", "they wait")
@@ -88,8 +88,8 @@ def stopped(context: RuleContext, transaction: dict[str, Any]) -> tuple[str, ...
 
 
 def usual_transactions(context: RuleContext, transaction: dict[str, Any]) -> dict[str, Any] | None:
-    """What the log shows of earlier transactions of the same id (a row of `first_uses`), if the transaction has been
-    open for much longer than any of them; None if it has not, or if there are too few."""
+    """The log's facts about earlier transactions of the same id (a row of `first_uses`), if the transaction has been
+    open for much longer than any of them; None if it has not, or if there are too few earlier transactions."""
     own = context.once(uses_of).get(transaction["transactional_id"])
     if own is None or own["ended"] < _LEAST_ENDED:
         return None
@@ -102,8 +102,8 @@ def is_left(context: RuleContext, cause: list[dict[str, Any]]) -> bool:
 
 
 def why_open(context: RuleContext, cause: list[dict[str, Any]], has_died: bool) -> Verdict | None:
-    """What is known about a producer that has died in a transaction, or hangs in it; None if the transaction is not
-    longer than usual, or no group has stopped at it."""
+    """The verdict on a producer that has died in a transaction, or hangs in it; None if the transaction is not longer
+    than usual, or no group has stopped at it."""
     if not is_left(context, cause):
         return None
     left = next(each for each in cause if each["stopped"] and usual_transactions(context, each))

@@ -32,15 +32,16 @@ class Sharing:
     group_id: str
     first: list[MemberLife]
     second: list[MemberLife]
-    """The one that joined later."""
+    """The members of the application that joined later."""
     topics: tuple[str, ...]
     since_ms: int
     until_ms: int
     together_ms: int
     software: Evidence | None
-    """What members of both offer to the coordinator, if that differs."""
+    """A difference between what members of the two applications offer to the coordinator, if there is one."""
     came: Evidence | None
-    """That the second joined a group of the first, all members of which stayed; None if it was not so."""
+    """The evidence that the second application joined a group of the first while all members of the first stayed; None
+    if this did not happen."""
 
     @property
     def is_plain(self) -> bool:

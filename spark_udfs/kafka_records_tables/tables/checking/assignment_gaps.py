@@ -45,7 +45,7 @@ PICKED: Final = {
 """The fields of each record that are needed in addition to the replay and to `named_topics.PICKED`."""
 
 UNDER_WAY: Final = ("Assigning", "NotReady")
-"""States in which the target assignment is about to be recreated."""
+"""States in which a new target assignment is about to be computed."""
 
 _WITH_MEMBERS: Final = "while the group has members"
 _TOPIC_HAS_IT: Final = "and the topic has it now: the next heartbeat of a member starts an assignment with it"
@@ -60,10 +60,10 @@ Ranges = list[tuple[int, int]]
 
 
 class Topics(NamedTuple):
-    """What is known about topics."""
+    """Facts about topics."""
 
     names: Mapping[str, str]
-    """By topic id, including deleted topics."""
+    """The names of topics by id, including deleted topics."""
     now: Mapping[str, str]
     """The names of the present topics, by id."""
     counts: Mapping[str, int]
@@ -78,7 +78,7 @@ class LeftOut(NamedTuple):
     ranges: Ranges
     level: str
     why: str
-    """The reason, as the end of the sentence about them."""
+    """The reason, as the end of the sentence about these partitions or tasks."""
 
 
 def left_out(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> Iterator[LeftOut]:

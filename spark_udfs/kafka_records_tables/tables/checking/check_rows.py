@@ -44,7 +44,7 @@ class CheckReader(TableReader):
         self._waiting: list[CheckRow] = []
 
     def checked(self, batch: pa.RecordBatch) -> Iterator[CheckRow]:
-        """The rows that are known after these raw rows."""
+        """Process raw rows, and return the rows of the table that are complete."""
         raise NotImplementedError
 
     def left(self) -> Iterator[CheckRow]:

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 STOPS: Final = "no coordinator can load this log: it stops at this record"
-"""The reaction of a group or share coordinator (`CoordinatorLoaderImpl`)."""
+"""The reaction of a group or share coordinator to a record that it cannot read (`CoordinatorLoaderImpl`)."""
 
 NameOf = Callable[[pa.StructArray], pa.Array]
-"""A function that returns the names in some keys by which the partition of the topic is chosen."""
+"""A function that returns, for some keys, the names that determine the partition of the topic."""
 
 
 @dataclass(slots=True)
@@ -91,7 +91,8 @@ class RecordChecks:
         self._unread: dict[tuple[str, int, int | None], _Seen] = {}
 
     def decoded(self, batch: pa.RecordBatch) -> DecodedRecords | None:
-        """The records of a batch; None if it has only control rows. Counts what was accepted in them."""
+        """The records of a batch; None if it has only control rows. Irregularities that were accepted in them are
+        counted."""
         control, records = batch.column("control"), batch
         if control.null_count < batch.num_rows:
             records = batch.filter(control.is_null())
@@ -102,7 +103,7 @@ class RecordChecks:
         return found
 
     def look_at(self, found: DecodedRecords) -> Iterator[CheckRow]:
-        """The problems that become separate rows. The others are gathered, and `rest` returns them."""
+        """The problems that become separate rows. The other problems are gathered, and `rest` returns them."""
         yield from self._undecodable(found)
         self._look_for_unknown_types(found)
         for number, records in found.columns.records.items():

@@ -1,4 +1,4 @@
-"""Which records of coordinators a release of Kafka reads, and which versions of their values.
+"""The records of coordinators that each release of Kafka reads, and the versions of their values.
 
 The facts come from the message specs in the jars of the releases (`make matrix` compares them), and from what their
 brokers do by default: before 4.0 the group coordinator is `kafka.coordinator.group.GroupMetadataManager`, which knows
@@ -67,21 +67,21 @@ _STOPS_READING: Final = "stops reading there, and serves only the transactional 
 
 
 class Unread(NamedTuple):
-    """What a release does with a record that it cannot read."""
+    """The behavior of a release with a record that it cannot read."""
 
     stops: bool
     """Whether the coordinator of that release fails to load the log."""
     why: str
-    """What that release does with the record, as a phrase that follows its name."""
+    """The behavior of the release, as a phrase that follows its name."""
 
 
 def unread_type(release: str, topic: str, record_type: int) -> Unread | None:
-    """What a release does with records of that type, with any value; None if it knows the type."""
+    """The behavior of a release with records of a type that it does not know; None if it knows the type."""
     return None if record_type in reads_by_default(release, topic) else _unknown_type(release, topic)
 
 
 def unread(release: str, topic: str, record_type: int, version: int) -> Unread | None:
-    """What a release that knows the type does with a value of that version; None if it can read it."""
+    """The behavior of a release that knows the type with a value of that version; None if it can read the value."""
     if version > highest_version(release, topic, record_type):
         if topic == TRANSACTIONS:
             return Unread(True, _STOPS_READING)

@@ -32,11 +32,12 @@ class ClusterReplay(MetadataReplay):
         self.brokers: dict[int, dict[str, Any]] = {}
         """The record of each registered broker, with the changes of later records, and `registered_ms`."""
         self.features: dict[str, tuple[int, int | None]] = {}
-        """The level of each feature except kraft.version, and when it was set."""
+        """The level of each feature except kraft.version, and the time when it was set."""
 
     @property
     def kraft_version(self) -> tuple[int, int | None]:
-        """The level of kraft.version, and when it was set; 0 if no record has it. Raises DecodeError."""
+        """The level of kraft.version, and the time when it was set; the level is 0 if there is no record of it. Raises
+        DecodeError."""
         if self._records.kraft_version is None:
             return 0, None
         value, at = self._records.kraft_version

@@ -35,7 +35,7 @@ class ClusterFacts:
         return self._of_all_brokers(f"log.{name}") if own is None else own
 
     def topic_number(self, topic: str, name: str) -> int | None:
-        """The same as a number: a count, bytes or milliseconds."""
+        """A config of a topic as a number: a count, bytes or milliseconds."""
         return _number(self.topic_setting(topic, name))
 
     def group_setting(self, group: str, name: str) -> str | None:
@@ -45,7 +45,7 @@ class ClusterFacts:
         return self._of_all_brokers(f"group.{name}") if own is None else own
 
     def group_limit(self, group: str, name: str) -> int | None:
-        """The same as a number: a count, bytes or milliseconds."""
+        """A config of a group as a number: a count, bytes or milliseconds."""
         return _number(self.group_setting(group, name))
 
     def retention_ms(self, topic: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Gets what is known about the topics of a cluster from the metadata log next to other logs."""
+"""Gets facts about the topics of a cluster from a metadata log next to other logs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOT_TAKEN: Final = (
 
 def topics_in_metadata(source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
     """The names of topics by id (including deleted topics), numbers of partitions, retentions and deletions, all from
-    one replay of the metadata log; empty if there is none.
+    one replay of the metadata log; empty if there is no metadata log.
 
     A damaged metadata log is not used, because it may lack the needed records. `report` is called with the first
     damaged place. Raises LogSourceError for a source that cannot be read.
@@ -76,7 +76,7 @@ def _replayed(source: Source, report: Callable[[Finding], object] | None = None)
 
 
 def with_metadata(known: KnownTopics, source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
-    """What is already known about topics, extended by the metadata log of the source."""
+    """The known facts about topics, extended with those from the metadata log of the source."""
     try:
         more = topics_in_metadata(source, report)
     except LogSourceError:

@@ -34,11 +34,11 @@ voters. They are not rows."""
 
 
 class MetadataRecords:
-    """Returns the records of the given types, decoded, as far as they are in force.
+    """Returns the records of the given types, decoded, if they are in force.
 
     Records of a metadata transaction count when it ends and are discarded when it is aborted (`QuorumController`,
-    KIP-868); those of one that is open at the end of the log do not count. If the log begins in the middle, the
-    checkpoint that the source found comes first, and records that it covers are left out.
+    KIP-868); records of a transaction that is still open at the end of the log do not count. If the log begins in the
+    middle, the checkpoint that the source found comes first, and records that it covers are left out.
     """
 
     def __init__(self, context: Context, names: Collection[str], apart: Collection[str] = ()) -> None:
@@ -50,7 +50,8 @@ class MetadataRecords:
         alone = [(self.numbers[name],) for name in apart]
         together = [number for name, number in self.numbers.items() if name not in apart]
         self._group_of = np.zeros(MOST_IN_FRAME + 2, np.int8)
-        """By api key: 0 for records that are not needed, otherwise a number for those that are returned together."""
+        """For each api key, 0 if its records are not needed; otherwise a number that is equal for records that are
+        returned together."""
         self._count = 1 + len(alone)
         for group, members in enumerate((together, *alone), 1):
             self._group_of[[*members]] = group

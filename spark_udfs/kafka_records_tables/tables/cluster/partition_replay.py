@@ -48,9 +48,9 @@ class PartitionReplay(MetadataReplay):
         self._numbers = numbers[_MADE], numbers[_CHANGED]
         self._names: dict[str, str] = {}
         self._topics: dict[str, int] = {}
-        """By the id of each existing topic, when it was created, as a number in the order of the records."""
+        """By the id of each existing topic, the position of its creation in the order of the records."""
         self._cleared: dict[str, int] = {}
-        """By the id of a topic, when its eligible leader replicas were last reset."""
+        """By the id of a topic, the position at which its eligible leader replicas were last reset."""
         self._made: list[pa.Table] = []
         self._changed: list[pa.Table] = []
         self._changes = 0

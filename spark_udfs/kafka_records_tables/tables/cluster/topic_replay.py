@@ -38,7 +38,7 @@ class Topic:
     name: str
     topic_id: str
     created_ms: int | None
-    """When it was created; None if it is known only from a checkpoint, which has no times."""
+    """The time of its creation; None if only a checkpoint shows the topic, because a checkpoint has no times."""
     deleted_ms: int | None = None
     is_deleted: bool = False
     configs: Mapping[str, str] | None = None
@@ -58,7 +58,7 @@ class TopicReplay(MetadataReplay):
         self._in_order = {name: numbers[name] for name in _IN_ORDER}
         self._partition, self._change = numbers.get(PARTITION), numbers.get(CHANGE)
         self.topics: dict[str, Topic] = {}
-        """By topic id, including deleted topics."""
+        """The topics by id, including deleted ones."""
         self.configs: dict[tuple[str, str], dict[str, str]] = {}
         """The values of configs by name, for each type and name of a resource."""
         self._ids: list[pa.Array] = []
@@ -150,7 +150,7 @@ class TopicReplay(MetadataReplay):
         return self.configs.get((_TOPIC, topic.name), _NO_CONFIGS)
 
     def deletions(self) -> TopicDeletions:
-        """When topics were deleted, as far as records show it."""
+        """The times of deletions of topics, as records show them."""
         times: dict[str, list[int]] = {}
         for topic in self.topics.values():
             of_name = times.setdefault(topic.name, [])

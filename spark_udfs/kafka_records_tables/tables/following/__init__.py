@@ -1,1 +1,1 @@
-"""Lets tables continue where they ended: what a stream keeps between two batches."""
+"""Continues tables where they ended: the rows and the state that a stream keeps between two batches."""

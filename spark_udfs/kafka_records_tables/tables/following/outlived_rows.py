@@ -69,7 +69,7 @@ class CarriedKeys:
         encoded = group.dictionary_encode()
         self._names = encoded.dictionary
         self.group: INT64 = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        """A number for the group, or for what the first key field of the table contains; -1 for none."""
+        """A number for the group, or for the other object that the first field of the key names; -1 for none."""
         kind = pa.array(self.kind, pa.string())
         self.of_kind = codes_of_same([group, kind])
         """A number for the group and its kind."""
@@ -98,8 +98,8 @@ def forgets_offsets(table: Table) -> bool:
 
 
 def forgets_members(table: Table) -> bool:
-    """The same for members and regular expressions; it also holds for tables of events, because those name the records
-    of members that they need (`Table.names_earlier`)."""
+    """Like `forgets_offsets`, for members and regular expressions. This also holds for tables of events, because these
+    tables name the records of members that they need (`Table.names_earlier`)."""
     is_replayed = table.reader.last_of_key or table.names_earlier
     return is_replayed and any(ROLES.get(name) in _PARTS for name in table.records)
 

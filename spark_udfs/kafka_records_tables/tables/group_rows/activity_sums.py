@@ -1,4 +1,4 @@
-"""Sums of what groups did, by group, topic and window of time, in columns."""
+"""Sums of the actions of groups, by group, topic and window of time, in columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 NOT_THERE: Final = -2
-"""The time of a key's last commit if there is no commit. (NO_TIME is the time of a commit that has none.)"""
+"""The time of a key's last commit if there is no commit. (NO_TIME is the time of a commit without a timestamp.)"""
 
 _LOST: Final = "the record is counted, but without the content of its value"
 
@@ -46,7 +46,7 @@ _DECODED: Final = (
 
 
 class ActivitySums:
-    """Adds up what groups did. Memory grows with the sums and the keys of offsets."""
+    """Adds up the actions of groups. Memory grows with the sums and the keys of offsets."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context, window_ms: int) -> None:
         self._schemas = schemas

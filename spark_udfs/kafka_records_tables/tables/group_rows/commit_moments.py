@@ -1,4 +1,4 @@
-"""Finds, in columns, events in the life of a group that commits and tombstones of offsets show."""
+"""Finds, in columns, the events in the life of a group that are shown by commits and by tombstones of offsets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 class CommitMoments:
-    """Finds events among commits, one batch at a time. Memory grows with the topics that existing groups commit for."""
+    """Finds events among commits, one batch at a time. Memory grows with the topics for which existing groups have
+    commits."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema]) -> None:
         self._schemas = schemas

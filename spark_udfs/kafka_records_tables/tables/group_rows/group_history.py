@@ -1,4 +1,4 @@
-"""Derives the events in the lives of groups from the effects that the records of one batch have on a group."""
+"""Derives the events in the life of a group from the effects of the records in each batch."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class GroupHistory:
         self._batch_offset = -1
 
     def moments(self, events: Iterable[Transition]) -> Iterator[Moment]:
-        """The events that are complete after these transitions: those of all batches but the last."""
+        """The events that are complete after these transitions: those of all batches except the last one."""
         for event in events:
             if event.batch_offset != self._batch_offset:
                 yield from self.rest()

@@ -17,8 +17,8 @@ _SHORT: Final = 1024
 """The limits of the cache of decoded assignments of classic members, in entries and bytes."""
 
 Given = tuple[Any, ...] | None
-"""In the form of the record: the protocol type and the bytes of a classic member, or the lists of a target
-assignment."""
+"""An assignment in the form of its record: the protocol type and the bytes of a classic member, or the lists of a
+target assignment."""
 
 _TASKS = {"active_tasks": "active", "standby_tasks": "standby", "warmup_tasks": "warmup"}
 
@@ -32,8 +32,8 @@ def given(target: Event) -> Given:
 
 def changed(before: Given, after: Given, names: Mapping[str, str]) -> dict[str, Any] | None:
     """The partitions by topic, or the tasks by kind and subtopology, that were `gained` and `lost`. None if there are
-    none, or if they are unknown, because only clients know the format of protocols other than `consumer`. `names` are
-    the names of topics by id; a topic without a name is listed by its id."""
+    none. Also None if they are unknown, because the format of protocols other than `consumer` is private to the
+    clients. `names` are the names of topics by id; a topic without a name is listed by its id."""
     if before == after:
         return None
     had, has = _opened(before, names), _opened(after, names)

@@ -36,7 +36,7 @@ class NamedTopics:
         self._latest = Latest(("offset", "key", "value", "file", "position", "base_offset"))
 
     def taken(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Take commits out of a batch; returns the other rows."""
+        """Remove commits from a batch, and return the other rows."""
         types, _ = prefix_column(batch.column("key"))
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
         is_commit = are_of_types(types, self._types) & is_record
@@ -69,8 +69,8 @@ def names_in_groups(groups: Iterable[Group]) -> dict[str, str]:
 
 
 def names_in_commits(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, str]:
-    """The names by ids in commits. Transactional commits and commits of brokers before 4.1 have the id that means
-    none."""
+    """The names by ids in commits. Transactional commits and commits of brokers before 4.1 have the id that stands for
+    no id."""
     from kafka_records_tables.coordinator.offsets.commits import NO_TOPIC_ID
 
     columns = [found.member(types, "value", "topic_id"), found.member(types, "key", "topic")]

@@ -30,7 +30,7 @@ class LogLot(NamedTuple):
     """Rows of the log that follow the previous batch."""
 
     end: int
-    """The offset after the last of them, or of earlier rows."""
+    """The offset after the last of these rows or, if there are none, of earlier rows."""
     commits: CommitLot
     groups: GroupLot
     moments: list[Moment]
@@ -38,12 +38,12 @@ class LogLot(NamedTuple):
 
     @property
     def transitions(self) -> list[Transition]:
-        """What happened to groups, in the order of the log."""
+        """The events of groups, in the order of the log."""
         return self.groups.transitions
 
 
 class SharedGroups:
-    """Follows the groups of one log partition. Tables that share a reading share the results, which they must take one
+    """Follows the groups of one log partition. Tables that share a reading share the results, which they must get one
     after another; each reports the problems with records (`LogLot.groups`, `.commits`).
 
     `more` are members of values that the table needs in addition to those of the replay. With `with_moments` batches

@@ -1,4 +1,4 @@
-"""What commits did to committed offsets, computed once for all tables of a reading that need it."""
+"""The effects of commits on committed offsets, computed once for all tables of a reading that need them."""
 
 from __future__ import annotations
 

@@ -40,10 +40,10 @@ _SCHEMA: Final = pa.schema(
 )
 
 NO_TIME: Final = -1
-"""The value that means no time. Times before 1970 mean the same."""
+"""The value for "no time". Times before 1970 have the same meaning."""
 
 MOST: Final = 2**62 - 1
-"""Sums stop at this limit, so that adding two of them cannot overflow 64 bits: a record may have any timestamp."""
+"""The limit for sums, so that adding two sums cannot overflow 64 bits: a record may have any timestamp."""
 
 _FIRST_ROOM: Final = 256
 

@@ -1,1 +1,1 @@
-"""What is shown next to lag: unread records, time, rates, and the owner of the partition."""
+"""Additional columns of lag: unread records, times, rates, and the owner of the partition."""

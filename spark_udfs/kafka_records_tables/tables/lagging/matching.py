@@ -13,8 +13,8 @@ from kafka_records_tables.coordinator.records.latest import codes_of_same
 
 def with_columns(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
     """The rows in their order, with the columns of the row of `others` that has the same key, null if there is none: a
-    left outer join. A null in a key is not equal to anything. If several of `others` have the same key, a row is
-    repeated for each, in no particular order."""
+    left outer join. A null in a key is not equal to anything. If several rows of `others` have the same key, the row is
+    repeated for each of them, in no particular order."""
     found = _places(rows, others, key)
     if found is None:
         return rows.join(others, list(key), use_threads=False)

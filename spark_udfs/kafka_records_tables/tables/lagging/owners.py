@@ -40,9 +40,10 @@ def with_owners(rows: pa.Table, assigned: pa.Table, left: pa.Table) -> pa.Table:
 
 
 def of_own_partition(rows: pa.Table, partitions: int | None, context: Context) -> pa.Table:
-    """The rows without those of groups in a log partition that their coordinator does not read; it reads the one given
-    by the hash of the group id (`GroupCoordinatorService.partitionFor`). All rows if the number of partitions is
-    unknown, or if the coordinators themselves were asked. A note says that some are left out."""
+    """The rows without groups in a log partition that their coordinator does not read. A coordinator reads the
+    partition that follows from the hash of the group id (`GroupCoordinatorService.partitionFor`). If rows are left out,
+    a note says so. All rows are returned if the number of partitions is unknown, or if the coordinators themselves were
+    asked."""
     if not partitions or rows["log_partition"].null_count == rows.num_rows:
         return rows
     groups = rows["group_id"].combine_chunks().dictionary_encode()

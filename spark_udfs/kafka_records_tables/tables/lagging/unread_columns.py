@@ -1,4 +1,4 @@
-"""Unread records from committed offsets on, as columns next to them."""
+"""The unread records after committed offsets, as columns."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _WORDS: Final = {RECORD: BY_RECORD, BATCH: BY_BATCH}
 
 
 def unread_columns(rows: pa.Table, context: Context) -> dict[str, Any]:
-    """`unread`, `held_back`, `unread_timestamp` and how that time is known, for rows of lag; null if the source does
-    not show them."""
+    """The columns `unread`, `held_back`, `unread_timestamp` and `known_by` for rows of lag; null if the source does not
+    show them."""
     lag = _numbers(rows["lag"])
     is_known = rows["lag"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
     unread, held, stamps, precision = (np.full(rows.num_rows, UNKNOWN, np.int64) for _ in range(4))

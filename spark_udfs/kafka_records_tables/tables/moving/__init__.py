@@ -1,1 +1,1 @@
-"""The progress of groups: unread records, since when they are unread, and what the moves of offsets show."""
+"""The progress of groups: unread records, the time since which they are unread, and the movements of offsets."""

@@ -1,4 +1,4 @@
-"""Finds unread records from committed offsets on for the table progress, with the same answers as in `lag`."""
+"""Finds the unread records after committed offsets for the table `progress`, with the same results as in `lag`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LeftInLogs:
 
 
 def left_in_logs(commits: pa.Table, end: INT64, start: INT64, context: Context) -> LeftInLogs:
-    """What the files of topics show about commits; empty if the source has none."""
+    """The unread records of commits, according to the files of topics; empty if the source has no files."""
     offset = numbers(commits["offset"])
     unread, held, first, exact = (np.full(commits.num_rows, NONE, np.int64) for _ in range(4))
     samples: list[tuple[INT64, INT64, INT64]] = []

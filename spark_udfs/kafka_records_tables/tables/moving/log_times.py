@@ -1,4 +1,4 @@
-"""Looks up, for many offsets at once, when records of logs were written, as far as files and commits show it."""
+"""Looks up, for many offsets at once, the times at which records were written, according to files and commits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NARROW: Final = 2**40
 
 
 class Samples:
-    """Offsets of some logs, each with a time at which its record was there. Logs have numbers from 0 on."""
+    """Offsets in some logs, each with a time by which the record existed. Logs have numbers from 0 on."""
 
     def __init__(self, log: INT64, offset: INT64, ms: INT64) -> None:
         order = stable_order(offset - offset.min()) if _has_narrow(offset) else np.argsort(offset, kind="stable")
@@ -34,8 +34,8 @@ class Samples:
         self._by_time = _Places(self._log, running_maximum(self._log, self._ms))
 
     def next_at(self, log: INT64, offset: INT64) -> tuple[FLAGS, INT64]:
-        """Whether a log has a sample at or after an offset, and the latest time by which the first of them was there;
-        LATE if there is none. A negative number of a log has none."""
+        """Whether a log has a sample at or after an offset, and the time by which the first such record existed; LATE
+        if there is none. Negative log numbers have no samples."""
         at = self._by_offset.first_from(log, offset)
         is_there = (at < len(self._log)) & (log >= 0)
         if not len(self._log):
@@ -45,7 +45,7 @@ class Samples:
         return is_there, np.where(is_there, self._by_then[at], LATE)
 
     def end_at(self, log: INT64, ms: INT64) -> INT64:
-        """The offset after the last sample of a log that was there at a given time; NONE if none was."""
+        """The offset after the last sample of a log that existed at a given time; NONE if there was none."""
         if not len(self._log):
             return np.full(len(log), NONE, np.int64)
         at = self._by_time.first_from(log, ms + 1) - 1
@@ -55,7 +55,7 @@ class Samples:
         return np.where(is_there, self._offset[at] + 1, NONE)
 
     def last_before(self, log: INT64, ms: INT64) -> tuple[INT64, INT64]:
-        """Like `end_at`, but with the time by which that sample was there."""
+        """Like `end_at`, but also returns the time by which that sample existed."""
         end = self.end_at(log, ms)
         if not len(self._log):
             return end, end

@@ -74,7 +74,7 @@ def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[p
 
 
 def report_hidden_topics(commits: pa.Table, logs: Logs, context: Context) -> None:
-    """A finding for each topic that may not be described."""
+    """Report a finding for each topic that may not be described."""
     without_log = commits["topic"].combine_chunks().filter(pa.array(logs.row < 0)).unique().drop_null()
     for right in context.log.missing_rights(sorted(without_log.to_pylist())):
         # Use the same text as `lag`, so that a report shows the finding only once.
@@ -82,7 +82,7 @@ def report_hidden_topics(commits: pa.Table, logs: Logs, context: Context) -> Non
 
 
 class Logs:
-    """The logs that commits are for, with numbers; those of `log_ends` come first."""
+    """The logs to which commits refer, with numbers. Logs in `log_ends` come first."""
 
     def __init__(self, commits: pa.Table, ends: pa.Table, context: Context) -> None:
         both = pa.concat_tables([ends.select(_PLACE), commits.select(_PLACE)])
@@ -99,7 +99,7 @@ class Logs:
         self.end = np.where(stable != NONE, high, np.where(end != NONE, end, high))
         """The offset up to which consumers can read; NONE if it is unknown."""
         self.left = left_in_logs(commits, self.end, self.of("log_start_offset"), context)
-        """The unread records from each commit on, as far as files show them."""
+        """The unread records after each commit, if files show them."""
         self._sampled = self.of_commit[self.left.log_of_sample]
         self._offset, self._ms = self.left.offset_of_sample, self.left.time_of_sample
         self.samples = Samples(self._sampled, self._offset, self._ms)

@@ -1,1 +1,1 @@
-"""Why records were deleted: the cause of each tombstone."""
+"""Determines why records were deleted: the cause of each tombstone."""

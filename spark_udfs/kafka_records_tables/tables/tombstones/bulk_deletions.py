@@ -1,7 +1,7 @@
-"""Decides why a write removed offsets or whole groups: a clean-up, an administrator, or the deletion of a topic.
+"""Determines why a write removed offsets or whole groups: a clean-up, an administrator, or the deletion of a topic.
 
-The rules of a clean-up are those of `expirations`. A coordinator looks at all offsets of a group at once. So if an
-offset remains that should have expired at least as early, no clean-up removed the others, regardless of the retention.
+The rules of a clean-up are those of `expirations`. A coordinator checks all offsets of a group at once. So if an offset
+remains that should have expired no later than the removed ones, no clean-up removed these, regardless of the retention.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _NONE: Final[Staying] = ((), ())
 
 @dataclass(slots=True)
 class SweptGroup:
-    """What a write removes from one group, and the facts about it."""
+    """The offsets or the group that a write removes, and the facts about this removal."""
 
     group_id: str
     offsets: Sequence[Event]
@@ -80,11 +80,11 @@ class SweptGroup:
     not_yet: Evidence | None = None
     """Why no clean-up removed this group if the given retention is right."""
     longest_ms: int | None = None
-    """The longest retention with which a clean-up removes this, if records show it."""
+    """The longest retention with which a clean-up would have removed this group, if records show it."""
     is_late: bool = False
     """Whether a clean-up would have removed this group long before."""
     is_due: bool = False
-    """Whether a clean-up would remove this, if anything is known about it."""
+    """Whether a clean-up would have removed this group, if this is known."""
     due: Evidence | None = None
     """An offset that was due to expire."""
     refused: Evidence | None = None
@@ -111,7 +111,7 @@ class _Weight(NamedTuple):
 
 
 class BulkDeletion:
-    """Some tombstones of a write, and the facts about them."""
+    """Tombstones of a write, and the facts about them."""
 
     def __init__(self, write: Write, tombstones: Iterable[Event], ended: frozenset[str]) -> None:
         """`ended` are the groups of which the write has the last tombstone."""
@@ -184,8 +184,8 @@ class BulkDeletion:
     # -- the verdict ---------------------------------------------------------------------------------------------------
 
     def said(self, event: Event, *, is_over: bool) -> Verdict:
-        """The verdict on one of the tombstones. `is_over` means that the write has ended, so that it is known what
-        remains."""
+        """The verdict on one of the tombstones. `is_over` means that the write has ended, so that the remaining offsets
+        and groups are known."""
         whole = self._verdict(is_over)
         if not whole.possible:
             whole = self._of_groups([self.groups[event.group_id]], is_over=is_over)

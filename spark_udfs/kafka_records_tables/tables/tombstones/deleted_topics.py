@@ -1,4 +1,4 @@
-"""Finds out from a metadata log whether the topics of deleted offsets were deleted right before.
+"""Determines, from a metadata log, whether the topics of deleted offsets were deleted just before the offsets.
 
 A coordinator deletes the offsets of a topic when it applies the records that delete the topic, in one write
 (`GroupCoordinatorService.onPartitionsDeleted`).
@@ -26,13 +26,13 @@ class OfTopics(NamedTuple):
     """Facts about topics that rule out a cause or make it unlikely."""
 
     deleted: Evidence | None = None
-    """All topics were deleted right before: nothing else deleted the offsets."""
+    """Evidence that all topics were deleted just before the write, so that nothing else deleted the offsets."""
     near: Evidence | None = None
-    """All topics were deleted before or a little after the write, by the clock of a controller."""
+    """Evidence that all topics were deleted before the write or shortly after it, by the clock of a controller."""
     stays: Evidence | None = None
-    """A topic was never deleted before."""
+    """Evidence that a topic had never been deleted before the write."""
     stayed: Evidence | None = None
-    """A topic was not deleted right before."""
+    """Evidence that a topic was not deleted just before the write."""
 
 
 _NOTHING: Final = OfTopics()
@@ -41,7 +41,7 @@ _STAYS: Final = Evidence("topic_there", None)
 
 
 def of_topics(topics: Iterable[str], now_ms: int | None, known: TopicDeletions) -> OfTopics:
-    """What is known about the given topics at the time of a write."""
+    """The facts about the given topics at the time of a write."""
     if now_ms is None or known.until_ms is None:
         return _NOTHING
     are_deleted = are_near = True

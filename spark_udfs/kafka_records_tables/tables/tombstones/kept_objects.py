@@ -1,4 +1,5 @@
-"""Converts objects of tables to bytes and back, for a table that continues later with what it had in memory.
+"""Converts objects of tables to bytes and back, for a table that continues later with the objects that it had in
+memory.
 
 Pickles can refer to any function. The pickles that are read here may refer only to classes of tables, so that a person
 who can write a checkpoint cannot run code with it.
@@ -21,18 +22,19 @@ _PACKAGES: Final = ("kafka_records_tables.coordinator.", "kafka_records_tables.t
 
 
 class UnexpectedContent(ValueError):
-    """Bytes that do not contain such objects."""
+    """The given bytes do not contain objects of tables."""
 
 
 def to_bytes(kept: object, outside: Mapping[str, object]) -> bytes:
-    """An object with everything that it refers to, except the objects `outside`, which are stored as names."""
+    """Convert an object to bytes, with everything to which it refers except the objects `outside`, which are stored as
+    names."""
     content = io.BytesIO()
     _Pickler(content, outside).dump(kept)
     return content.getvalue()
 
 
 def from_bytes(content: bytes, outside: Mapping[str, object]) -> Any:
-    """Rebuilds the object, whose references to objects elsewhere are those in `outside`. Raises UnexpectedContent."""
+    """Rebuild the object. `outside` contains the objects that were stored as names. Raises UnexpectedContent."""
     return _Unpickler(io.BytesIO(content), outside).load()
 
 

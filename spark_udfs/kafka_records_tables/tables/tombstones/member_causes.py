@@ -1,4 +1,4 @@
-"""Finds out why a member was removed from its group, from what the write contains and from its time."""
+"""Determines why a member was removed from its group, from the content and the time of the write."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Verdict(NamedTuple):
 def said(
     cause: tuple[str, ...], confidence: str, evidence: tuple[Evidence, ...] = (), possible: tuple[str, ...] = ()
 ) -> Verdict:
-    """The cause, and which other causes are possible."""
+    """A verdict with this cause, and with the other possible causes."""
     return Verdict(causes.in_order(cause), causes.in_order({*cause, *possible}), confidence, evidence)
 
 

@@ -1,4 +1,5 @@
-"""Explains every tombstone of `__share_group_state`: the state that it ended, and what the log shows about its cause.
+"""Explains every tombstone of `__share_group_state`: the state that it ended, and the evidence in the log about its
+cause.
 
 Kafka 4.1 and later write them in two methods. `ShareCoordinatorShard.deleteState` writes one, about one share partition
 that has state. `ShareCoordinatorShard.maybeCleanupShareState` writes, in one write, one for each share partition of the
@@ -36,12 +37,12 @@ _BY_REQUEST: Final = (STATE_DELETED,)
 
 
 class State(NamedTuple):
-    """What the log shows about the state of a share partition."""
+    """The state of a share partition, as the log shows it."""
 
     state_epoch: int | None
     start_offset: int | None
     log_offset: int
-    """The offset of its last record."""
+    """The offset of the last record of the state."""
 
 
 class ExplainedEnd(NamedTuple):

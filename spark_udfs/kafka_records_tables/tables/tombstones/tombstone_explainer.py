@@ -1,4 +1,4 @@
-"""Explains the tombstones of `__consumer_offsets`: the cause of each, and what in the log shows it."""
+"""Explains the tombstones of `__consumer_offsets`: the cause of each, and the evidence in the log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.groups.group_states import Transition
 
 READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_id", "transaction")))
-"""The columns of raw rows that are needed; without `timestamp_ms` and `base_offset` less is known."""
+"""The columns of raw rows that are needed; without `timestamp_ms` and `base_offset`, fewer causes can be determined."""
 
 _ROWS: Final = 524_288
 """The number of rows that are processed together."""
@@ -144,12 +144,12 @@ class TombstoneExplainer:
         """The latest time of all records."""
         self._passed_ms = 0
         self._longest_ms = retention_ms
-        """The longest retention with which all offsets that have certainly expired were due to expire."""
+        """The longest retention with which all offsets that have certainly expired were due at that time."""
         self._cases: deque[_Case] = deque()
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Explained]:
         """Add the raw rows that follow, with READS. Returns the tombstones that are explained by now: each waits for
-        what follows within a minute."""
+        the records of the next minute."""
         rows = filter_record_types(batch, list(self._schemas), self._context, _NAMELESS)
         if rows.num_rows:
             self._came.append(rows.select([name for name in (*READS, "file", "position") if name in rows.schema.names]))

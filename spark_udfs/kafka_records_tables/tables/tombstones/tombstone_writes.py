@@ -1,7 +1,6 @@
 """Finds the writes of a coordinator that contain tombstones in a log partition. A coordinator writes the records of one
 operation one after another, with the same time. A batch may contain several writes
-(`group.coordinator.append.linger.ms`), and a large write takes several batches.
-"""
+(`group.coordinator.append.linger.ms`), and a large write takes several batches."""
 
 from __future__ import annotations
 
@@ -34,15 +33,15 @@ class Write(NamedTuple):
 
     records: tuple[Event, ...]
     timestamp_ms: int | None
-    """When they were written; None if the source does not report it."""
+    """The time at which they were written; None if the source does not report it."""
     is_whole: bool
-    """Whether all of its records are there, with no gap before or after them."""
+    """Whether all of its records are in the log, with no gap before or after them."""
     tombstones: tuple[Event, ...]
     """The tombstones among `records`."""
 
     @property
     def offset(self) -> int:
-        """Where it begins in the log."""
+        """The offset at which the write begins."""
         return self.records[0].offset
 
 
@@ -57,7 +56,7 @@ def picked(schemas: Mapping[int, RecordSchema]) -> Picked:
 
 
 class Boundaries:
-    """Finds out which rows were written together. Rows arrive in the order of the log, some at a time."""
+    """Determines which rows were written together. Rows arrive in the order of the log, a batch at a time."""
 
     def __init__(self) -> None:
         self._held: list[pa.RecordBatch] = []

@@ -1,1 +1,2 @@
-"""The words in the columns of tables, and what they mean. Imports nothing heavy, so that declarations can name them."""
+"""The words in the columns of tables, and their meanings. The modules load quickly, so that declarations can use
+them."""

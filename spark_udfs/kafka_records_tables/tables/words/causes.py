@@ -52,7 +52,7 @@ CONFIDENCES: Final = (HIGH, MEDIUM, LOW)
 
 
 class Evidence(NamedTuple):
-    """One thing that the log shows about a cause."""
+    """A fact in the log that supports a cause."""
 
     shows: str
     """A word of `disappearances.TABLE.rules`."""
@@ -61,17 +61,17 @@ class Evidence(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """A tombstone, and why it was written."""
+    """A tombstone, and the reason why it was written."""
 
     log_offset: int
     timestamp_ms: int | None
     record: str
     key: tuple[object, ...]
-    """The fields of the key, in their order; the first is the group."""
+    """The fields of the key, in the order of the schema; the first is the group."""
     write_offset: int
     """The offset of the first record of the same write."""
     cause: tuple[str, ...]
-    """One of CAUSES, or several in their order if the cause is one of these."""
+    """One of CAUSES, or several of them, in order, if the cause is one of these."""
     possible: tuple[str, ...]
     """Every cause that the log does not rule out."""
     confidence: str
@@ -84,7 +84,7 @@ def as_text(words: Collection[str]) -> str:
 
 
 def of_text(text: str) -> tuple[str, ...]:
-    """The causes in a text of `as_text`."""
+    """The causes in a text that `as_text` returned."""
     return tuple(text.split(_OR))
 
 

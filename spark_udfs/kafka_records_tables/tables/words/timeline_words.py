@@ -23,7 +23,7 @@ OFFSETS_RESET: Final = "offsets_reset"
 OFFSETS_DELETED: Final = "offsets_deleted"
 
 UNCHANGED: Final = "unchanged"
-"""What the detail of `epoch` says about the target if no member has a new one."""
+"""The text in the detail of `epoch` about the target assignment if no member has a new one."""
 
 MEANINGS: Final = {
     CREATED: "the first record of a group, or the first after `deleted`; detail names the record",
