@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
+from kafka_records_runtime.text.printable import is_utf_8
 from kafka_records_tables.near_names import check_columns
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def _check_operator(column: Column, operator: Operator) -> None:
 def _value(column: Column, text: str) -> str | int | float | bool | datetime:
     kind = column.type
     if kind == "string":
-        if not _is_utf_8(text):
+        if not is_utf_8(text):
             raise QueryError(f"{text!r} is not UTF-8, so no {column.name} can be equal to it")
         return text
     if kind == "bool":
@@ -212,15 +213,6 @@ def _value(column: Column, text: str) -> str | int | float | bool | datetime:
     if not -most <= number < most:
         raise QueryError(f"{column.name} is an {kind}, and {text} is outside of its range")
     return number
-
-
-def _is_utf_8(text: str) -> bool:
-    """Whether bytes of an argument that are not UTF-8 left no lone surrogate in it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _unquoted(text: str) -> str:

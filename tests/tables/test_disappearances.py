@@ -13,7 +13,7 @@ import pytest
 from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_runtime.kafka.uuids import Uuid
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.tables.words.causes import CAUSES, CONFIDENCES, in_order
+from kafka_records_tables.tables.words.causes import CAUSES, HIGH, LOW, MEDIUM, in_order
 from tests.tables.histories import history
 from tests.tables.topic import Topic, struct
 
@@ -611,5 +611,5 @@ def test_any_size_of_batches_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_every_word_is_explained() -> None:
     rules = TABLES["disappearances"].rules
-    assert all(f"`{word}`" in rules for word in (*CAUSES, *CONFIDENCES))
+    assert all(f"`{word}`" in rules for word in (*CAUSES, HIGH, MEDIUM, LOW))
     assert in_order({"topic_deleted", "expired"}) == ("expired", "topic_deleted")

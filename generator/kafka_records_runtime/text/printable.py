@@ -25,6 +25,15 @@ def printable(text: str) -> str:
     return text if _is_printable(text) else "".join(map(_escaped, text))
 
 
+def is_utf_8(text: str) -> bool:
+    """Whether a path or an argument is UTF-8. Bytes that are not are surrogates in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def some_names(names: Sequence[str]) -> str:
     """The first few names, made safe for a terminal, and the number of the remaining ones: `a, b, c and 57 more`."""
     first = ", ".join(map(printable, names[:_MOST_NAMED]))

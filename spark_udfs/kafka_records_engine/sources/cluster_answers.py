@@ -20,11 +20,11 @@ from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._brokers import description
 from kafka_records_engine.sources._brokers.cluster import Address, Cluster, named
 from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost
-from kafka_records_engine.sources._brokers.log_bounds import now_ms
 from kafka_records_engine.sources._brokers.requests_sent import metadata_records
 from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.protocol import Context
+from kafka_records_engine.sources.time_limit import now_ms
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_runtime.records.framing import in_frame
 from kafka_records_runtime.wire import walker

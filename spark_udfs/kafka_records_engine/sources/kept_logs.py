@@ -25,7 +25,7 @@ from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.log.files.paths import is_url, on_this_machine, without_secrets
 from kafka_records_engine.sources import compaction
 from kafka_records_engine.sources._stored.locking import locked_directory
-from kafka_records_engine.sources._stored.log_passes import OtherTopic, now_ms
+from kafka_records_engine.sources._stored.log_passes import OtherTopic
 from kafka_records_engine.sources._stored.one_run import Run
 from kafka_records_engine.sources._stored.stored_names import (
     LOCK,
@@ -48,6 +48,7 @@ from kafka_records_engine.sources.seen_logs import SeenLogs
 from kafka_records_engine.sources.shared_progress import SharedProgress
 from kafka_records_engine.sources.snapshot_runs import FILE_BYTES, begin_snapshot
 from kafka_records_engine.sources.snapshots import SnapshotPartition
+from kafka_records_engine.sources.time_limit import now_ms
 
 MARK: Final = "_state.json"
 ANSWERS: Final = "answers"

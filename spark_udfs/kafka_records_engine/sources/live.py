@@ -19,7 +19,7 @@ from kafka_records_engine.sources._brokers.cluster import Address, Cluster, NotA
 from kafka_records_engine.sources._brokers.description import retentions
 from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost
 from kafka_records_engine.sources._brokers.first_batches import Seek, seek_first_batches
-from kafka_records_engine.sources._brokers.log_bounds import AskingEnds, Bounds, now_ms
+from kafka_records_engine.sources._brokers.log_bounds import AskingEnds, Bounds
 from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources._brokers.transactions import (
     NOT_AUTHORIZED,
@@ -35,7 +35,7 @@ from kafka_records_engine.sources.log_details import OPEN, Details
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS, AbsentTopic, MissingRight
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
-from kafka_records_engine.sources.time_limit import Timeout, limit_of
+from kafka_records_engine.sources.time_limit import Timeout, limit_of, now_ms
 from kafka_records_engine.sources.transaction_requests import TransactionRequests
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_runtime.kafka.uuids import Uuid

@@ -10,7 +10,6 @@ from kafka_records_engine.findings import MISSING_RIGHT, UNREACHABLE_LOG, Findin
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources._brokers.cluster import Cluster
 from kafka_records_engine.sources._brokers.failures import BrokerFailure
-from kafka_records_engine.sources._brokers.log_bounds import now_ms
 from kafka_records_engine.sources._brokers.transactions import KnownTransaction, unended_transactions
 from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.fetched_offsets import FetchedOffsets, FetchedShares
@@ -19,6 +18,7 @@ from kafka_records_engine.sources.group_requests import GroupRequests, ListedGro
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.right_words import lacks_right
+from kafka_records_engine.sources.time_limit import now_ms
 from kafka_records_engine.sources.waiting import pause
 from kafka_records_runtime.kafka.error_codes import ErrorCode
 

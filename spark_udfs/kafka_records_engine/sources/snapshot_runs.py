@@ -20,7 +20,7 @@ from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.log.files.paths import is_url, on_this_machine, without_secrets
 from kafka_records_engine.log.files.source_error import NotReadable
 from kafka_records_engine.sources._stored.locking import locked_directory
-from kafka_records_engine.sources._stored.log_passes import OtherLog, now_ms
+from kafka_records_engine.sources._stored.log_passes import OtherLog
 from kafka_records_engine.sources._stored.one_run import Run
 from kafka_records_engine.sources._stored.run_state import Added, SnapshotReport
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark, write_mark
@@ -40,6 +40,8 @@ from kafka_records_engine.sources.known_topics import known_topics
 from kafka_records_engine.sources.missing_rights import lacking_coordinator_topics, logs_of_topics
 from kafka_records_engine.sources.protocol import LogPartition, Source
 from kafka_records_engine.sources.shared_progress import SharedProgress
+from kafka_records_engine.sources.time_limit import now_ms
+from kafka_records_runtime.text.printable import is_utf_8
 
 __all__ = ["FILE_BYTES", "Added", "OtherLog", "SnapshotBusy", "SnapshotReport", "take_snapshot"]
 
@@ -104,7 +106,7 @@ def take_snapshot(
         what = "snapshots are written only on this machine: give a local directory, and copy it afterwards"
         raise LogSourceError(without_secrets(named), what)
     root = os.path.abspath(named)
-    if not _is_utf_8(root):
+    if not is_utf_8(root):
         what = "this path is not UTF-8, but Arrow needs UTF-8 to write the files: choose another directory"
         raise LogSourceError(named, what)
     if not is_snapshot(root):
@@ -142,15 +144,6 @@ def take_snapshot(
     if run.forbidden and len(run.forbidden) == len(logs):
         raise run.forbidden[0]
     return run.report
-
-
-def _is_utf_8(path: str) -> bool:
-    """Whether a path is UTF-8. (Bytes that are not are surrogates in it.)"""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _logs(source: Source, topics: Sequence[str] | None, tell: OnFinding) -> list[LogPartition]:

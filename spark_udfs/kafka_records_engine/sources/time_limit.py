@@ -34,6 +34,11 @@ class TimeLimit:
         return _limit_until, (self.seconds, time.time() + self.end - time.monotonic())
 
 
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
 def _limit_until(seconds: float, end: float) -> TimeLimit:
     limit = TimeLimit(seconds)
     limit.end = time.monotonic() + end - time.time()

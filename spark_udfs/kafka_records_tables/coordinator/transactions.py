@@ -94,15 +94,15 @@ class Resolved(NamedTuple):
     rows: pa.RecordBatch
 
 
-def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_once: bool) -> FLAGS:
-    """Flags for records that take effect at their own position, because the source says so or because they have no
-    producer id.
+def outside_transactions(batch: pa.RecordBatch, context: Context) -> FLAGS:
+    """Flags for records that take effect at their own position: tombstones, records of which the source says so, and
+    records without a producer id.
 
     In the topics of coordinators, only records in transactions have a producer id. The producer id is used if a source
     reports `unknown`, or nothing, about the transaction itself. Raises UnknownTransactions as `TransactionResolver`
     does.
     """
-    return _outside(batch, _numbers_of_words(batch, context), context, tombstones_at_once)
+    return _outside(batch, _numbers_of_words(batch, context), context, tombstones_at_once=True)
 
 
 def _numbers_of_words(batch: pa.RecordBatch, context: Context) -> NDArray[np.int32]:

@@ -27,10 +27,10 @@ from kafka_records_tables.tables import input_called, inputs_of, tables_read
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition, Source
-    from kafka_records_tables.engines.request import OnProgress, TableRequest
+    from kafka_records_tables.engines.request import TableRequest
     from kafka_records_tables.tables import Table
 
-ReadInput = Callable[["TableRequest", Sequence["LogPartition"], "OnProgress | None"], Iterator[pa.RecordBatch]]
+ReadInput = Callable[["TableRequest", Sequence["LogPartition"]], Iterator[pa.RecordBatch]]
 """A function that reads a table over some log partitions."""
 
 
@@ -123,18 +123,14 @@ def read_view(
     logs: Mapping[str, Sequence[LogPartition]],
     read: ReadInput,
     found: Findings,
-    on_progress: OnProgress | None = None,
     *,
-    source: Source | None = None,
+    source: Source,
     made: Callable[[TableRequest], ViewRows | None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a view. `read` reads its inputs one after another; they are held in memory. Findings of views go to
     `found`. `source` is asked for missing rights. `made` contains the rows of views that are already computed."""
-    sizes = {name: sum(log.size for log in of_input) for name, of_input in logs.items()}
-    before = 0
 
     def rows_of(asked: TableRequest) -> Iterator[pa.RecordBatch]:
-        nonlocal before
         name = asked.table.name
         if asked.table.inputs:
             there = made(asked) if made is not None and asked is not request else None
@@ -146,23 +142,16 @@ def read_view(
             inputs = input_requests(asked)
             yield from joined(asked, {each: list(rows_of(inputs[each])) for each in inputs}, found, source)
             return
-        if name not in logs:
-            return
-        moved = None if on_progress is None else partial(_moved, on_progress, before, sum(sizes.values()))
-        yield from read(asked, logs[name], moved)
-        before += sizes[name]
+        if name in logs:
+            yield from read(asked, logs[name])
 
     yield from rows_of(request)
-
-
-def _moved(on_progress: OnProgress, before: int, total: int, done: int, _: int) -> None:
-    on_progress(before + done, total)
 
 
 def read_here(request: TableRequest, given: Any, kind: type[Findings]) -> Iterator[pa.RecordBatch]:
     """The rows of a view, read in this process; `kind` says what happens if a log is damaged."""
 
-    def read(asked: TableRequest, logs: Sequence[LogPartition], _: OnProgress | None) -> Iterator[pa.RecordBatch]:
+    def read(asked: TableRequest, logs: Sequence[LogPartition]) -> Iterator[pa.RecordBatch]:
         for log in logs:
             yield from asked.answer(log, asked.context(log.topic, log.partition, kind()))
 

@@ -109,7 +109,7 @@ class KeptAnswers:
                 text = repr(part).encode()
                 digest.update(len(text).to_bytes(8, "big") + text)
 
-        add(_FORM, _version(), request.question)
+        add(_FORM, program_version(), request.question)
         for name, (each, logs) in sorted(asked.items()):
             topics = each.topics
             known = (topics.names, topics.partition_counts, topics.retentions, topics.deletions.times)
@@ -218,7 +218,8 @@ def _in_order(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 @cache
-def _version() -> str:
+def program_version() -> str:
+    """The version of this program; 0 if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

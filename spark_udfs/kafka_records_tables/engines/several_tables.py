@@ -157,14 +157,14 @@ class SeveralTables:
             notes = moment_notes(each, self._reports.of([number]).counts)
             report.add([note for note in notes if note not in report.findings], Counts())
 
-        def was_read(asked: TableRequest, _: Sequence[LogPartition], __: OnProgress | None) -> Iterator[pa.RecordBatch]:
+        def was_read(asked: TableRequest, _: Sequence[LogPartition]) -> Iterator[pa.RecordBatch]:
             return iter(self._rows[self._number(asked)])
 
         if self._answers_kept is not None:
             self._answers_kept.begin()
         joined = Findings()
         if not request.table.inputs:
-            rows = list(was_read(request, (), None))
+            rows = list(was_read(request, ()))
         else:
             rows = list(read_view(request, there.logs, was_read, joined, source=self._source, made=self._made))
         if name in self._keys and self._answers_kept is not None:

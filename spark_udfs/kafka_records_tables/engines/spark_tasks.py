@@ -258,7 +258,7 @@ class LastOfKeys:
                 _, has_type = prefix_column(rows.column("key"))
                 if table.needs_transactions:
                     context = self.request.context(table.topic, partition)
-                    settled = outside_transactions(rows, context, tombstones_at_once=True)
+                    settled = outside_transactions(rows, context)
                 else:
                     settled = rows.column("control").is_null().to_numpy(zero_copy_only=False)
                 settled = settled & has_type

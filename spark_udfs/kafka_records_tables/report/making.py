@@ -20,6 +20,7 @@ from kafka_records_engine.sources import Counts
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.question import Question, together
 from kafka_records_tables.engines.checked_request import question_of, requests_of
+from kafka_records_tables.engines.kept_answers import program_version
 from kafka_records_tables.engines.with_state import State, check_state, source_with_state
 from kafka_records_tables.query import query_of, topic_columns
 from kafka_records_tables.read import Engine, read_answers
@@ -253,7 +254,7 @@ def report_of(
         retention_ms=options[RETENTION.name],
         groups=question.groups,
         topic_filter=topics,
-        version=_version(),
+        version=program_version(),
         engine="local" if engine.spark is None else "spark",
         assume=question.assume,
         package=question.package,
@@ -418,12 +419,3 @@ def _paths(given: Any) -> tuple[str, ...]:
     if isinstance(given, list | tuple) and all(isinstance(each, str | PathLike) for each in given):
         return tuple(map(fspath, given))
     return ()
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("kafka-records")
-    except PackageNotFoundError:
-        return "0"

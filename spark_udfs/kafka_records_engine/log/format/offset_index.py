@@ -48,9 +48,9 @@ class OffsetIndex:
         _, first = self._around(lambda entry: entry.position < position)
         return None if first is None else first.last_offset
 
-    def last_entry(self, most: int | None = None) -> IndexEntry | None:
-        """The last entry or, with `most`, the last entry whose position is at most `most`; None if there is none."""
-        return self._around(lambda entry: most is None or entry.position <= most)[0]
+    def last_entry(self) -> IndexEntry | None:
+        """The last entry; None if there is none."""
+        return self._around(lambda _: True)[0]
 
     def _around(self, holds: Callable[[IndexEntry], bool]) -> tuple[IndexEntry | None, IndexEntry | None]:
         """The last entry for which `holds` is true, and the first one for which it is false, found by binary search."""

@@ -170,11 +170,6 @@ class TransactionIndex(Holes):
             self.add_marker(offset, producer, "committed" if is_commit else "aborted")
 
 
-def index_transactions(log: OpenLog) -> TransactionIndex:
-    """The markers of all files of `log`. This pass reports no findings; they are reported when the records are read."""
-    return TransactionIndex(log)
-
-
 def _ignore(finding: Finding) -> None:
     """Ignore a finding: it is reported when the records are read."""
 

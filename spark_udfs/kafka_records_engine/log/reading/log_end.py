@@ -115,10 +115,9 @@ def _is_right(file: LogFile, entry: _Entry) -> bool:
     return bool(len(entries)) and bool(right_crcs(data + bytes(PAD), entries, end)[0])
 
 
-def indexed_position(segment: SegmentFile, folder: Place | None, most: int | None = None) -> int:
-    """The position of the last batch in the offset index or, with `most`, of the last batch at `most` or before. It is
-    0 if there is no index, or if the index belongs to another file."""
-    entry = OffsetIndex(segment, folder).last_entry(most)
+def indexed_position(segment: SegmentFile, folder: Place | None) -> int:
+    """The position of the last batch in the offset index; 0 if there is no index, or if it belongs to another file."""
+    entry = OffsetIndex(segment, folder).last_entry()
     if entry is None or segment.file is None:
         return 0
     position = entry.position

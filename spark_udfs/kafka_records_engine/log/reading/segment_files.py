@@ -39,7 +39,6 @@ from kafka_records_engine.log.reading._transaction_index import (
     OnHole,
     Transaction,
     TransactionIndex,
-    index_transactions,
 )
 from kafka_records_engine.log.reading._vetting import Vetted, read_vetted
 from kafka_records_engine.log.reading.raw_rows import PLACE_FIELDS, RAW_SCHEMA, RowColumns, rebatched
@@ -128,7 +127,7 @@ def _watched(
     """The transaction markers, if requested, and the chunks of all files."""
     for finding in log.findings:
         on_finding(finding)
-    index = index_transactions(log) if settle else None
+    index = TransactionIndex(log) if settle else None
     if on_hole is None:
         return index, read_vetted(log, on_finding)
     return index, Holes(on_hole).watched(log, on_finding)

@@ -99,7 +99,7 @@ def latest_time(folder: Place, segment: SegmentFile) -> int | None:
 
 def _times(folder: Place, segment: SegmentFile, samples: int = _SAMPLES) -> Iterator[tuple[int, int]]:
     """Some offsets of a file, each with the latest time of a record up to it."""
-    data = _beside(folder, segment, "timeindex")
+    data = _time_index(folder, segment)
     if data is None:
         return
     with closing(data) as index:
@@ -128,11 +128,10 @@ def _ascending(samples: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             last = offset
 
 
-def _beside(folder: Place, segment: SegmentFile, kind: str) -> LogFile | None:
-    """A file that belongs to a segment, next to its `.log` file; None if there is none."""
+def _time_index(folder: Place, segment: SegmentFile) -> LogFile | None:
     if not segment.path.endswith(".log"):
         return None
-    place = folder.child(f"{segment.base_offset:020}.{kind}")
+    place = folder.child(f"{segment.base_offset:020}.timeindex")
     try:
         return place.opened() if place.kind == "file" else None
     except OSError:

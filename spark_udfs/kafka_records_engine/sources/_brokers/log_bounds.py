@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from kafka_records_engine.sources._brokers.cluster import (
 from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost, TopicUnavailable
 from kafka_records_engine.sources._brokers.patience import GivenUp, Patience
 from kafka_records_engine.sources.protocol import LogEnds, LogStarts
+from kafka_records_engine.sources.time_limit import now_ms
 from kafka_records_engine.sources.waiting import pause
 from kafka_records_runtime.kafka.uuids import Uuid
 
@@ -221,8 +221,3 @@ class AskingEnds:
 
 def _id_of(topic: Topic) -> str | None:
     return str(Uuid(topic.topic_id)) if topic.has_id else None
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000

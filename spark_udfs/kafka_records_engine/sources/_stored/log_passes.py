@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from kafka_records_engine.sources._stored.writing_files import COLUMNS, SCHEMA, 
 from kafka_records_engine.sources.abilities import HasHighWatermark, WasRead, has
 from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.sources.protocol import Context, LogPartition
+from kafka_records_engine.sources.time_limit import now_ms
 
 _COMPARED: Final = ("timestamp_ms", "key", "value", "producer_id", "producer_epoch", "control")
 _ELSEWHERE: Final = "Take the snapshot of this one into another directory"
@@ -40,11 +40,6 @@ def high_watermark(log: LogPartition) -> int | None:
     """The end of the log when the log was found, if a broker reported it. None for files, because their age is
     unknown."""
     return log.high_watermark if has(log, HasHighWatermark) else None
-
-
-def now_ms() -> int:
-    """The current time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def read_at_ms(log: LogPartition) -> int:

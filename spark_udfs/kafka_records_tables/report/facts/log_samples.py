@@ -14,7 +14,15 @@ from kafka_records_tables.tables.lagging.unread_columns import asked_of_logs
 from kafka_records_tables.tables.moving.log_times import NONE, numbers
 
 if TYPE_CHECKING:
+    from kafka_records_engine.log.reading.unread import Unread
+    from kafka_records_engine.numpy_types import INT64
     from kafka_records_engine.sources import Context
+
+PLACE: Final = (Column("topic", "string", "topic"), Column("partition", "int32", "partition of the topic"))
+ENDS: Final = (
+    Column("log_start_offset", "int64", "offset at which the log starts"),
+    Column("log_end_offset", "int64", "offset after the last record"),
+)
 
 TABLE: Final = Table(
     name="log_samples",
@@ -24,11 +32,9 @@ TABLE: Final = Table(
     records=(),
     reads=(),
     columns=(
-        Column("topic", "string", "topic"),
-        Column("partition", "int32", "partition of the topic"),
+        *PLACE,
         Column("topic_id", "string", "id of the topic; null if the source does not report it"),
-        Column("log_start_offset", "int64", "offset at which the log starts"),
-        Column("log_end_offset", "int64", "offset after the last record"),
+        *ENDS,
         Column(
             "samples",
             "list<struct<offset: int64, timestamp_ms: int64>>",
@@ -50,18 +56,29 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatc
     ends = parts["log_ends"].combine_chunks()
     if not ends.num_rows:
         return
-    start, end = numbers(ends["log_start_offset"]), numbers(ends["log_end_offset"])
     samples: list[list[dict[str, int]] | None] = [None] * ends.num_rows
     exact: list[int | None] = [None] * ends.num_rows
-    known = np.flatnonzero((end != NONE) & (start != NONE))
-    for asked, rows, _ in asked_of_logs(ends, start, end, known, context, with_tail=True):
+    for asked, rows, _ in unread_from_starts(ends, context, with_tail=True):
         tail = asked.tail
         if tail is not None:
             pairs = zip(tail.offsets.tolist(), tail.times_ms.tolist(), strict=True)
             samples[rows[0]] = [{"offset": offset, "timestamp_ms": at} for offset, at in pairs]
             exact[rows[0]] = tail.exact_from
-    names = ("topic", "partition", "topic_id", "log_start_offset", "log_end_offset")
-    columns = {name: ends[name].combine_chunks() for name in names}
-    for name, values in (("samples", samples), ("exact_from", exact)):
-        columns[name] = pa.array(values, TABLE.schema.field(name).type)
-    yield record_batch(TABLE.schema, columns, ends.num_rows)
+    yield with_ends(TABLE, ends, {"samples": samples, "exact_from": exact})
+
+
+def unread_from_starts(
+    ends: pa.Table, context: Context, *, with_tail: bool = False
+) -> Iterator[tuple[Unread, INT64, INT64]]:
+    """All records of the logs in `ends`, as `asked_of_logs` gives them, if both ends of a log are known."""
+    start, end = numbers(ends["log_start_offset"]), numbers(ends["log_end_offset"])
+    known = np.flatnonzero((end != NONE) & (start != NONE))
+    return asked_of_logs(ends, start, end, known, context, with_tail=with_tail)
+
+
+def with_ends(table: Table, ends: pa.Table, made: Mapping[str, list[Any]]) -> pa.RecordBatch:
+    """The rows of a table: the values that were made, and the columns of `ends` with the names of the others."""
+    schema = table.schema
+    columns = {name: ends[name].combine_chunks() for name in schema.names if name not in made}
+    columns |= {name: pa.array(values, schema.field(name).type) for name, values in made.items()}
+    return record_batch(schema, columns, ends.num_rows)

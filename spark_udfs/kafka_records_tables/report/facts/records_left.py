@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import pyarrow as pa
-
 from kafka_records_engine.log.reading.unread import UNKNOWN
-from kafka_records_tables.tables.column_types import record_batch
+from kafka_records_tables.report.facts.log_samples import ENDS, PLACE, unread_from_starts, with_ends
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table
-from kafka_records_tables.tables.lagging.unread_columns import asked_of_logs
-from kafka_records_tables.tables.moving.log_times import NONE, numbers
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kafka_records_engine.sources import Context
 
 TABLE: Final = Table(
@@ -25,10 +22,8 @@ TABLE: Final = Table(
     records=(),
     reads=(),
     columns=(
-        Column("topic", "string", "topic"),
-        Column("partition", "int32", "partition of the topic"),
-        Column("log_start_offset", "int64", "offset at which the log starts"),
-        Column("log_end_offset", "int64", "offset after the last record"),
+        *PLACE,
+        *ENDS,
         Column("records", "int64", "number of records, without those of aborted transactions; null if it is unknown"),
     ),
     sort=("topic", "partition"),
@@ -44,14 +39,9 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatc
     ends = parts["log_ends"].combine_chunks()
     if not ends.num_rows:
         return
-    start, end = numbers(ends["log_start_offset"]), numbers(ends["log_end_offset"])
     records: list[int | None] = [None] * ends.num_rows
-    known = np.flatnonzero((end != NONE) & (start != NONE))
-    for asked, rows, places in asked_of_logs(ends, start, end, known, context):
+    for asked, rows, places in unread_from_starts(ends, context):
         for row, place in zip(rows.tolist(), places.tolist(), strict=True):
             if asked.unread[place] != UNKNOWN:
                 records[row] = int(asked.unread[place] + asked.held_back[place])
-    names = ("topic", "partition", "log_start_offset", "log_end_offset")
-    columns = {name: ends[name].combine_chunks() for name in names}
-    columns["records"] = pa.array(records, pa.int64())
-    yield record_batch(TABLE.schema, columns, ends.num_rows)
+    yield with_ends(TABLE, ends, {"records": records})

@@ -136,7 +136,7 @@ class _Carried:
         self._waits = ~self._all
         if table.needs_transactions:
             is_aborted = pc.fill_null(pc.equal(rows.column("transaction"), ABORTED), False)
-            self._waits = ~outside_transactions(rows, context, tombstones_at_once=True)
+            self._waits = ~outside_transactions(rows, context)
             self._waits &= ~is_aborted.to_numpy(zero_copy_only=False)
 
     def of_groups_that_last(self, shown: pa.Array) -> FLAGS:

@@ -376,7 +376,7 @@ class _OffsetReplay:
         self._live = live
         offsets = rows.column("offset").to_numpy()
         is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
-        plain = outside_transactions(rows, context, tombstones_at_once=True)
+        plain = outside_transactions(rows, context)
         found = DecodedRecords(commits.rows, schemas, context.shared)
         found.report(context, lambda row: "the offset that it commits is unknown", ~found.is_tombstone)
         made = live.rows(found, commits.types, commits)

@@ -48,8 +48,6 @@ HIGH: Final = "high"
 MEDIUM: Final = "medium"
 LOW: Final = "low"
 
-CONFIDENCES: Final = (HIGH, MEDIUM, LOW)
-
 
 class Evidence(NamedTuple):
     """A fact in the log that supports a cause."""
