@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +28,7 @@ JAR: Final = ROOT / "spark_udfs" / "kafka_records_engine" / "spark" / "kafka-rec
 JAVA: Final = "8"
 """The oldest Java that the oldest supported Spark, 3.5, runs on."""
 
+_MANIFEST: Final = "META-INF/MANIFEST.MF"
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 _EPILOG = """\
@@ -36,9 +39,28 @@ jar is not committed: a wheel has it, and a clone without it decodes in Python.
 exit status: 0 built, or --check and up to date; 1 not; 2 wrong arguments
 
 examples:
-  tools/jar.py           write spark_udfs/kafka_records_engine/spark/kafka-records.jar
-  tools/jar.py --check   say whether it is there and made of these sources
+  tools/jar.py           write spark_udfs/kafka_records_engine/spark/kafka-records.jar, unless it is of these sources
+  tools/jar.py --check   compile, and say whether it is there and has these classes
 """
+
+
+def digest() -> str:
+    """A digest of all that the jar is made of; a jar with another one has to be made again."""
+    found = blake2b(pyspark.__version__.encode(), digest_size=16)
+    for path in (Path(__file__), *sorted(SOURCES.glob("*.java")), SCHEMAS, ROOT / "LICENSE"):
+        found.update(path.name.encode() + b"\0" + blake2b(path.read_bytes()).digest())
+    found.update(known_configs().encode())
+    return found.hexdigest()
+
+
+def digest_in(jar: Path) -> str | None:
+    """What `digest` was when the jar was made; None without a jar that says so."""
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            found = re.search(rb"^Made-Of: (\w+)\r$", archive.read(_MANIFEST), re.MULTILINE)
+    except (OSError, zipfile.BadZipFile, KeyError):
+        return None
+    return found and found[1].decode()
 
 
 def contents(classes: Path) -> dict[str, bytes]:
@@ -49,7 +71,7 @@ def contents(classes: Path) -> dict[str, bytes]:
     files = {str(path.relative_to(classes)): path.read_bytes() for path in classes.rglob("*.class")}
     files["kafkarecords/jvm_schemas.txt"] = SCHEMAS.read_bytes()
     files["kafkarecords/config_names.txt"] = known_configs().encode()
-    files["META-INF/MANIFEST.MF"] = b"Manifest-Version: 1.0\r\n\r\n"
+    files[_MANIFEST] = f"Manifest-Version: 1.0\r\nMade-Of: {digest()}\r\n\r\n".encode()
     files["META-INF/LICENSE"] = (ROOT / "LICENSE").read_bytes()
     return files
 
@@ -58,7 +80,7 @@ def write(files: dict[str, bytes], jar: Path) -> None:
     """A jar of `files`, in the order of their names and without times. It appears whole or not at all."""
     unfinished = jar.with_suffix(".part")
     with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name in sorted(files, key=lambda name: (not name.startswith("META-INF/MANIFEST"), name)):
+        for name in sorted(files, key=lambda name: (name != _MANIFEST, name)):
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), files[name], zipfile.ZIP_DEFLATED)
     unfinished.replace(jar)
 
@@ -81,6 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     options = parser.parse_args(arguments)
+    if not options.check and digest_in(JAR) == digest():
+        print(f"{JAR.relative_to(ROOT)}: up to date")
+        return 0
     try:
         with tempfile.TemporaryDirectory() as folder:
             files = contents(Path(folder))
