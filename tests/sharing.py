@@ -31,8 +31,22 @@ _TEXTS: Final = "all texts"
 _OF_TEXTS: Final = ("tests/house/test_messages.py", "tests/house/test_plain_words.py")
 """Files that take the texts of the whole repository apart."""
 
-_FIRST: Final = (SPARK, "tests/cluster/", SERVER, "tests/broker/")
-"""What takes long for its number of tests: begun last, it would keep one worker busy while the others have ended."""
+FIRST: Final = (
+    SPARK,
+    "tests/cluster/",
+    SERVER,
+    "tests/broker/",
+    "tests/docs/test_pages.py",
+    "tests/page/test_browser.py",
+    "tests/tools/test_recorded_incidents.py",
+    "tests/cli/test_command.py",
+    "tests/tables/test_histories.py",
+    "tests/report/test_real_clusters.py",
+    "tests/sources/test_killed_snapshots.py",
+    "tests/cli/test_table_spark.py",
+)
+"""What takes long for its number of tests, twenty seconds and more: begun last, it would keep one worker busy while the
+others have ended."""
 
 
 _WHOLE: Final = ("tests/broker/", "tests/spark/")
@@ -86,4 +100,4 @@ class ByHome(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def _turn(home: str) -> int:
-    return _FIRST.index(home) if home in _FIRST else len(_FIRST)
+    return FIRST.index(home) if home in FIRST else len(FIRST)

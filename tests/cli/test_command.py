@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,6 +72,7 @@ class Example(NamedTuple):
         return tuple(shlex.split(step)[1:])
 
 
+@cache
 def examples() -> list[Example]:
     """All examples of all help texts."""
     texts = [run(*command, "--help").out for command in COMMANDS]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sharing import SERVER, SPARK, home_of
+from tests.sharing import FIRST, SERVER, SPARK, home_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,6 +45,12 @@ def test_the_home_of_a_file(path: str, home: str) -> None:
 )
 def test_the_home_of_a_test(path: str, test: str, home: str) -> None:
     assert home_of(path, test) == home
+
+
+def test_what_is_begun_first_is_a_home_of_files() -> None:
+    files = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
+    homes = {home_of(path) for path in files} | {home_of(path, "a test without Spark") for path in files}
+    assert [home for home in FIRST if home not in homes] == []
 
 
 def test_every_test_with_the_shared_session_is_at_its_home(request: pytest.FixtureRequest) -> None:
