@@ -10,28 +10,29 @@ from tools.judge.reach.measured import PHASES
 from tools.judge.reach.reasons import reason
 
 _HEAD: Final = """\
-# What the judge reaches
+# What the judge covers
 
 <!-- Written by tools/judge/reach from docs/judge-reach.json, which holds what was measured: make judge-reach. -->
 
-The tables are compared with Kafka's coordinator classes on random histories (`make judge`). This page says which lines
-and branches of these classes the histories reach, and so what the comparison does not try. JaCoCo counted; only the
-reasons are written by hand.
+The tables are compared with Kafka's coordinator classes on random histories (`make judge`). This page shows which
+lines and branches of these classes run in the histories, and so what the comparison does not test. The numbers were
+measured with JaCoCo; only the reasons are written by hand.
 """
 
 _CLASSES: Final = """\
-*Writing*: coordinators take calls and timers, write records and replay them. *Loading*: coordinators replay an existing
-log: whole, up to a cut, as a cleaner leaves it, and with records lost. *Answering*: loaded coordinators are asked, also
-about the next clean-ups. *All*: any of these. A cell has the lines that were run of all lines, and the branches that
-were taken of all branches. Code that only answers or rejects requests is not needed here, so *all* is not full.
+*Writing*: coordinators handle requests and timers, write records and replay them. *Loading*: coordinators replay an
+existing log: a whole log, a log up to a cut, a log after a cleaner, and a log that has lost records. *Answering*: loaded
+coordinators answer requests, also about the next clean-ups. *All*: any of these. A cell shows how many of all lines were
+run, and how many of all branches were taken. Code that only answers or rejects requests is not needed here, so *all* is
+not complete.
 """
 
 _UNREACHED: Final = """\
-## What of replay and clean-up is not reached
+## Parts of replay and clean-up that are not covered
 
-Every method that a loading coordinator or a clean-up enters: its lines that were not run, or of which a branch was not
-taken, by the line numbers of the release's sources, and the number of the [reason](#reasons). If a cell is empty, all
-of the method was run, or the release does not have it.
+The table lists every method that runs in a loading coordinator or a clean-up. It shows the lines that were not run, or
+of which a branch was not taken, by the line numbers in the release's sources, and the number of the [reason](#reasons).
+If a cell is empty, the whole method was run, or the release does not have it.
 """
 
 _NO_REASON: Final = "**no reason is written down**"
