@@ -21,10 +21,10 @@ measured with JaCoCo; only the reasons are written by hand.
 
 _CLASSES: Final = """\
 *Writing*: coordinators handle requests and timers, write records and replay them. *Loading*: coordinators replay an
-existing log: a whole log, a log up to a cut, a log after a cleaner, and a log that has lost records. *Answering*: loaded
-coordinators answer requests, also about the next clean-ups. *All*: any of these. A cell shows how many of all lines were
-run, and how many of all branches were taken. Code that only answers or rejects requests is not needed here, so *all* is
-not complete.
+existing log: a whole log, a log up to a cut, a log after a cleaner, and a log that has lost records. *Answering*:
+loaded coordinators answer requests, also about the next clean-ups. *All*: any of these. A cell shows how many of all
+lines were run, and how many of all branches were taken. Code that only answers or rejects requests is not needed
+here, so *all* is not complete.
 """
 
 _UNREACHED: Final = """\
