@@ -206,7 +206,7 @@ def test_an_answer_is_kept_until_anything_changes(
     cluster.partition_counts[TOPIC] = 1
     assert not lag(cluster, tmp_path)[1], "what is known about topics"
     assert lag(cluster, tmp_path)[1]
-    monkeypatch.setattr(kept_answers, "_version", lambda: "another")
+    monkeypatch.setattr(kept_answers, "program_version", lambda: "another")
     assert not lag(cluster, tmp_path)[1], "the version"
 
 

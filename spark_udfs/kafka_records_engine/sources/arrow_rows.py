@@ -115,16 +115,12 @@ class RowsPartition:
     topic: str
     partition: int
     rows: pa.Table
+    in_memory = True
 
     @property
     def size(self) -> int:
         """Bytes of all columns."""
         return int(self.rows.nbytes)
-
-    @property
-    def in_memory(self) -> bool:
-        """Always True."""
-        return True
 
     @property
     def tells_transactions(self) -> bool:

@@ -76,16 +76,12 @@ class BrokerPartition:
     """When the broker was asked for the end of the log, in milliseconds since 1970."""
     session: Session = field(default_factory=Session, compare=False, repr=False)
     """The state shared with the other partitions: the time limit, and how each broker behaves."""
+    in_memory = False
 
     @property
     def size(self) -> int:
         """The size in bytes, estimated from the number of offsets."""
         return max(self.end - self.start, 0) * _BYTES_PER_OFFSET
-
-    @property
-    def in_memory(self) -> bool:
-        """Always False."""
-        return False
 
     @property
     def high_watermark(self) -> int | None:

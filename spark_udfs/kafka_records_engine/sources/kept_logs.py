@@ -216,6 +216,9 @@ class KeptPartition:
     """Whether only the rows that tables of state need are stored."""
     until_ms: int
     """When the log partition must be read from its start again, in milliseconds since 1970."""
+    in_memory = False
+    has_history = True
+    """There may be rows that the log has lost."""
 
     @property
     def topic(self) -> str:
@@ -231,16 +234,6 @@ class KeptPartition:
     def size(self) -> int:
         """The number of stored bytes."""
         return self.stored.size
-
-    @property
-    def in_memory(self) -> bool:
-        """Always False."""
-        return False
-
-    @property
-    def has_history(self) -> bool:
-        """Always True: there may be rows that the log has lost."""
-        return True
 
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None

@@ -153,16 +153,9 @@ class SnapshotPartition:
     partition: int
     size: int
     """The size of its files in bytes when they were found."""
-
-    @property
-    def in_memory(self) -> bool:
-        """Always False."""
-        return False
-
-    @property
-    def has_history(self) -> bool:
-        """Always True: the snapshot may contain rows that the log has lost."""
-        return True
+    in_memory = False
+    has_history = True
+    """The snapshot may contain rows that the log has lost."""
 
     def has_lost_rows(self) -> bool:
         """Whether the snapshot contains rows that the log had already lost at the last run."""

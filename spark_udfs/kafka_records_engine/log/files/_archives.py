@@ -42,6 +42,9 @@ class ArchiveFiles:
     unpickling, the object reads the archive again.
     """
 
+    is_local = False
+    is_archive = True
+
     def __init__(self, archive: Place) -> None:
         self._archive = archive
         self._contents: Contents | None = None
@@ -57,16 +60,6 @@ class ArchiveFiles:
 
     def __repr__(self) -> str:
         return f"ArchiveFiles({str(self._archive)!r})"
-
-    @property
-    def is_local(self) -> bool:
-        """Always False."""
-        return False
-
-    @property
-    def is_archive(self) -> bool:
-        """Always True."""
-        return True
 
     @property
     def stays_here(self) -> bool:

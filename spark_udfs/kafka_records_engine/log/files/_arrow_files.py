@@ -51,16 +51,8 @@ class ArrowFiles:
     root: str
     stays_here: bool = False
     secrets: tuple[str, ...] = field(default=(), compare=False, repr=False)
-
-    @property
-    def is_local(self) -> bool:
-        """Always False."""
-        return False
-
-    @property
-    def is_archive(self) -> bool:
-        """Always False."""
-        return False
+    is_local = False
+    is_archive = False
 
     def kind(self, path: str) -> PlaceKind | None:
         """See `places.Files.kind`."""

@@ -48,20 +48,9 @@ class LocalEntry:
 class LocalFiles:
     """The file system of this machine; see `places.Files`."""
 
-    @property
-    def is_local(self) -> bool:
-        """Always True."""
-        return True
-
-    @property
-    def is_archive(self) -> bool:
-        """Always False."""
-        return False
-
-    @property
-    def stays_here(self) -> bool:
-        """Always False."""
-        return False
+    is_local = True
+    is_archive = False
+    stays_here = False
 
     def normal(self, path: str) -> str:
         """The path as `pathlib` writes it."""

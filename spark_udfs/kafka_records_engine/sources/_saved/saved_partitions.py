@@ -51,16 +51,12 @@ class SavedPartition:
     new_files: int = 0
     """The number of files of this partition that no earlier partition has."""
     kept: Kept | None = None
+    in_memory = False
 
     @property
     def size(self) -> int:
         """The approximate number of bytes in the files that are counted for this partition."""
         return sum(piece.size for piece in self.pieces)
-
-    @property
-    def in_memory(self) -> bool:
-        """Always False."""
-        return False
 
     @property
     def tells_transactions(self) -> bool:
