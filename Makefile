@@ -5,6 +5,7 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+COLLECTED := $(VENV)/.collected
 
 GENERATED := --specs message_specs --out generated/kafka_records --package kafka_records --docs docs/reference
 REFERENCE := --specs message_specs --out docs/reference --package kafka_records --code generated/kafka_records
@@ -143,8 +144,12 @@ contracts: $(INSTALLED) ## Check only that imports point one way.
 	$(BIN)/lint-imports
 
 .PHONY: collect
-collect: $(INSTALLED) ## Import all tests, and compile them once for the processes that share them out.
+collect: $(COLLECTED) ## Import all tests once, which compiles them for the processes that share them out.
+
+# What changes later is little, and each of them compiles it.
+$(COLLECTED): $(INSTALLED)
 	@found=$$($(BIN)/python -m pytest --collect-only -qq 2>&1) || { echo "$$found"; exit 1; }
+	@touch $@
 
 # -------------------------------------------------------------------------------------------------------- slow rings
 
