@@ -50,7 +50,7 @@ _IMPORTED_IN: Final = _directory()
 """The module path as it was at the start: its entries may be relative to a directory that the caller leaves later."""
 
 _QUEUED: Final = 16
-"""The most messages of workers that may wait. A caller that takes rows slowly slows the workers down."""
+"""The maximum number of messages of workers that may wait. A caller that takes rows slowly slows the workers down."""
 
 
 class WorkerEnded(KafkaRecordsError, RuntimeError):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _MOST: Final = 3
-"""The most causes of a finding that are listed."""
+"""The maximum number of causes of a finding that are listed."""
 _ORDER: Final[Mapping[Confidence, int]] = {"high": 2, "medium": 1, "low": 0}
 
 Weighed = tuple["Hypothesis", "Verdict"]
@@ -86,7 +86,8 @@ def _lacked(left: Sequence[Weighed]) -> tuple[Lack, ...]:
 def _steps(
     likely: Sequence[Weighed], decision: Decision | None, others: tuple[NextStep, ...], is_asked_first: bool
 ) -> tuple[NextStep, ...]:
-    """The steps: first the question, if one decides what to do, then those of the likeliest cause, then the others."""
+    """The steps in order: first the question, if the next step depends on one; then the steps of the likeliest cause;
+    then the others."""
     asks = () if decision is None else (NextStep(decision.question, decision.command),)
     own = likely[0][1].steps if likely else ()
     return tuple(dict.fromkeys((*asks, *own, *others) if is_asked_first else (*others, *asks, *own)))

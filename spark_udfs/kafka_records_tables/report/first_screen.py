@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Actor, NextStep, ReportFinding
 
 _MOST_NAMES: Final = 2
-"""The most groups, topics, transactional ids or clients that are named; the others are counted."""
+"""The maximum number of groups, topics, transactional ids or clients that are named; the others are counted."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.])\s+(?=[A-Z\"0-9])")
 _PLURAL: Final = re.compile(r"^(transactional )?(\w+)s\b")
 

@@ -79,7 +79,7 @@ def _levels(cases: pa.Table, of_effects: Sequence[Sequence[Any]]) -> Any:
 
 
 def _root(child: tuple[str, int], parents: Mapping[tuple[str, int], tuple[str, int]]) -> tuple[str, int]:
-    """The last case in the chain of causes."""
+    """The case at the end of the chain of causes."""
     while child in parents:
         child = parents[child]
     return child

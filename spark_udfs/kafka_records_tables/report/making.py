@@ -83,7 +83,7 @@ _NO_COORDINATOR: Final = (
     "is known about groups and transactions: give the data directory of a broker that has one"
 )
 _OF_ALL_GROUPS: Final = frozenset({"transactions", "open_transactions", "log_ends"})
-"""Tables that are read without the groups of the report: those of transactions would take a group for a transactional
+"""Tables that are read for all groups: tables of transactions would interpret the name of a group as a transactional
 id."""
 
 
@@ -296,7 +296,7 @@ def _last_of(moment_ms: int) -> int:
 
 
 def _as_of_end(question: Question) -> Question:
-    """The same request as of the last record: the ends of files are right for this moment."""
+    """The same request as of the last record, because the ends of files apply to this moment."""
     options = question.options_of_all
     retention, partitions = options[RETENTION.name], options.get(PARTITIONS.name)
     return report_question(question.groups, None, retention, partitions, question.assume, question.package)
@@ -383,8 +383,8 @@ class _Reading:
 
 
 def _as_of(lag: pa.Table, at_ms: int) -> pa.Table:
-    """The rows of `lag` with times up to the moment of the report, in place of the moment of the answer: a stored log
-    may have been read days after its last record."""
+    """The rows of `lag` with times up to the moment of the report instead of the moment of the answer: a stored log may
+    have been read days after its last record."""
     until = pc.subtract(pa.scalar(at_ms, pa.int64()), lag["unread_timestamp_ms"])
     # The sum of margin_ms and lag_ms is the retention of the topic.
     margin = pc.subtract(pc.add(lag["margin_ms"], lag["lag_ms"]), until)
@@ -413,7 +413,7 @@ def _addresses(source: Source) -> str | None:
 
 
 def _paths(given: Any) -> tuple[str, ...]:
-    """The arguments that name the source on a command line, if a value can."""
+    """The arguments that specify the source on a command line; empty if this is not possible."""
     if isinstance(given, str | PathLike):
         return (fspath(given),)
     if isinstance(given, list | tuple) and all(isinstance(each, str | PathLike) for each in given):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_OF_A_LEVEL: Final = 20
 """The maximum number of findings of one level that a notebook shows."""
 _MOST_NAMES: Final = 5
-"""The most groups, topics or transactional ids of one finding that are named."""
+"""The maximum number of groups, topics or transactional ids of one finding that are named."""
 
 
 def report_html(report: Report) -> str:

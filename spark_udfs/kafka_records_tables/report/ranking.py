@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _NAMED = 100
-"""The most groups in `group_ids` of a summary, or topics if it is about no groups; `measured` counts all."""
+"""The maximum number of groups in `group_ids` of a summary, or topics if it is about no groups; `measured` counts
+all."""
 _SHOWN = 8
-"""The most groups that the sentence of a summary names."""
+"""The maximum number of groups that the sentence of a summary names."""
 _MOST_EFFECTS = 20
-"""The most effects of a finding that are listed."""
+"""The maximum number of effects of a finding that are listed."""
 
 
 def findings_of(context: RuleContext, rules: Sequence[ReportRule] = RULES) -> tuple[ReportFinding, ...]:

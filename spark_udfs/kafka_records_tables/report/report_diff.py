@@ -118,8 +118,8 @@ def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
 
 
 class _OtherForms:
-    """The findings of a report, in which a finding can be found even if it is single in one report and part of a
-    summary in the other."""
+    """The findings of a report. A finding can be looked up even if it is separate in one report and part of a summary
+    in the other."""
 
     def __init__(self, findings: Iterable[ReportFinding]) -> None:
         self._of_kinds: dict[str, list[ReportFinding]] = {}

@@ -33,9 +33,9 @@ _STYLES: Final = {
     Level.NOTE: "2",
 }
 _MOST_SHOWN: Final = 3
-"""The most effects of a finding that are shown with its details."""
+"""The maximum number of effects of a finding that are shown with its details."""
 _MOST_RECORDS: Final = 5
-"""The most records that are named among those that show a finding."""
+"""The maximum number of records that are named among those that show a finding."""
 
 
 def write_report_text(report: Report, out: TextIO, width: int | None = None, *, with_details: bool = False) -> None:

@@ -38,10 +38,10 @@ MOST_EVIDENCE: Final = 10
 
 @dataclass
 class _Look:
-    """What was read of a table a second time."""
+    """Rows of a table that were read a second time."""
 
     groups: frozenset[str] | None
-    """The groups whose rows these are; None for all."""
+    """The groups to which these rows belong; None for all groups."""
     rows: pa.Table
 
 

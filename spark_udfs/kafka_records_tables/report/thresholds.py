@@ -96,7 +96,7 @@ def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any
 
 
 def _check_order(name: str, limit: str, found: Mapping[str, Any], where: str) -> None:
-    """Raise a ThresholdsError if a threshold is above the one that it is a part of."""
+    """Raise a ThresholdsError if a threshold is above the threshold that limits it."""
     if found[name] > found[limit]:
         usual = usual_thresholds()
         one, other = (

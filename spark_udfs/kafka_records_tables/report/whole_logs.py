@@ -51,7 +51,7 @@ def _whole_logs(context: RuleContext) -> RuleContext:
 
 
 def _lacks_groups(context: RuleContext) -> bool:
-    """Whether a log with groups is not in the source at all. It is looked for only if something depends on it."""
+    """Whether a log with groups is not in the source at all. This is checked only if a rule depends on it."""
     checks = context.table("checks")
     return kept(checks, equal(checks, "check", STATE_UNNAMED)).num_rows > 0 and bool(
         absent_partitions(context, OFFSETS)

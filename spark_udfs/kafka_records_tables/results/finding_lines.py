@@ -23,9 +23,10 @@ _WITH_DIGITS: Final = re.compile(r"""(?<!\w)(?:'[^']*'|"[^"]*")(?!\w)|(?P<value>
 """The parts in which merged notes may differ: numbers and moments. A name in quotes is not such a part, regardless of
 its content."""
 _MOST_VALUES: Final = 4
-"""The most values of merged notes that are all listed; of more, the line has the smallest and the largest."""
+"""The maximum number of values of merged notes that are all listed; of more, the line has the smallest and the
+largest."""
 _MOST_RUNS: Final = 8
-"""The most runs of partitions of a topic that are listed."""
+"""The maximum number of runs of partitions of a topic that are listed."""
 
 
 def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST) -> Iterator[str]:

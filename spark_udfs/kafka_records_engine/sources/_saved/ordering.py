@@ -16,7 +16,8 @@ from kafka_records_engine.sources._saved.file_pieces import FilePiece
 
 _ROWS: Final = 65_536
 _BYTES: Final = 256 * 1024 * 1024
-"""The most bytes of a batch with more than one row. From 2 GiB on, Arrow cannot put a column of bytes into one."""
+"""The maximum number of bytes of a batch with more than one row. From 2 GiB on, Arrow cannot put a column of
+bytes into one."""
 
 OnDiffering = Callable[[int], None]
 """Called with an offset at which two rows have different records."""

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
-"""The size of the end of a log that is read."""
+"""The number of bytes at the end of a log that are read."""
 _MOST_FILES: Final = 20
 _NEAR: Final = ("..", "../logs")
-"""Folders with logs of a broker, from its data directory."""
+"""Folders that may have logs of a broker, relative to its data directory."""
 
 _LINES: Final = tuple(
     re.compile(each)

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _TIMES: Final = 5
-"""Members must leave this many times as often after the record was written as before."""
+"""The factor by which departures of members must be more frequent after the record was written than before."""
 _SOON_MS: Final = 10_000
 """A member that fails on a record leaves within this time after the record was written, or within a few of the usual
 intervals if these are longer."""
 _LEAST_SEEN: Final = 2
-"""The log must still show for this many members that they joined, had the partition, and left."""
+"""The minimum number of members for which the log must still show that they joined, had the partition, and left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,8 @@ def _groups(context: RuleContext) -> Any:
 
 
 def _waiting(context: RuleContext) -> Any:
-    """Partitions with a record that was written before the log has everything about their group, and since which
-    members have joined or left; those with the most records first."""
+    """Partitions with a record that was written before the time from which the log has all records of their group.
+    Members must have joined or left since then. Partitions with the most records come first."""
     groups = context.once(_groups)
     least = 2 * context.limit("crash_loop.attempts")
     groups = kept(
@@ -226,7 +226,7 @@ def _begins_with(written_ms: int, since: Sequence[int], all_times: Sequence[int]
 
 
 def _whole(context: RuleContext, loops: list[CleanedLoop], spans: dict[Offset, list[Span]]) -> CleanedLoop:
-    """The first loop of a group, with what is known about its other partitions."""
+    """The first loop of a group, with facts about its other partitions."""
     first = loops[0]
     still = {each.place for each in loops}
     moved: list[Place] = []

@@ -10,7 +10,7 @@ from typing import Final
 from kafka_records_tables.report.facts.group_facts import MemberLife
 
 _COMMON: Final = 4
-"""Client ids that begin with as many equal letters are of one application."""
+"""The number of equal letters at the start of client ids from which they count as those of one application."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _DIGITS: Final = re.compile(r"\d+$")
@@ -19,7 +19,7 @@ _GENERIC_WORDS: Final = """
     host instance internal ip java kafka kgo librdkafka listener local localhost main new node old pod prod python
     rdkafka reader ruby sarama server service staging streamthread svc test thread worker
 """
-"""Words that say nothing about an application."""
+"""Words that are not specific to an application."""
 _GENERIC: Final = frozenset(_GENERIC_WORDS.split())
 _DEFAULT: Final = re.compile(r"(consumer-.*-\d+|(aiokafka|kafka-python|karafka|kafkajs|kafka-go|ruby-kafka).*|.*@.*)$")
 """Default client ids: `consumer-GROUP-N` of Kafka's own client, and those of other libraries."""

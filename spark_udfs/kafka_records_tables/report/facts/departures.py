@@ -131,8 +131,8 @@ def _commit_times(context: RuleContext, group: str) -> dict[Place, list[tuple[in
 
 
 def _silence(life: MemberLife, commits: dict[Place, list[tuple[int, int]]]) -> int | None:
-    """How long a member had committed nothing when it was gone. Only commits of the partitions that it had to the end
-    count, because other members commit those that it lost."""
+    """The time from a member's last commit until it was gone. Only commits for partitions that it kept until the end
+    count, because other members commit for partitions that it lost."""
     if life.left_ms is None or life.joined_ms is None or life.left_at is None:
         return None
     had = [each for each in life.places if life.lost_ms.get(each, life.left_ms) >= life.left_ms]
@@ -155,7 +155,7 @@ def _next(life: MemberLife, lives: list[MemberLife], shared: set[Client]) -> Mem
 
 
 def _shared_names(lives: list[MemberLife]) -> set[Client]:
-    """Clients of which several members are in the group at the same time, for longer than a dead one stays."""
+    """Clients with several members in the group at the same time, for longer than a dead member stays."""
     latest: dict[Client, MemberLife] = {}
     shared = set()
     for each in lives:

@@ -42,7 +42,7 @@ def work_of(context: RuleContext, group: str, since_ms: int) -> Work:
 
 
 def _work_without_commits(context: RuleContext, group: str) -> Work:
-    """The same for a group that has no offsets: its members read the assigned partitions again and again."""
+    """Like `work_of`, for a group without offsets, whose members read their assigned partitions again and again."""
     assigned = context.table("assignments")
     assigned = kept(assigned, equal(assigned, "group_id", group))
     places = sorted(set(zip(assigned["topic"].to_pylist(), assigned["partition"].to_pylist(), strict=True)))

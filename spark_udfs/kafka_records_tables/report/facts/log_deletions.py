@@ -154,7 +154,7 @@ def _early_times(
 
 
 def _unit(time: int, at_ms: int) -> str:
-    """What a timestamp would be if the producer wrote seconds in place of milliseconds; empty if that is long before
+    """The time that a timestamp would mean in seconds instead of milliseconds, in words; empty if this is long before
     the report."""
     as_seconds = time * 1000
     return (

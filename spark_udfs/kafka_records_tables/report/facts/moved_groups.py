@@ -95,8 +95,8 @@ class MovedGroup:
         return not self.is_there and self.last_new_ms is None and self._worked(until_ms) is False
 
     def _worked(self, until_ms: int | None) -> bool | None:
-        """Whether it worked until its coordinator stopped: it had members then, or if no record shows that, its last
-        commit was not long before. None if it is unknown."""
+        """Whether the group was active until its coordinator stopped: it had members then or, if no record shows this,
+        its last commit was shortly before. None if this is unknown."""
         if self.had_members_until_ms is not None:
             return self.had_members_until_ms > (until_ms or 0)
         if self.last_old_ms is None or until_ms is None:
@@ -123,8 +123,8 @@ def without_old_copies(context: RuleContext, rows: pa.Table) -> pa.Table:
 
 
 def _old_places(context: RuleContext) -> tuple[int | None, dict[str, tuple[int, ...]]]:
-    """The number of partitions, if it is known, and for each group with records in other partitions than that of its
-    coordinator, these."""
+    """The number of partitions, if it is known, and, for each group with records in partitions other than that of its
+    coordinator, these partitions."""
     places: dict[str, set[int]] = {}
     for name in ("current_offsets", "groups"):
         rows = context.table(name).group_by(["group_id", "log_partition"]).aggregate([])

@@ -77,7 +77,7 @@ class _Record:
 
     @property
     def is_act(self) -> bool:
-        """Whether the producer itself has done something."""
+        """Whether the record shows an action of the producer itself."""
         return self.status not in _BY_COORDINATOR
 
     @property

@@ -17,11 +17,12 @@ LOCK: Final = "share.record.lock.duration.ms"
 _DEFAULT_MS: Final = 30_000
 """`group.share.record.lock.duration.ms`, if no record has another value."""
 _LEAST: Final = 5
-"""The fewest deliveries that show something."""
+"""The minimum number of deliveries for a verdict."""
 _MOST: Final = 0.8
 _TIMES: Final = 3
 _EQUAL: Final = 0.25
-"""How far the time between deliveries may be from its median to be equal, as a share of it."""
+"""The maximum deviation of a time between deliveries from the median, as a share of the median, for the times to count
+as equal."""
 
 
 def lock_verdict(context: RuleContext, group: str, ranges: Iterable[Mapping[str, Any]]) -> Verdict | None:

@@ -213,7 +213,7 @@ def _weigh_on_purpose(context: RuleContext, case: dict[str, Any]) -> Verdict:
 
 
 def _asked_in_vain(context: RuleContext, topic: str, found: Recreation) -> tuple[Evidence, ...]:
-    """Evidence that a topic was missing for long although groups that read it had members."""
+    """Evidence that a topic was missing for a long time, although groups that read it had members."""
     gap = _gap_ms(found)
     if gap is None or gap <= _AT_ONCE_MS:
         return ()

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _TIMES: Final = 5
-"""How many times as often as before members have to leave. A job without work leaves as often as it did with work."""
+"""The factor by which departures of members must be more frequent than before. Members of a job without work leave as
+often as with work."""
 
 
 @dataclass(frozen=True, slots=True)

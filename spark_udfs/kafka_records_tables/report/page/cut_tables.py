@@ -24,7 +24,7 @@ _MEASURED_ROWS: Final = 40_000
 """The number of rows from which the size of a table is estimated; smaller tables are packed whole at once."""
 
 _SPARE: Final = 0.97
-"""The part of the estimated room to use: rows differ in size, and with this part a second cut is rarely needed."""
+"""The share of the estimated room to use. Rows differ in size, and with this share a second cut is rarely needed."""
 
 _WEIGHTS: Final = {"current_offsets": 6.0, "groups": 6.0, "group_lag": 3.0}
 """The tables that readers want most, with their shares of the room; every other table gets one share."""
@@ -76,8 +76,8 @@ class CutTables:
         return {name: len(content) for name, (_, content) in self.packed.items()}
 
     def _room(self, most_bytes: int) -> int:
-        """The bytes that are left for rows. Dictionaries shrink with the rows, so after a cut there is a little more
-        room."""
+        """The number of bytes that are left for rows. Dictionaries shrink with the rows, so there is a little more room
+        after a cut."""
         return most_bytes - sum(map(len, self.texts.values()))
 
     def _cut(self, sizes: Mapping[str, float], most_bytes: int) -> dict[str, pa.Table]:
@@ -94,7 +94,8 @@ class CutTables:
 
 
 def _shares(sizes: Mapping[str, float], room: float) -> dict[str, float]:
-    """The bytes for each table: everything for a small one; the rest is divided by the weights of the others."""
+    """The number of bytes for each table. A small table gets all it needs; the rest is divided among the others by
+    their weights."""
     shares: dict[str, float] = {}
     weights = {name: _WEIGHTS.get(name, 1.0) for name in sizes}
     for name in sorted(sizes, key=lambda name: sizes[name] / weights[name]):

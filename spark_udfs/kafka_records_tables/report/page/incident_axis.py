@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 _MOST_MARKS: Final = 300
 """Maximum number of marks drawn in a lane: more could not be distinguished on a screen."""
 _MOST_PARTITIONS: Final = 4
-"""The most partitions whose offsets are drawn."""
+"""The maximum number of partitions whose offsets are drawn."""
 _MOST_GROUPS: Final = 50
-"""The most groups whose rows are looked up."""
+"""The maximum number of groups whose rows are looked up."""
 _BEFORE: Final = 0.5
 """The length of the axis before the incident, as a multiple of the length of the incident."""
 _LEAST_BEFORE_MS: Final = 60_000
 
 _STILL: Final = 0.1
-"""An offset with a single known commit is drawn if it has not moved for this part of the log's time."""
+"""An offset with a single known commit is drawn if it has not moved for this share of the time span of the log."""
 
 _EVENTS: Final = (
     ("member_joined", "members join"),

@@ -41,7 +41,7 @@ _SCRIPTS: Final = (
     "search.js",
     "start.js",
 )
-"""The scripts, each after those it depends on; in the page they are one script."""
+"""The scripts, each after the scripts on which it depends. In the page, they are one script."""
 
 _PLOT_SCRIPTS: Final = ("vega.min.js", "vega-lite.min.js", "vega-interpreter.js")
 

@@ -36,7 +36,7 @@ KIND: Final = "share_records_archived"
 _SKIPS: Final = "a share group skips offsets at their first delivery"
 _NOT_IN_TIME: Final = "a share group archived records that no consumer acknowledged in time"
 _LEAST_LIMIT: Final = 2
-"""The least `share.delivery.count.limit` that brokers allow."""
+"""The lowest `share.delivery.count.limit` that brokers allow."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -247,7 +247,7 @@ def _printing(name: str | None, last: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _records_among(context: RuleContext, name: str | None, ranges: list[dict[str, Any]]) -> Evidence | None:
-    """That there are records at some of the offsets, if the log of the topic shows it: batches end with them."""
+    """Evidence that there are records at some of the offsets, because batches in the log of the topic end with them."""
     if name is None:
         return None
     ends = log_ends(context)

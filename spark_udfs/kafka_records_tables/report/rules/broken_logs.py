@@ -78,7 +78,7 @@ def _unread_state(context: RuleContext) -> str | None:
 
 
 def _may_be_over(context: RuleContext, rows: pa.Table) -> Any:
-    """In which rows of `checks` some work is under way that takes only a moment in a healthy cluster."""
+    """Flags for rows of `checks` about work that is under way and takes only a moment in a healthy cluster."""
     is_young = numbers(rows, "log_timestamp_ms", -(2**62)) > context.at_ms - context.limit(SETTLES)
     return true_where(equal(rows, "level", "transient")) & (is_young | ~settled(context, rows))
 
@@ -180,7 +180,7 @@ def groups_of_logs(context: RuleContext, topic: str | None, partitions: Sequence
 
 
 def _stopped_since(context: RuleContext, groups: Sequence[str], case: dict[str, Any]) -> str:
-    """Whether a coordinator has already read the records, as a sentence: nobody has committed since."""
+    """A sentence that says whether a coordinator has already read the records, because nothing was committed since."""
     newest = context.once(last_commits)
     last: int | None = pc.max(kept(newest, equal(newest, "group_id", *groups))["last"]).as_py()
     written = max((each for each in case["log_timestamp_ms_list"] if each is not None), default=None)

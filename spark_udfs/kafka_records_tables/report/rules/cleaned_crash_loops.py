@@ -87,7 +87,7 @@ def _incident(context: RuleContext, loop: CleanedLoop) -> Incident:
 
 
 def _seen_words(loop: CleanedLoop) -> str:
-    """The rest of a sentence and another sentence: the records that the log still has."""
+    """The rest of a sentence, and another sentence, about the records that are still in the log."""
     if loop.by_tombstones:
         return (
             f"the first member left {length(loop.departures[0] - loop.written_ms)} later, at least "
@@ -154,7 +154,7 @@ def _verdicts(context: RuleContext, loop: CleanedLoop) -> dict[str, Verdict]:
 
 
 def _longest_stay(loop: CleanedLoop) -> float:
-    """How long members were in the group on average, at most."""
+    """An upper bound of the mean time for which members were in the group."""
     stays = [each for each in map(stopped_quickly, loop.seen) if each is not None]
     if not loop.by_tombstones and stays:
         return float(median(stays))

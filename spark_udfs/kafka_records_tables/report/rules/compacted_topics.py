@@ -128,7 +128,7 @@ def _behind(context: RuleContext, compacted: CompactedTopic, spans: Mapping[Offs
 
 
 class _KnownEnds:
-    """The largest offset that any group had committed by a given time: a log that was compacted shows less."""
+    """The largest offset that any group had committed by a given time, because a compacted log shows less."""
 
     def __init__(self, commits: Sequence[tuple[int, int]]) -> None:
         self._times = [at_ms for at_ms, _ in commits]

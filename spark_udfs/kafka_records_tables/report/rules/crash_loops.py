@@ -57,8 +57,8 @@ from kafka_records_tables.topics import OFFSETS
 
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
-    """Groups that many members left, with their partitions that have something to read, from `lag`; none if everything
-    is read."""
+    """Groups that many members left, with their partitions with records to read, from `lag`. Groups without records to
+    read are left out."""
     groups = groups_with_departures(context, context.limit(f"{KIND}.attempts"))
     lag = context.table("lag")
     lag = kept(lag, equal(lag, "group_id", *groups), pc.greater(lag["lag"], 0))

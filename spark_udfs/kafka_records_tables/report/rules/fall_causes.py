@@ -80,7 +80,8 @@ def _written_along(context: RuleContext, case: dict[str, Any]) -> list[str]:
 
 
 def _had_members(lives: Iterable[MemberLife], at_ms: int) -> bool:
-    """Whether one of them was a member at a moment, or up to a second before: a member commits when it leaves."""
+    """Whether one of these was a member at a given time, or up to a second before it, because a member commits when it
+    leaves."""
     return any(
         (each.joined_ms or 0) <= at_ms and (each.left_ms is None or each.left_ms >= at_ms - SECOND_MS) for each in lives
     )

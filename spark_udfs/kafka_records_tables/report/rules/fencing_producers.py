@@ -18,7 +18,7 @@ KIND: Final = "producers_fence"
 _IDLE_MS: Final = 250
 """The shortest time in which a process can be restarted."""
 _LEAST_LEFT: Final = 2
-"""A cleaned log must still have this many starts."""
+"""The minimum number of starts that a cleaned log must still have."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -43,7 +43,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _at_once(run: list[dict[str, Any]]) -> int:
-    """The number of starts that left no time for a restart."""
+    """The number of starts that came too soon after the previous activity for a restart."""
     return sum(each["idle_ms"] <= _IDLE_MS for each in run)
 
 

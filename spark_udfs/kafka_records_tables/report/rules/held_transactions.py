@@ -278,7 +278,7 @@ def _written(cause: list[dict[str, Any]]) -> str:
 
 
 def _why(context: RuleContext, case: dict[str, Any]) -> str:
-    """Why it counts as hanging: because of its timeout, or because no transactional id has it open."""
+    """Why a transaction counts as hanging: because of its timeout, or because no transactional id has it open."""
     if case["hanging_rule"] != "no_entry":
         return f", longer than its timeout of {length(case['timeout_ms'])}" if case["is_late"] else ""
     if not (case["is_left"] or case["is_late"]):
@@ -297,7 +297,7 @@ def _why(context: RuleContext, case: dict[str, Any]) -> str:
 
 
 def _effect(context: RuleContext, held: list[dict[str, Any]], holds: str) -> str:
-    """Sentences about what waits for them: partitions of groups, and the cleaner."""
+    """Sentences about the partitions of groups, and the cleaner, that wait for these transactions."""
     rows = context.table("current_offsets")
     groups = list(dict.fromkeys(each["group_id"] for each in held))
     names = rows.select(["group_id", "topic", "partition"])

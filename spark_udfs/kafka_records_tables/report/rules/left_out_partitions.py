@@ -54,7 +54,7 @@ class _LeftOut:
     """Its first commit of the topic."""
     gap: UsualGap
     unread: int
-    """Records of these partitions that were written since."""
+    """The number of records in these partitions that were written since then."""
     since_ms: int
     added: dict[str, Any] | None
     """The change of the topic that added all of them after the group had begun; None if there is none."""
@@ -92,7 +92,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 def _suspects(context: RuleContext) -> dict[GroupTopic, set[int]]:
     """Groups that have committed offsets of some partitions with records, but not of all: the partitions by group and
-    topic. Only those that committed within an hour."""
+    topic. Only groups that committed within the last hour are included."""
     ends = context.table("log_ends")
     ends = kept(
         ends,

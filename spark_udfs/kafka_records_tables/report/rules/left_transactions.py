@@ -232,7 +232,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
 
 
 def _first_offsets(context: RuleContext, row: dict[str, Any]) -> dict[tuple[str, int], int]:
-    """Where a transaction begins, by topic and partition, as far as the logs are there."""
+    """The offset at which a transaction begins, by topic and partition, if the logs are available."""
     return {
         (each["topic"], each["partition"]): each["first_offset"]
         for each in context.table("open_transactions").to_pylist()

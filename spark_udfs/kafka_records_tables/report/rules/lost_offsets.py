@@ -255,7 +255,8 @@ def _weigh_recreated(_: RuleContext, case: dict[str, Any]) -> Verdict:
 
 
 def _weigh_foreign(context: RuleContext, case: dict[str, Any]) -> Verdict:
-    """A group that never had a member before the commit did not consume up to that offset."""
+    """The verdict on a group that never had a member before the commit, and therefore did not consume up to that
+    offset."""
 
     def first_members() -> dict[str, int | None]:
         rows = context.table("timeline")
@@ -319,7 +320,7 @@ def _deletions(context: RuleContext, case: dict[str, Any]) -> LogDeletions:
 
 
 def _first_steps(context: RuleContext, case: dict[str, Any]) -> tuple[NextStep, ...]:
-    """While members fail at the offset, it is set first."""
+    """The first steps: while members fail at the offset, the offset must be set first."""
     return (_reset(context, _BELOW, case),) if gone_in_loops(context, case) else ()
 
 
@@ -446,7 +447,7 @@ _QUESTIONS = {
     ),
 }
 _MOST_PARTITIONS = 100
-"""The most partitions that a command names."""
+"""The maximum number of partitions that a command names."""
 _GO_TO = {"offsets_below_log_start": "earliest", "offsets_beyond_end": "latest"}
 
 

@@ -27,8 +27,8 @@ _KEPT_MS: Final = 7 * DAY_MS
 
 
 def _family(ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    """What ids have in common: all but a UUID at the end, or else but the last component, or a number or hexadecimal
-    digits at the end."""
+    """The common part of ids: the id without a UUID at the end, or else without the last component, or without a number
+    or hexadecimal digits at the end."""
     without = pc.replace_substring_regex(ids, f"{_SEPARATORS}?{_UUID}$", "")
     shorter = pc.replace_substring_regex(ids, f"{_SEPARATORS}?[0-9A-Za-z]*$", "")
     digits = pc.replace_substring_regex(ids, "[0-9a-fA-F-]+$", "")
@@ -65,7 +65,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 def _is_used_once(context: RuleContext, family: str, ids: list[dict[str, Any]]) -> bool:
     """Whether the log has all records of nine in ten ids, and shows that each was new, and ended one transaction at
-    most; and whether the ids end with something random, not with the number of an instance or of a checkpoint."""
+    most; and whether the ids end with a random part, and not with the number of an instance or of a checkpoint."""
     uses = context.once(uses_of)
     names = [each["transactional_id"] for each in ids]
     known = [uses[each] for each in names if each in uses]

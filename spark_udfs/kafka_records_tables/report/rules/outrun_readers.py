@@ -47,7 +47,7 @@ _OF_LAG: Final = ("group_id", "topic", "partition", "log_start_offset", "end_off
 
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
-    """Partitions whose logs do not start at 0, from `lag`, of groups that have something to read in one of these."""
+    """Partitions whose logs do not start at 0, from `lag`, for groups with records to read in one of them."""
     rows = context.table("lag")
     rows = kept(rows, pc.greater(rows["log_start_offset"], 0)).sort_by([("lost", "descending")])
     groups = pc.unique(kept(rows, pc.greater(rows["lag"], 0))["group_id"])[:MOST_GROUPS]

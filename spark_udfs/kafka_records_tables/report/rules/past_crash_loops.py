@@ -43,9 +43,10 @@ from kafka_records_tables.report.rules.stuck_partitions import (
 from kafka_records_tables.topics import OFFSETS
 
 _COMMITS: Final = 5
-"""So many commits before and after show how evenly a group reads."""
+"""The number of commits before and after that show whether a group reads evenly."""
 _LONGER: Final = 4
-"""How many times the longest pause between other commits the offset must have stayed, with records to read."""
+"""The time for which the offset must have stayed with records to read, as a multiple of the longest pause between other
+commits."""
 
 
 def past_loops(

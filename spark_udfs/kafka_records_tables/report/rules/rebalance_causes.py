@@ -21,7 +21,7 @@ from kafka_records_tables.report.rules.stuck_partitions import poll_limits, poll
 from kafka_records_tables.topics import OFFSETS
 
 _MOST_PLACES: Final = 4
-"""The most partitions that a cause names."""
+"""The maximum number of partitions that a cause names."""
 _SHORT_MS: Final = 10_000
 """If no member is left that shows its timeout, members that left sooner than this have most likely not polled too late:
 max.poll.interval.ms is five minutes unless lowered."""

@@ -85,8 +85,8 @@ def _rebalances(context: RuleContext) -> pa.Table:
 
 
 def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
-    """Which rebalances of a run do not belong to a start before it: a group that starts also rebalances, is then quiet,
-    and gets into trouble later.
+    """Flags for the rebalances of a run that do not belong to a start before it: a group that starts also rebalances,
+    is then quiet, and gets into trouble later.
 
     A start is at most a quarter of the run, and the time after it is twice as long as any between later rebalances. It
     counts as a start only if the other rebalances are enough for a finding.
@@ -339,7 +339,7 @@ _WAITS_FOR: Final = {
     "Reconciling": "members have not given up, or not taken over, what they were assigned",
     "NotReady": "topics that it needs are not as its topology requires",
 }
-"""What a group in a rebalance waits for, by its state."""
+"""The reason why a group in a rebalance waits, by its state."""
 
 
 def _usual_lengths(events: pa.Table, groups: list[str]) -> dict[str, int]:

@@ -50,7 +50,7 @@ _KIND: Final = "topic_made_anew"
 _RECREATED: Final = "topic_recreated"
 """The kind in `regressions` if a group has continued, and the problem in `lag` if it has not."""
 _MOST_WAITING: Final = 3
-"""The most groups to reset that get a sentence and a command each."""
+"""The maximum number of groups to reset that get a sentence and a command each."""
 
 _WENT_ON: Final = (
     "group_id",

@@ -47,11 +47,11 @@ _MOMENTS: Final = 60
 _SMALL: Final = 10
 """A group counts as having kept up when its backlog was at most a tenth of the present one."""
 _MOST_ASKED: Final = 5
-"""For so many groups and topics at most, running brokers are asked when records were written."""
+"""The maximum number of groups and topics for which running brokers are asked when records were written."""
 _USUAL: Final = 2
-"""A backlog that a group had so often before, and read, is usual for it."""
+"""The number of earlier backlogs of the same size from which a backlog counts as usual for a group."""
 _FEW: Final = 5
-"""A partition keeps up if it has less than this part of the mean of unread records."""
+"""A partition keeps up if its unread records are less than this share of the mean."""
 _CHANGED: Final = 5
 """A speed counts as changed if it differs by a fifth."""
 
@@ -330,7 +330,7 @@ def _what_helps(
 
 def _behind(rows: list[dict[str, Any]], waiting: int) -> tuple[tuple[int, ...], set[str]]:
     """The partitions in which nearly all unread records of a group wait, and the ids of the members that have them;
-    none if it is behind in all."""
+    none if it is behind in all partitions."""
     mean = waiting / max(len(rows), 1)
     behind = [each for each in rows if (each["lag"] or 0) * _FEW >= mean]
     rest = waiting - sum(each["lag"] or 0 for each in behind)
@@ -341,7 +341,7 @@ def _behind(rows: list[dict[str, Any]], waiting: int) -> tuple[tuple[int, ...], 
 
 
 def _own_history(growth: Growth) -> str:
-    """A sentence: what the group is compared with."""
+    """A sentence about the history with which the group is compared."""
 
     if growth.before is None:
         return " Its own history before is too short to know what is usual for it, so thresholds decide."

@@ -223,7 +223,7 @@ def _incident(
 
 
 def _stays(context: RuleContext, members: list[dict[str, Any]], since_ms: int) -> list[int]:
-    """How long the given members have been there while records waited."""
+    """For each of the given members, how long it has been in the group while records waited."""
     lives = [
         each for of_group in member_lives(context, {each["group_id"] for each in members}).values() for each in of_group
     ]
@@ -233,8 +233,8 @@ def _stays(context: RuleContext, members: list[dict[str, Any]], since_ms: int) -
 
 
 def _names(members: list[dict[str, Any]]) -> dict[str, str]:
-    """What members are called, by member id: the client id, as far as it names one member. Consumers of Java have the
-    same one in all processes unless it is set, and are then told apart by their hosts or member ids."""
+    """The names of members, by member id: the client id, if it belongs to one member only. Unless it is set, Java
+    consumers have the same client id in all processes; they are then distinguished by their hosts or member ids."""
     clients = Counter(each["client_id"] for each in members)
     places = Counter((each["client_id"], each["client_host"]) for each in members)
     found = {}

@@ -34,7 +34,7 @@ _LEAST_SESSION_MS: Final = 6000
 _RECORDS: Final = 20
 """The records to look at after a committed offset, unless commits advance further."""
 _MOST_RECORDS: Final = 500
-"""The most records to look at; consumers of Java get so many in one poll (`max.poll.records`)."""
+"""The maximum number of records to look at; consumers of Java get so many in one poll (`max.poll.records`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "unlike_members"
 _MOST_APPLICATIONS: Final = 3
-"""More kinds of client ids are names of hosts or of people, not of applications."""
+"""The maximum number of applications in a group. More kinds of client ids are names of hosts or of people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def _sharing(context: RuleContext, group: str, lives: list[MemberLife]) -> Shari
 
 
 _TIMES: Final = 10
-"""A rollout is over after as many times the time in which members joined."""
+"""A rollout counts as over after this many times the time in which members joined."""
 
 
 def _lasts(spans: list[tuple[int, int]]) -> int:

@@ -69,8 +69,8 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _has_all_groups(context: RuleContext) -> bool:
-    """Whether all logs of `__consumer_offsets` are available, from their first record on: what is missing may have the
-    commits of a reader."""
+    """Whether all logs of `__consumer_offsets` are available, from their first record on. A missing part may contain
+    the commits of a reader."""
     rows = context.table("log_ends")
     rows = kept(rows, equal(rows, "topic", OFFSETS))
     there = set(rows["partition"].to_pylist())
@@ -89,7 +89,7 @@ def _is_there(topic: dict[str, object]) -> bool:
 
 
 def _unread(context: RuleContext) -> dict[str, _Topic]:
-    """Topics with records that no group has, or had, anything to do with."""
+    """Topics with records that no group consumes, or has consumed."""
     ends = context.table("log_ends")
     ends = kept(
         ends,

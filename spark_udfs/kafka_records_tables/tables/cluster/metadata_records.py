@@ -29,7 +29,7 @@ _STOPS: Final = "its changes are unknown: a controller does not load this log"
 
 
 _CONTROL_RECORDS: Final = 16
-"""The most control records of the quorum that may come before the first row: those about the first leader and the
+"""The maximum number of control records of the quorum before the first row: those about the first leader and the
 voters. They are not rows."""
 
 

@@ -68,7 +68,8 @@ _MINUTE_MS: Final = 60_000
 """Brokers count their retention in minutes."""
 
 _STEP_MS: Final = 20_000
-"""The most time that one record may add: a jump of the clock shows nothing about what a coordinator does meanwhile."""
+"""The maximum time that one record may add: a jump of the clock shows nothing about what a coordinator
+does meanwhile."""
 
 
 _ENDS: Final = frozenset(name for name, role in ROLES.items() if role == GROUP)
