@@ -33,12 +33,15 @@ def _found_in(
     every_ms: int | None = None,
     lag: int = 0,
     more: dict[str, Any] | None = None,
+    kind: str = "never_commits",
+    stopped_ms: int = 0,
 ) -> list[ReportFinding]:
     """A member has partitions 0 and 1 of a topic, each with 100 records before it and 200 since."""
     of_group = {"group_id": group, "log_partition": 0, "log_offset": 5}
     offset = {**of_group, "topic": "orders", "offset": 300, "commit_timestamp_ms": END_MS}
     span = {**of_group, "topic": "orders", "offset": 300, "commits": 1}
-    commits = range(END_MS - (every_ms or 0) * 12, END_MS, every_ms) if every_ms else (END_MS - 5 * SECOND,)
+    last_ms = END_MS - (stopped_ms or 5 * SECOND)
+    commits = range(END_MS - (every_ms or 0) * 12, END_MS, every_ms) if every_ms else (last_ms,)
     history = [
         {**span, "partition": each, "valid_from_timestamp_ms": at, "valid_to_timestamp_ms": then, "log_offset": at}
         for each in committed
@@ -95,9 +98,22 @@ def _found_in(
             }
         ],
         log_ends=[*ends, offsets_log],
-        lag=[{**of_group, "topic": "orders", "partition": 0, "lag": lag}],
+        lag=[{**of_group, "topic": "orders", "partition": 0, "lag": lag, "member_id": "m"}],
+        progress=[
+            {
+                **of_group,
+                "topic": "orders",
+                "partition": each,
+                "state": "stopped",
+                "since_timestamp_ms": END_MS - stopped_ms,
+                "commit_timestamp_ms": END_MS - stopped_ms,
+                "wait_ms": stopped_ms,
+            }
+            for each in committed
+            if stopped_ms
+        ],
     )
-    return _found(context, "never_commits")
+    return _found(context, kind)
 
 
 def test_a_group_that_never_committed_is_a_note_because_its_offsets_may_be_elsewhere() -> None:
@@ -183,3 +199,20 @@ def test_it_is_a_note_if_something_else_may_explain_it(given: dict[str, Any]) ->
 )
 def test_healthy_groups_that_look_like_it_are_not_found(given: dict[str, Any]) -> None:
     assert _found_in(**given) == []
+
+
+@pytest.mark.parametrize(
+    ("committed", "level", "causes"),
+    [
+        ((0,), Level.MODERATE, ["application_hangs", "does_not_commit"]),
+        ((0, 1), Level.HIGH, ["application_hangs"]),
+    ],
+    ids=["one_never", "both_once"],
+)
+def test_a_group_that_stopped_after_a_commit_may_commit_only_in_rebalances(
+    committed: tuple[int, ...], level: Level, causes: list[str]
+) -> None:
+    """Its other partition was never committed, although records were written to it too."""
+    (found,) = _found_in(committed=committed, kind="group_stands_still", stopped_ms=9 * MINUTE, lag=200)
+    assert (found.level, [each.name for each in found.causes]) == (level, causes)
+    assert found.impact.startswith("Unless it reads them without a commit") is (level == Level.MODERATE)

@@ -65,7 +65,8 @@ def never_commits(scene: Scene) -> Truth:
     truth.conclusion = "Look up how its application commits; a restart reads the records again, or skips them."
     truth.proof = "members have partitions with records, and no record of __consumer_offsets has an offset of them"
     truth.named = [f"\\b{group}\\b", "never commit", re.escape(topic)]
-    truth.cause = ["does not commit", "elsewhere"] if is_whole else ["pause"]
+    # With two members it commits when partitions move from one to the other.
+    truth.cause = ["does not commit|commits only when"] if is_whole else ["pause"]
     truth.first_step = ["commit", "restart"] if is_whole else ["pause"]
     truth.never_say("expired|too slow|more members", "nothing expired, and its members read all they are to read")
     truth.details = {"is_whole": is_whole, "protocol": protocol}

@@ -27,6 +27,7 @@ from kafka_records_tables.report.rule_context import (
     shown,
 )
 from kafka_records_tables.report.rules.silent_readers import DOES_NOT_COMMIT, PROCESSES, reads_without_commits
+from kafka_records_tables.report.rules.uncommitted_groups import commits_seldom
 from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "group_stands_still"
@@ -174,6 +175,7 @@ def _incident(
         ),
     )
     silent = None if others else reads_without_commits(context, group, _stays(context, members, since))
+    seldom = commits_seldom(context, group) if gaps is None and silent is None and not others else None
     progress = context.table("progress")
     rest = kept(progress, equal(progress, "group_id", group), equal(progress, "state", "ok")).num_rows
     along = f" {counted(rest, 'other partition')} {'goes' if rest == 1 else 'go'} on." if rest else ""
@@ -182,15 +184,20 @@ def _incident(
     numbers = tuple(sorted({each["partition"] for each in places}))
     finding = ReportFinding(
         kind=KIND,
-        level=Level.HIGH,
-        title="a group no longer reads some partitions" if rest else RULE.title,
+        level=Level.HIGH if seldom is None else Level.MODERATE,
+        title=(
+            "a group no longer reads some partitions"
+            if rest
+            else RULE.title if seldom is None else "a group has members but commits nothing"
+        ),
         problem=(
             f"The group {shown(group)} has {counted(len(members), 'member')} ({listed(list(names.values()))}) and "
             f"makes no progress in {where}: records wait for "
             f"{length(wait)}{before}. The last commit was at {moment(last)}.{along}"
         ),
-        impact=f"{counted(waiting, 'record')} wait, and more come.",
-        consequence="work_stopped",
+        impact=f"{'' if seldom is None else 'Unless it reads them without a commit, '}"
+        f"{counted(waiting, 'record')} wait, and more come.",
+        consequence="work_stopped" if seldom is None else "none",
         group_ids=(group,),
         topics=topics,
         partitions=numbers if len(topics) == 1 else (),
@@ -217,8 +224,9 @@ def _incident(
         thresholds=context.limits_of(f"{KIND}.after"),
     )
     causes = {"application_hangs": verdict, "partition_left_out": skips}
-    if silent is not None and not rest:
-        causes["does_not_commit"] = silent
+    reads = silent or seldom
+    if reads is not None and not rest:
+        causes["does_not_commit"] = reads
     return Incident(finding, waiting, causes)
 
 
@@ -297,7 +305,10 @@ Too long is twice what 95 % of the intervals between the group's commits of new 
 brokers, twice the longest), and at least `report.group_settles_within`; if the log has fewer than ten such intervals,
 `after`. Running brokers are asked for the times of unread records of suspected groups.""",
     tables=("progress", "lag", "members", "groups", "timeline"),
-    levels={Level.HIGH: "always"},
+    levels={
+        Level.HIGH: "otherwise",
+        Level.MODERATE: "it never committed other partitions that its members have, so it may just commit seldom",
+    },
     find=_find,
     listing=Rows("progress", ("state=stopped",)),
     causes=(

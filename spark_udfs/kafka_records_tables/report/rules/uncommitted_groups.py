@@ -31,8 +31,32 @@ _KEEP_OFFSETS: Final = re.compile(r"(?i)(spark|flink|beam|druid|pinot|clickhouse
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    found = uncommitted_groups(context, context.limit(f"{KIND}.after"))
-    return [_incident(context, each) for each in found]
+    return [_incident(context, each) for each in context.once(found_groups)]
+
+
+def found_groups(context: RuleContext) -> list[Uncommitted]:
+    """The groups with such partitions."""
+    return uncommitted_groups(context, context.limit(f"{KIND}.after"))
+
+
+def commits_seldom(context: RuleContext, group: str) -> Verdict | None:
+    """Whether a group that has stopped to commit may just commit seldom, such as only when partitions are taken from a
+    member: it has others for which it never committed."""
+    found = next((each for each in context.once(found_groups) if each.group == group), None)
+    if found is None:
+        return None
+    return Verdict(
+        f"The application of {shown(group)} reads, but commits only when it ends or partitions are taken from it.",
+        evidence_for=(
+            Evidence(f"it has never committed {places_shown(found.places)}, which its members have too, with records"),
+        ),
+        steps=(
+            NextStep(
+                f"Look up how the application of {shown(group)} commits (enable.auto.commit, its calls of commit), and "
+                "errors of commits in its log"
+            ),
+        ),
+    )
 
 
 def _level(context: RuleContext, group: Uncommitted) -> Level:
