@@ -12,12 +12,15 @@ from kafka_records_tables.report.report_parts import Report, ReportFinding
 from tools.incidents.recording import unpack
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "incidents" / "retired_topic-1"
+SLOW_LOAD = RECORDED.parent / "slow_load-9462"
 RUNTIME = "INFO [GroupCoordinator id=1] {} (org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime)"
 LOADED = "Finished loading of metadata from {} with epoch 0 in {}ms where {}ms was spent in the scheduler. Loaded {} "
 LOADED += "records which total to {} bytes."
 QUICK = LOADED.format("__consumer_offsets-0", 984, 65, 24, 3874)
 SLOW = LOADED.format("__consumer_offsets-1", 42_500, 500, 9_000_000, 1_200_000_000)
 QUEUED = LOADED.format("__share_group_state-0", 75_000, 70_000, 100, 8000)
+BEHIND = LOADED.format("__share_group_state-1", 80_000, 78_000, 100, 8000)
+READER = LOADED.format("__share_group_state-2", 79_000, 1_000, 4_000_000, 700_000_000)
 TRANSACTIONS = (
     "Finished loading 812 transaction metadata from __transaction_state-1 in 12000 milliseconds, of which 3 "
     "milliseconds was spent in the scheduler."
@@ -61,3 +64,23 @@ def test_each_topic_has_a_finding_with_the_cause(report_with: Report) -> None:
 
 def test_a_quick_load_is_no_finding(report_with: Report) -> None:
     assert not any("__consumer_offsets-0" in each.problem for each in _by_topic(report_with).values())
+
+
+def test_others_wait_for_the_load_that_reads_for_longest(tmp_path: Path) -> None:
+    data = unpack(RECORDED, tmp_path / "data")
+    lines = "".join(f"10:00:0{at}.123 {RUNTIME.format(each)}\n" for at, each in enumerate((QUEUED, BEHIND, READER)))
+    (tmp_path / "broker.log").write_text(lines)
+    (found,) = _by_topic(read_report(data, processes=1)).values()
+    assert found.problem.startswith("A coordinator took 1 min 19 s to load __share_group_state-2 (4000000 records")
+    assert "The load of __share_group_state (partitions 0-1) waited meanwhile." in found.problem
+    assert [each.name for each in found.causes] == ["large_log"]
+
+
+def test_the_files_show_how_large_the_log_is_and_how_long_its_groups_were_silent(tmp_path: Path) -> None:
+    data = unpack(SLOW_LOAD, tmp_path / "data")
+    (found,) = _by_topic(read_report(data, processes=1)).values()
+    assert found.since_timestamp_ms is not None
+    assert "committed nothing for" in found.problem
+    (cause,) = found.causes
+    assert "no cleaner has touched" in cause.evidence_for[1].shows
+    assert "log.cleaner.enable" in found.next[0].what

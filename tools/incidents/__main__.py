@@ -21,7 +21,7 @@ from tools.broker import Broker, BrokerError, free_ports
 from tools.incidents.crew import Crew, CrewError
 from tools.incidents.every_kind import EVERY_KIND
 from tools.incidents.kinds import Kind
-from tools.incidents.recording import DATA, keep_directory, keep_live_report
+from tools.incidents.recording import DATA, keep_directory, keep_live_report, keep_log
 from tools.incidents.scene import SETTINGS, Scene
 from tools.incidents.truth import Truth
 from tools.java_compiler import CompileError
@@ -57,6 +57,8 @@ def play(kind: Kind, seed: int, release: str, out: Path) -> Path:
         finally:
             broker.kill()
         size = keep_directory(broker.data, folder)
+        if truth.details.get("keeps_log"):
+            keep_log(broker.log, folder)
     truth.save(folder)
     print(f"{folder}: {truth.planted} ({size // 1000} kB)", flush=True)
     return folder

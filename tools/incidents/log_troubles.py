@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +20,7 @@ from kafka_records.rpc.offset_commit_request import (
 from kafka_records.rpc.offset_commit_response import OffsetCommitResponse
 from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_tables.topics import OFFSETS
-from tools.broker import HOST
+from tools.broker import HOST, Broker, BrokerError
 from tools.incidents.kinds import kind
 from tools.incidents.scene import Scene, now
 from tools.incidents.truth import Truth, incident
@@ -42,6 +46,19 @@ class _Committer:
                     request = OffsetCommitRequest(group_id=group, topics=topics)
                     connection.ask(request, OffsetCommitResponse.decode, at_most=9)
         self._offset += rounds
+
+    def repeat(self, rounds: int) -> None:
+        """`rounds` commits of the same offsets, of which a cleaner would leave the last."""
+        for group in self._groups:
+            with closing(offset_admin.coordinator(HOST, self._port, group)) as connection:
+                for _ in range(rounds):
+                    places = tuple(
+                        OffsetCommitRequestPartition(each, self._offset, committed_metadata="m" * 100)
+                        for each in range(_PARTITIONS)
+                    )
+                    topics = (OffsetCommitRequestTopic(self._topic, partitions=places),)
+                    request = OffsetCommitRequest(group_id=group, topics=topics)
+                    connection.ask(request, OffsetCommitResponse.decode, at_most=9)
 
 
 def _two_groups(scene: Scene) -> list[str]:
@@ -120,4 +137,76 @@ def cleaner_off(scene: Scene) -> Truth:
     truth.cause = ["log\\.cleaner\\.enable|no cleaner|threads are dead"]
     truth.first_step = ["log\\.cleaner|cleaner"]
     truth.details = {"topic": topic}
+    return truth
+
+
+class _Throttle:
+    """Gives a broker a small part of a processor, as a container does, from when it begins to load a log until it has
+    loaded it."""
+
+    def __init__(self, broker: Broker, log: str) -> None:
+        self._broker, self._log = broker, log
+        self._from = broker.log.stat().st_size
+        self.loaded_ms = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the log is loaded. Raises BrokerError if it takes longer."""
+        self._thread.join(seconds)
+        if not self.loaded_ms:
+            raise BrokerError(f"{self._log} was not loaded within {seconds:g} s")
+
+    def _said(self) -> str:
+        with self._broker.log.open("rb") as log:
+            log.seek(self._from)
+            return log.read().decode("utf-8", "replace")
+
+    def _run(self) -> None:
+        begins, ends = (f"{word} of metadata from {self._log} " for word in ("loading", "Finished loading"))
+        while f"Scheduling {begins}" not in self._said():
+            time.sleep(0.01)
+        while ends not in self._said():
+            if (pid := self._broker.pid) is not None:
+                os.kill(pid, signal.SIGSTOP)
+                time.sleep(0.5)
+                os.kill(pid, signal.SIGCONT)
+            time.sleep(0.02)
+        self.loaded_ms = now()
+
+
+@kind(
+    "slow_load",
+    "no cleaner has run: a coordinator reads a large log after a restart, with little processor time",
+    {"offsets.topic.segment.bytes": "8388608", "log.cleaner.enable": "false"},
+)
+def slow_load(scene: Scene) -> Truth:
+    """Groups of other logs go on; those of this one can neither join nor commit meanwhile."""
+    scene.surround(4)
+    topic, groups = scene.topic(_PARTITIONS), _two_groups(scene)[:1]
+    scene.fill(topic, 450 * _PARTITIONS, _PARTITIONS)
+    committer = _Committer(scene, topic, groups)
+    committer.commit(1)
+    committer.repeat(scene.random.randint(1600, 2000))
+    partition = partition_for(groups[0], 4)
+    scene.wait(8, 12)
+    since = now()
+    scene.broker.stop()
+    throttle = _Throttle(scene.broker, f"{OFFSETS}-{partition}")
+    scene.broker.start()
+    throttle.wait(180)
+    lasted = throttle.loaded_ms
+    scene.wait(14, 18)
+    committer.commit(1)
+    truth = incident("slow_load", groups, [OFFSETS])
+    truth.planted = f"The broker was restarted with a large {OFFSETS}-{partition}, and got a twentieth of a processor."
+    truth.partitions = [f"{OFFSETS}-{partition}"]
+    truth.since, truth.since_margin_ms, truth.going_on = since, 15_000, False
+    truth.conclusion = "Switch the cleaner on, so that a coordinator has less to read after the next restart."
+    truth.proof = "the broker's log has the time of the load; the log has many closed files that no cleaner has touched"
+    truth.named = [f"{OFFSETS}-{partition}", "load"]
+    truth.cause = ["to read the log", "disk or processor"]
+    truth.first_step = ["clean"]
+    truth.never_say("damage|segment file is missing", "nothing is damaged or missing")
+    truth.details = {"topic": topic, "loaded": lasted, "keeps_log": True}
     return truth

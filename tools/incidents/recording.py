@@ -32,6 +32,12 @@ def keep_directory(data: Path, folder: Path) -> int:
     return archive.stat().st_size
 
 
+def keep_log(log: Path, folder: Path) -> None:
+    """Copy what a broker logged about the loads of its coordinators into `folder`."""
+    lines = [each for each in log.read_bytes().splitlines(keepends=True) if b" loading of metadata " in each]
+    (folder / log.name).write_bytes(b"".join(lines))
+
+
 def keep_live_report(bootstrap: str, folder: Path, arguments: Sequence[str]) -> None:
     """Write the report on a running broker, as JSON, into `folder`. Raises CalledProcessError without one."""
     output = folder / LIVE
@@ -45,9 +51,12 @@ def keep_live_report(bootstrap: str, folder: Path, arguments: Sequence[str]) -> 
 
 
 def unpack(folder: Path, into: Path) -> Path:
-    """The data directory of a recording: as it is there, or unpacked into `into`."""
+    """The data directory of a recording: as it is there, or unpacked into `into`, with the broker's log beside it."""
     if (folder / DATA).is_dir():
         return folder / DATA
+    into.mkdir(parents=True, exist_ok=True)
+    for log in folder.glob("*.log"):
+        shutil.copy(log, into.parent)
     with tarfile.open(folder / ARCHIVE) as packed:
         packed.extractall(into, filter="data")
     return into

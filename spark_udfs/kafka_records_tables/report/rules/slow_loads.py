@@ -6,6 +6,7 @@ from typing import Final
 
 from kafka_records_tables.report.command_lines import condition_of
 from kafka_records_tables.report.facts.broker_log_lines import Load, coordinator_loads
+from kafka_records_tables.report.facts.load_facts import LogSize, load_silence, log_size
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
@@ -30,20 +31,28 @@ def _find(context: RuleContext) -> list[Incident]:
 
 def _incident(context: RuleContext, topic: str, loads: list[Load]) -> Incident:
     loads.sort(key=lambda each: (each.failed is not None, each.ms), reverse=True)
+    # The others wait for the load that reads for longest.
+    reader = max(loads, key=_reads_ms)
+    if loads[0].failed is None and 2 * _reads_ms(reader) >= loads[0].ms:
+        loads.remove(reader)
+        loads.insert(0, reader)
     first = loads[0]
+    waiting = [each.partition for each in loads[1:] if each.failed is None and 2 * each.waited_ms > each.ms]
     partitions = tuple(sorted(each.partition for each in loads))
     groups = groups_of_logs(context, topic, partitions)
     where = logs_shown(topic, partitions)
-    who = f" It has the records of {counted(len(groups), 'group')}: {listed(groups)}." if groups else ""
+    has = "It has" if len(partitions) == 1 else "These logs have"
+    who = f" {has} the records of {counted(len(groups), 'group')}: {listed(groups)}." if groups else ""
     has_failed = first.failed is not None
     what = (
         f"A coordinator could not load {where}: {first.failed}"
         if has_failed
         else f"A coordinator took {length(first.ms)} to load {topic}-{first.partition}"
-        + (f", the slowest of {where}" if len(loads) > 1 else "")
+        + (f", the slowest of {where}" if len(loads) > len(waiting) + 1 else "")
         + ("" if first.records is None else f" ({counted(first.records, 'record')}")
         + ("" if first.records is None else ")" if first.bytes is None else f", {first.bytes} bytes)")
         + "."
+        + (f" The load of {logs_shown(topic, waiting)} waited meanwhile." if waiting and not _is_queued(first) else "")
     )
     level = Level.MODERATE
     if has_failed:
@@ -51,11 +60,12 @@ def _incident(context: RuleContext, topic: str, loads: list[Load]) -> Incident:
     elif first.ms >= context.limit(f"{KIND}.high_after"):
         level = Level.HIGH
     rows = Rows("log_files", (condition_of("topic", topic),))
+    silence = None if has_failed else load_silence(context, topic, first.partition, first.ms)
     finding = ReportFinding(
         kind=KIND,
         level=level,
         title="a coordinator could not load its log" if has_failed else RULE.title,
-        problem=f"{what}{who}",
+        problem=f"{what}{who}{'' if silence is None else silence.words(f'{topic}-{first.partition}')}",
         impact=(
             "Until it has loaded the log, a coordinator answers COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR: "
             "members cannot join or commit, and transactions cannot begin or end. This happens after each restart and "
@@ -65,7 +75,12 @@ def _incident(context: RuleContext, topic: str, loads: list[Load]) -> Incident:
         group_ids=groups,
         topics=(topic,),
         partitions=partitions,
-        since_note=f"the broker's log gives the time as {first.moment}" if first.moment else "the line has no time",
+        since_timestamp_ms=None if silence is None else silence.from_ms,
+        since_note=(
+            f"the last commit before its groups were silent for as long as {topic}-{first.partition} took to load"
+            if silence is not None
+            else f"the broker's log gives the time as {first.moment}" if first.moment else "the line has no time"
+        ),
         scale={"logs": len(loads), "load_ms": first.ms, "records_loaded": first.records or 0},
         symptom_confidence="medium" if has_failed else "high",
         why_not_sure="a later load may have succeeded" if has_failed else None,
@@ -79,10 +94,19 @@ def _incident(context: RuleContext, topic: str, loads: list[Load]) -> Incident:
         measured={"load_ms": first.ms, "waited_ms": first.waited_ms},
         thresholds=context.limits_of(f"{KIND}.after", f"{KIND}.high_after"),
     )
-    return Incident(finding, first.ms, _verdicts(first))
+    return Incident(finding, first.ms, _verdicts(first, log_size(context, topic, first.partition)))
 
 
-def _verdicts(load: Load) -> dict[str, Verdict]:
+def _reads_ms(load: Load) -> int:
+    """How long a log was read."""
+    return load.ms - load.waited_ms
+
+
+def _is_queued(load: Load) -> bool:
+    return load.waited_ms > _reads_ms(load)
+
+
+def _verdicts(load: Load, size: LogSize | None) -> dict[str, Verdict]:
     if load.failed is not None:
         step = NextStep(
             "Look at the error in the log of the broker, and at other findings about this log; see docs/rescue.md"
@@ -91,17 +115,22 @@ def _verdicts(load: Load) -> dict[str, Verdict]:
             f"The load ended with an error: {load.failed}", (_shown(load),), is_certain=True, steps=(step,)
         )
         return {_FAILED: failed}
-    reads = load.ms - load.waited_ms
+    reads = _reads_ms(load)
     waits = Evidence(f"{length(load.waited_ms)} of it passed before the load began (spent in the scheduler)")
     works = Evidence(f"{length(reads)} of it passed while the log was read")
-    is_queue = load.waited_ms > reads
+    is_queue = _is_queued(load)
     return {
         _LARGE: Verdict(
             "The coordinator needs this time to read the log: it has much to read, or the disk or processor is slow.",
-            evidence_for=(works,),
+            evidence_for=(works,) if size is None else (works, size.evidence),
             refuted_by=waits if is_queue else None,
             steps=(
-                NextStep("If the log is not cleaned, find out why; if a few groups write most of it, look at these"),
+                NextStep(
+                    "Find out why the log is not cleaned (log.cleaner.enable, DeadThreadCount and "
+                    "uncleanable-partitions-count of the broker): a cleaner would remove most of it"
+                    if size is not None and size.is_dirty
+                    else "If the log is not cleaned, find out why; if a few groups write most of it, look at these"
+                ),
             ),
         ),
         _QUEUE: Verdict(
@@ -131,8 +160,9 @@ RULE = incident_rule(
 Loads of logs of coordinators that took `after` or longer, or failed, as brokers log them (`Finished loading …`, `Failed
 to load …`). No record shows how long a load took, so the broker's log files (`*.log`) must be beside its data
 directory, or in a folder `logs` beside it. The last 64 MiB of each are read, and only the slowest load of each log
-counts. `log_files` has the bytes that a coordinator has to read.""",
-    tables=("groups",),
+counts. The files of the log show how much of it a cleaner has not touched, and since when; the commits show for how
+long no group of the log committed, while groups of other logs did.""",
+    tables=("groups", "current_offsets"),
     levels={
         Level.CRITICAL: "a load failed",
         Level.HIGH: "it took `high_after` or longer",
@@ -145,7 +175,7 @@ counts. `log_files` has the bytes that a coordinator has to read.""",
         PossibleCause(
             _LARGE,
             "reading the log takes this long",
-            "for: the time outside the scheduler; refuted if it is less than half",
+            "for: the time outside the scheduler, and the size of the log; refuted if it is less than half",
         ),
         PossibleCause(
             _QUEUE,
