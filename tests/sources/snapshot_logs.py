@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.protocol import LogPartition
 from kafka_records_engine.sources.question import Question
+from kafka_records_engine.sources.snapshots import Snapshot
 from tests.tables.histories import history
+from tests.tables.topic import Topic
 from tools.judge.cleaner import CleanedLog, Row, cleaned, last_stable, table_of
 
 TOPIC = "__consumer_offsets"
@@ -101,3 +107,37 @@ def rows_of(log: LogPartition, as_of_ms: int | None = None, history: bool = True
     """All raw rows of a log partition, by default as history."""
     context = Context(log.topic, log.partition, Question(as_of_ms=as_of_ms), history=history)
     return pa.Table.from_batches(log.batches(context, RAW_SCHEMA.names), RAW_SCHEMA)
+
+
+def all_rows(source: Any, topic: str = TOPIC) -> list[dict[str, Any]]:
+    """The raw rows of all partitions of a topic."""
+    return [row for log in source.partitions(topic) for row in rows_of(log).to_pylist()]
+
+
+def files_in(root: Path, topic: str = TOPIC, partition: int = 0) -> list[str]:
+    """The names of the files with records of a partition, as a listing has them."""
+    return sorted(path.name for path in (root / f"topic={topic}" / f"partition={partition}").iterdir())
+
+
+def findings_of(root: Path, as_of_ms: int | None = None, history: bool = True) -> list[Finding]:
+    """What is found while a snapshot is read."""
+    (log,) = Snapshot(root).partitions(TOPIC)
+    context = Context(log.topic, log.partition, Question(as_of_ms=as_of_ms), history=history)
+    for _ in log.batches(context, RAW_SCHEMA.names):
+        pass
+    return [*context.findings]
+
+
+def log_of(topic: Topic, up_to: int | None = None, **settings: Any) -> Logs:
+    """A made-up topic up to an offset as a source of one partition."""
+    rows = topic.table()
+    kept = rows if up_to is None else rows.filter(pc.less(rows["offset"], up_to))
+    return Logs((CleanedLog(kept, TOPIC, **{"cleaned_up_to": 0, **settings}),))
+
+
+def commits(count: int, group: str = "g") -> Topic:
+    """A topic in which one group commits again and again."""
+    topic = Topic()
+    for number in range(count):
+        topic.commit(group, number)
+    return topic
