@@ -32,11 +32,13 @@ def _found_in(
     log_start: int = 0,
     every_ms: int | None = None,
     lag: int = 0,
+    earlier: tuple[tuple[int, int], ...] = (),
     more: dict[str, Any] | None = None,
     kind: str = "never_commits",
     stopped_ms: int = 0,
 ) -> list[ReportFinding]:
-    """A member has partitions 0 and 1 of a topic, each with 100 records before it and 200 since."""
+    """A member has partitions 0 and 1 of a topic, each with 100 records before it and 200 since. Before it,
+    `earlier` members may have had them: from when to when."""
     of_group = {"group_id": group, "log_partition": 0, "log_offset": 5}
     offset = {**of_group, "topic": "orders", "offset": 300, "commit_timestamp_ms": END_MS}
     span = {**of_group, "topic": "orders", "offset": 300, "commits": 1}
@@ -68,6 +70,16 @@ def _found_in(
         else [{"offset": at, "timestamp_ms": at_ms} for at, at_ms in zip((99, 199, 299), times, strict=True)]
     )
     gained = {"gained": {"orders": [0, 1]}, "lost": {}}
+    stays: list[dict[str, Any]] = [
+        {**of_group, "event": event, "member_id": member, "at_timestamp_ms": at_ms, "detail": detail}
+        for number, (start, end) in enumerate(earlier)
+        for event, member, at_ms, detail in (
+            ("member_joined", f"m{number}", start, None),
+            ("assignment_changed", f"m{number}", start, json.dumps(gained)),
+            ("member_left", f"m{number}", end, None),
+            ("emptied", None, end, None),
+        )
+    ]
     member = {**of_group, "member_id": "m", "client_id": client, "rebalance_timeout_ms": poll_ms}
     context = _context(
         {"history": history, "log_samples": [{**each, "samples": samples, "exact_from": 0} for each in ends]},
@@ -89,13 +101,15 @@ def _found_in(
         pending_offsets=[{**offset, "partition": each} for each in pending],
         members=[member],
         timeline=[
+            *stays,
+            {**of_group, "event": "member_joined", "member_id": "m", "at_timestamp_ms": given_ms, "detail": None},
             {
                 **of_group,
                 "event": "assignment_changed",
                 "member_id": "m",
                 "at_timestamp_ms": given_ms,
                 "detail": json.dumps(gained),
-            }
+            },
         ],
         log_ends=[*ends, offsets_log],
         lag=[{**of_group, "topic": "orders", "partition": 0, "lag": lag, "member_id": "m"}],
@@ -160,6 +174,36 @@ def test_earlier_commits_speak_against_offsets_elsewhere() -> None:
     assert [each.evidence_against[0].shows for each in found.causes if each.name == "offsets_elsewhere"] == [
         "it committed offsets to Kafka earlier"
     ]
+
+
+_LATELY: Final = END_MS - 20 * SECOND
+"""The present member has not been there for long, after two others."""
+_RESTARTED: Final = ((END_MS - 10 * MINUTE, END_MS - 5 * MINUTE), (END_MS - 4 * MINUTE, END_MS - MINUTE))
+_BETWEEN: Final = (END_MS - HOUR, END_MS - 270 * SECOND, END_MS - 30 * SECOND)
+
+
+def test_stays_of_earlier_members_count_and_each_restart_skips_or_repeats() -> None:
+    (found,) = _found_in(given_ms=_LATELY, earlier=_RESTARTED, times=_BETWEEN)
+    assert (found.level, found.since_timestamp_ms) == (Level.LOW, END_MS - 10 * MINUTE)
+    assert found.scale == {
+        "partitions": 2,
+        "records_without_commit": 400,
+        "restarts": 2,
+        "records_while_it_was_away": 400,
+    }
+    assert "each of its 2 restarts read records again (earliest), or skipped" in (found.impact or "")
+    assert "when it ends" not in found.causes[0].statement
+
+
+def test_a_system_with_offsets_elsewhere_may_be_restarted() -> None:
+    assert [
+        each.level for each in _found_in(given_ms=_LATELY, earlier=_RESTARTED, times=_BETWEEN, client="flink-1")
+    ] == [Level.NOTE]
+
+
+def test_members_that_leave_before_they_would_commit_do_not_count() -> None:
+    short = tuple((start, start + 9 * SECOND) for start, _ in _RESTARTED) * 9
+    assert _found_in(given_ms=_LATELY, earlier=short, times=_BETWEEN) == []
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ _OF_TOOLS: Final = re.compile(r"console-consumer-\d+|spark-kafka-(source|relatio
 """Groups of tools that are known not to commit: the console consumer without `--group`
 (`ConsoleConsumerOptions` sets `enable.auto.commit` to false), and sources of Spark Structured Streaming."""
 
+_LEAST_STAY_MS: Final = 10_000
+"""A member that stays for less may not have got to a commit: twice the default of auto.commit.interval.ms."""
+
 _Given = tuple[int, int, int]
 """When a partition was assigned, with partition and offset of the record that shows it."""
 
@@ -51,9 +54,15 @@ class Uncommitted:
     first_at: tuple[int | None, int | None]
     """Partition and offset of the record that shows it."""
     held_ms: int
-    """How long their present members have had all of them."""
+    """How long their present members have had all of them, or also earlier members if `with_former` is set."""
+    with_former: bool
+    """Whether earlier members are counted, because the present ones have not been there for long enough."""
     records: int | None
-    """Records that were written to them since their present members have them; None if their times are unknown."""
+    """Records that were written to them since these members have them; None if their times are unknown."""
+    restarts: int
+    """How often all members of the group left and others came."""
+    between: int | None
+    """Records that were written to these partitions while the group had no members; None if that is unknown."""
     others: dict[Place, Span]
     """The last commits of the group for other partitions that its members have."""
     former: Span | None
@@ -140,23 +149,24 @@ def _uncommitted(
     times = [each.from_ms for of_place in spans.values() for each in of_place]
     usual = usual_gap(times)
     limit = after_ms if usual is None else max(after_ms, STOP * usual.most_ms)
-    (gains, first_gains), readable = _gains(context, group), _readable_ends(context)
-    held: list[tuple[dict[str, Any], int, int | None]] = []
+    stays, readable = _stays(context, group), _readable_ends(context)
+    held: list[tuple[dict[str, Any], _Held]] = []
     for row in owned:
         place = row["topic"], row["partition"]
         if place in spans or place not in readable:
             continue
-        since = gains.get((row["member_id"], place), (row["log_timestamp_ms"],))[0]
-        records = _written(log_ends(context), place, since, context.at_ms - limit, readable[place])
-        if since is not None and context.at_ms - since >= limit and records != 0:
-            held.append((row, since, records))
+        found = _held(context, row, stays.get(place, []), limit, readable[place])
+        if found is not None:
+            held.append((row, found))
     if not held:
         return None
-    places = sorted({(row["topic"], row["partition"]) for row, *_ in held})
-    firsts = [first_gains[place] for place in places if place in first_gains]
-    since, *first = min(firsts) if firsts else (held[0][1], held[0][0]["log_partition"], held[0][0]["log_offset"])
-    counts = [records for *_, records in held]
-    owners = {row["member_id"] for row, *_ in held}
+    places = sorted({(row["topic"], row["partition"]) for row, _ in held})
+    firsts = [stays[place][0].given for place in places if stays.get(place)]
+    row, of_row = held[0]
+    since, *first = min(firsts) if firsts else (of_row.since_ms, row["log_partition"], row["log_offset"])
+    counts = [each.records for _, each in held]
+    owners = {row["member_id"] for row, _ in held}
+    empty = _times_without_members(context, group, since)
     members = kept(context.table("members"), equal(context.table("members"), "group_id", group))
     current = {place: of_place[-1] for place, of_place in spans.items() if of_place[-1].to_ms is None}
     ended = [of_place[-1] for place, of_place in spans.items() if place not in current]
@@ -166,8 +176,11 @@ def _uncommitted(
         places,
         since,
         (first[0], first[1]),
-        context.at_ms - max(at for _, at, _ in held),
-        None if None in counts else sum(each for each in counts if each is not None),
+        min(each.held_ms for _, each in held),
+        any(each.with_former for _, each in held),
+        _sum_if_known(counts),
+        len(empty),
+        _sum_if_known([_written_between(log_ends(context), place, *gap) for place in places for gap in empty]),
         current,
         max(ended, key=lambda each: each.from_ms or 0, default=None),
     )
@@ -191,20 +204,97 @@ def _readable(context: RuleContext) -> dict[Place, int]:
     return found
 
 
-def _gains(context: RuleContext, group: str) -> tuple[dict[tuple[str, Place], _Given], dict[Place, _Given]]:
-    """When each member was last assigned each partition, and when each was assigned to any member first."""
+@dataclass(slots=True)
+class _Stay:
+    """The time for which a member had a partition."""
+
+    member_id: str
+    given: _Given
+    to_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """How long members had a partition without a commit."""
+
+    since_ms: int
+    held_ms: int
+    with_former: bool
+    records: int | None
+
+
+def _held(context: RuleContext, row: dict[str, Any], stays: list[_Stay], limit: int, end: int) -> _Held | None:
+    """How long a partition was held, if it is long enough: by its present member, or else by all members that stayed
+    for long enough to commit."""
+    place, ends = (row["topic"], row["partition"]), log_ends(context)
+    own = [each.given[0] for each in stays if each.member_id == row["member_id"]]
+    since = own[-1] if own else row["log_timestamp_ms"]
+    if since is None:
+        return None
+    records = _written(ends, place, since, context.at_ms - limit, end)
+    if context.at_ms - since >= limit:
+        return None if records == 0 else _Held(since, context.at_ms - since, False, records)
+    spans = [(each.given[0], context.at_ms if each.to_ms is None else each.to_ms) for each in stays]
+    spans = [(start, to) for start, to in spans if to - start >= _LEAST_STAY_MS]
+    held = sum(to - start for start, to in spans)
+    if held < limit:
+        return None
+    records = _written(ends, place, spans[0][0], context.at_ms - limit, end)
+    return _Held(spans[0][0], held, True, records) if records != 0 else None
+
+
+def _stays(context: RuleContext, group: str) -> dict[Place, list[_Stay]]:
+    """The members that had each partition, in the order of the log. Partitions of a member that left end with it."""
     rows = context.table("timeline")
-    rows = kept(rows, equal(rows, "group_id", group), equal(rows, "event", "assignment_changed"))
-    last: dict[tuple[str, Place], _Given] = {}
-    first: dict[Place, _Given] = {}
+    rows = kept(
+        rows,
+        equal(rows, "group_id", group),
+        equal(rows, "event", "assignment_changed", "member_left", "member_replaced"),
+        pc.is_valid(rows["at_timestamp_ms"]),
+    )
+    found: dict[Place, list[_Stay]] = {}
     for row in rows.to_pylist():
-        for topic, partitions in (json.loads(row["detail"]) if row["detail"] else {}).get("gained", {}).items():
-            if row["at_timestamp_ms"] is not None and isinstance(partitions, list):
-                given = row["at_timestamp_ms"], row["log_partition"], row["log_offset"]
-                for each in partitions:
-                    last[row["member_id"], (topic, each)] = given
-                    first.setdefault((topic, each), given)
-    return last, first
+        detail, at_ms = json.loads(row["detail"]) if row["detail"] else {}, row["at_timestamp_ms"]
+        gone = detail.get("former_member_id") if row["event"] == "member_replaced" else row["member_id"]
+        lost = None if row["event"] != "assignment_changed" else set(_places(detail.get("lost", {})))
+        for place, stays in found.items():
+            if stays[-1].member_id == gone and stays[-1].to_ms is None and (lost is None or place in lost):
+                stays[-1].to_ms = at_ms
+        for place in _places(detail.get("gained", {})):
+            of_place = found.setdefault(place, [])
+            if of_place and of_place[-1].to_ms is None:
+                of_place[-1].to_ms = at_ms
+            of_place.append(_Stay(row["member_id"], (at_ms, row["log_partition"], row["log_offset"])))
+    return found
+
+
+def _places(changes: dict[str, Any]) -> list[Place]:
+    return [(topic, each) for topic, numbers in changes.items() if isinstance(numbers, list) for each in numbers]
+
+
+def _times_without_members(context: RuleContext, group: str, since_ms: int) -> list[tuple[int, int]]:
+    """From when to when the group had no members, since a moment; what goes on is left out."""
+    rows = context.table("timeline")
+    rows = kept(rows, equal(rows, "group_id", group), equal(rows, "event", "emptied", "member_joined"))
+    found: list[tuple[int, int]] = []
+    emptied: int | None = None
+    for event, at_ms in zip(rows["event"].to_pylist(), rows["at_timestamp_ms"].to_pylist(), strict=True):
+        if event == "emptied":
+            emptied = at_ms
+        elif emptied is not None and at_ms is not None:
+            if emptied >= since_ms:
+                found.append((emptied, at_ms))
+            emptied = None
+    return found
+
+
+def _written_between(logs: LogEnds, place: Place, from_ms: int, to_ms: int) -> int | None:
+    first, then = logs.end_at(place, from_ms), logs.end_at(place, to_ms)
+    return None if first is None or then is None else max(then - first, 0)
+
+
+def _sum_if_known(counts: list[int | None]) -> int | None:
+    return None if None in counts else sum(each for each in counts if each is not None)
 
 
 def _written(logs: LogEnds, place: Place, since_ms: int | None, until_ms: int, end: int) -> int | None:

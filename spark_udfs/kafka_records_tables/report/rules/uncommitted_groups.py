@@ -60,9 +60,12 @@ def commits_seldom(context: RuleContext, group: str) -> Verdict | None:
 
 
 def _level(context: RuleContext, group: Uncommitted) -> Level:
-    """Above a note only if the group commits otherwise, and nothing shows that it just has not got to it yet."""
-    if group.records is None or not (group.others or group.former):
+    """Above a note only if the group commits otherwise, and nothing shows that it just has not got to it yet, or if it
+    was restarted, so that it may have read records twice or skipped some."""
+    if group.records is None:
         return Level.NOTE
+    if not (group.others or group.former):
+        return Level.LOW if group.restarts and group.between and _system(group) is None else Level.NOTE
     lag = context.table("lag")
     lag = kept(lag, equal(lag, "group_id", group.group))
     behind = sum(each or 0 for each in lag["lag"].to_pylist())
@@ -75,8 +78,9 @@ def _incident(context: RuleContext, group: Uncommitted) -> Incident:
     level = _level(context, group)
     assigned = Evidence(f"{where}: assigned to a member of {name}", OFFSETS, *group.first_at, group.since_ms)
     written = "" if group.records is None else f", and {counted(group.records, 'record')} have been written to them"
+    have_had = "its members, including those that left," if group.with_former else "its present members"
     commits = Evidence(
-        f"its present members have had {where} for {length(group.held_ms)}{written}; the log has no commit for them"
+        f"{have_had} have had {where} for {length(group.held_ms)}{written}; the log has no commit for them"
     )
     records = (
         "which have records"
@@ -90,6 +94,7 @@ def _incident(context: RuleContext, group: Uncommitted) -> Incident:
         if group.former is not None and group.former.from_ms is not None
         else ""
     )
+    restarts = _restarts(group)
     rows = Rows("assignments", of_group(group.group, "role=current"))
     finding = ReportFinding(
         kind=KIND,
@@ -98,12 +103,12 @@ def _incident(context: RuleContext, group: Uncommitted) -> Incident:
         problem=(
             f"{counted(len(group.members), 'member')} of the group {name} ({listed(who)}) "
             f"{'has' if len(group.members) == 1 else 'have'} {where}, {records}, and the group has never committed an "
-            f"offset {'of these' if group.others else 'at all'}.{other}{former}"
+            f"offset {'of these' if group.others else 'at all'}.{other}{former}{restarts}"
         ),
         impact=(
             f"{'Either these records are not processed, or' if group.others else 'If it has no offsets elsewhere,'} "
             "the next member with these partitions begins where auto.offset.reset says: it reads records again, or "
-            "skips some. Its lag is unknown."
+            f"skips some. {_of_restarts(group)}Its lag is unknown."
         ),
         group_ids=(group.group,),
         topics=tuple(sorted({topic for topic, _ in group.places})),
@@ -116,7 +121,9 @@ def _incident(context: RuleContext, group: Uncommitted) -> Incident:
         since_note="the first assignment of these partitions that the log has",
         is_going_on=True,
         scale={"partitions": len(group.places)}
-        | ({} if group.records is None else {"records_without_commit": group.records}),
+        | ({} if group.records is None else {"records_without_commit": group.records})
+        | ({"restarts": group.restarts} if group.restarts else {})
+        | ({"records_while_it_was_away": group.between} if group.restarts and group.between else {}),
         symptom_confidence="high" if group.records is not None else "medium",
         why_not_sure=None if group.records is not None else "when the records were written is unknown",
         evidence=(assigned, commits),
@@ -126,11 +133,17 @@ def _incident(context: RuleContext, group: Uncommitted) -> Incident:
             NextStep(
                 f"Look up how the application of {name} commits (enable.auto.commit, its calls of commit), and errors "
                 "of commits in its log"
+                + (
+                    "; before the version that commits starts, set the offsets of the group to where the present "
+                    "members are"
+                    if group.restarts and not group.others
+                    else ""
+                )
             ),
             context.describe_members(group.group),
             context.see("List the partitions that its members have", rows),
         ),
-        measured={"held_ms": group.held_ms, "partitions": len(group.places)},
+        measured={"held_ms": group.held_ms, "partitions": len(group.places), "restarts": group.restarts},
         thresholds=context.limits_of(f"{KIND}.after"),
     )
     verdicts = {
@@ -150,6 +163,37 @@ def _partitions(group: Uncommitted) -> tuple[int, ...]:
     return tuple(number for _, number in group.places) if len({topic for topic, _ in group.places}) == 1 else ()
 
 
+def _restarts(group: Uncommitted) -> str:
+    """A sentence about the times at which all members left and others came."""
+    if not group.restarts:
+        return ""
+    meanwhile = (
+        ""
+        if group.between is None
+        else f"; {counted(group.between, 'record')} "
+        f"{'was' if group.between == 1 else 'were'} written to these partitions while it had no members"
+    )
+    return f" All its members left and others came {counted(group.restarts, 'time')}{meanwhile}."
+
+
+def _of_restarts(group: Uncommitted) -> str:
+    """What each restart did, as far as records tell."""
+    if not group.restarts or group.others:
+        return ""
+    each = "its restart" if group.restarts == 1 else f"each of its {group.restarts} restarts"
+    return (
+        f"So {each} read records again (earliest), or skipped those that were written meanwhile (latest): no record "
+        "shows which. "
+    )
+
+
+def _system(group: Uncommitted) -> str | None:
+    """The name of a system that keeps offsets elsewhere, in a client id or the group id."""
+    names = " ".join([group.group, *(each["client_id"] or "" for each in group.members)])
+    found = _KEEP_OFFSETS.search(names)
+    return None if found is None else found.group()
+
+
 def _last_of_others(group: Uncommitted) -> str:
     last = max((each.from_ms or 0 for each in group.others.values()), default=0)
     return f", the last one at {moment(last)}" if last else ""
@@ -159,7 +203,7 @@ def _polls(context: RuleContext, group: Uncommitted) -> Evidence | None:
     """The fact that members are there for longer than a client may go without a poll."""
     limits = [each["rebalance_timeout_ms"] for each in group.members if each["rebalance_timeout_ms"]]
     most = max(limits, default=0)
-    if not most or len(limits) < len(group.members) or group.held_ms <= most:
+    if group.with_former or not most or len(limits) < len(group.members) or group.held_ms <= most:
         return None
     return Evidence(
         f"its members have had these partitions for {length(group.held_ms)}; most clients leave the group if they do "
@@ -172,8 +216,12 @@ def _weigh_off(context: RuleContext, group: Uncommitted, name: str) -> Verdict:
     how = (
         "these partitions: its commits leave them out, or fail."
         if group.others
-        else "anything: enable.auto.commit is false and it calls no commit, its commits fail, or it commits only when "
-        "it ends."
+        else (
+            "anything: enable.auto.commit is false and it calls no commit, or its commits fail."
+            if group.restarts
+            else "anything: enable.auto.commit is false and it calls no commit, its commits fail, or it commits only "
+            "when it ends."
+        )
     )
     return Verdict(
         f"The application of {name} reads, but does not commit {how}", evidence_for=() if polls is None else (polls,)
@@ -181,12 +229,11 @@ def _weigh_off(context: RuleContext, group: Uncommitted, name: str) -> Verdict:
 
 
 def _weigh_elsewhere(group: Uncommitted, name: str) -> Verdict:
-    names = " ".join([group.group, *(each["client_id"] or "" for each in group.members)])
-    system = _KEEP_OFFSETS.search(names)
+    system = _system(group)
     speaks = (
         ()
         if system is None
-        else (Evidence(f"its client ids or its group id contain {system.group()!r}, a system that does so"),)
+        else (Evidence(f"its client ids or its group id contain {system!r}, a system that does so"),)
     )
     against = []
     if group.others:
@@ -237,13 +284,17 @@ Groups that are Stable, with partitions that their members have had for `after` 
 between commits of the group, if the log has ten), to which records were written since, before the last `after`, and
 for which no commit was ever written. An open transaction's records do not count. Left out are Kafka Streams, Connect
 and share groups, and groups of tools that do not commit: `console-consumer-N`, and those of Spark Structured Streaming
-(`spark-kafka-source-…`). No record shows whether an application keeps its offsets elsewhere, so a group that never
-committed anything is a note. Running brokers do not report when records were written, so it is a note there too. There
-is no such finding if the log of the group does not begin at its first record.""",
+(`spark-kafka-source-…`). If the present members are too new, those before them count too, if they stayed for 10 s each.
+No record shows whether an application keeps its offsets elsewhere, so a group that never committed anything is a note,
+or low if all its members left and others came while records were written. Running brokers do not report when records
+were written, so it is a note there too. There is no such finding if the log of the group does not begin at its first
+record.""",
     tables=("groups", "assignments", "current_offsets", "pending_offsets", "members", "timeline", "log_ends", "lag"),
     levels={
         Level.MODERATE: "the group commits other partitions, or did before, and is not behind there",
-        Level.NOTE: "it has never committed, is behind in its other partitions, or the times of records are unknown",
+        Level.LOW: "it has never committed, and was restarted while records were written",
+        Level.NOTE: "it has never committed and was not restarted, is behind in its other partitions, or the times of "
+        "records are unknown",
     },
     find=_find,
     listing=Rows("assignments", ("role=current",)),
