@@ -38,13 +38,13 @@ _CAPTURED_TABLES: Final = {
 }
 
 _BYTES_PER_RECORD: Final = 114
-"""Of commits, roughly."""
+"""The size of a record of commits, roughly."""
 _PARTITIONS: Final = 8
 _MIB: Final = 1024 * 1024
 _GB: Final = 10**9
 _WARM_UP_RECORDS: Final = 2000
 _FEW: Final = 500_000
-"""Records that are written before another process has started."""
+"""The number of records that are written before another process has started."""
 _STEPS: Final = (0.01, 0.03, 0.1, 0.3, 1.0)
 _SMALLEST_GB: Final = 0.1
 _FEWEST_SIZES: Final = 3
@@ -52,15 +52,15 @@ _FEWEST_SIZES: Final = 3
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is read."""
+    """The sizes of the logs that are read."""
 
     records: int
     keys: int
     dumped: int
-    """Records for Kafka's dump tool, which is slow."""
+    """The number of records that are read by Kafka's dump tool, which is slow."""
     largest_gb: float
     batch_rows: int
-    """Of the columns."""
+    """The number of rows in a batch of `columns.py`."""
 
     @property
     def growing_gb(self) -> list[float]:
@@ -70,11 +70,11 @@ class Sizes:
 
 
 class NotEnoughSpace(Exception):
-    """Logs that would not fit on the disk; the text says how much they need."""
+    """The logs do not fit on the disk. The text says how much space they need."""
 
 
 class WrongAnswer(Exception):
-    """A result that is not what the writer of the log wrote; the text says which."""
+    """A result is not what the writer of the log wrote. The text names the result."""
 
 
 class Logs:
@@ -126,7 +126,7 @@ def _write(folder: Path, plan: Plan) -> WrittenLog:
 
 @dataclass(frozen=True)
 class Work:
-    """A program to run: who is timed. `expected` is what it has to say."""
+    """A program to run, whose time is taken. `expected` is what the program has to print."""
 
     name: str
     command: tuple[str, ...]
@@ -141,7 +141,7 @@ class Work:
 
 
 Runs = Mapping[str, Sequence[Run]]
-"""By name of the work."""
+"""The runs by the name of the work."""
 
 
 def _best(runs: Runs, name: str) -> tuple[float, float]:
@@ -163,7 +163,7 @@ def _memory(runs: Runs, name: str) -> int | None:
 
 @dataclass(frozen=True)
 class Judged:
-    """A goal and what was reached: a line of the table."""
+    """A line of the table: a goal and the figure that was measured."""
 
     what: str
     ours: str
@@ -172,7 +172,7 @@ class Judged:
     by_processor: str
     goal: str
     met: bool | None
-    """None for what could not be measured."""
+    """Whether the goal was met; None if it could not be measured."""
 
     @property
     def cells(self) -> list[str]:
@@ -188,14 +188,14 @@ _SHORT: Final = 0.1
 
 
 def _time(seconds: tuple[float, float] | None) -> str:
-    """Best and median with their unit."""
+    """The best time and the median with their unit."""
     if seconds is None:
         return "-"
     return f"{pair(seconds, 1000)} ms" if seconds[0] < _SHORT else f"{pair(seconds)} s"
 
 
 def _no_slower(what: str, work: str, base: str, most: float, runs: Runs) -> Judged:
-    """At most N times as long as `base`."""
+    """The goal that `work` takes at most `most` times as long as `base`."""
     ours, theirs = _best(runs, work), _best(runs, base)
     ratio = ours[0] / theirs[0], ours[1] / theirs[1]
     by_processor = three_digits(_processor(runs, work) / _processor(runs, base))
@@ -203,7 +203,7 @@ def _no_slower(what: str, work: str, base: str, most: float, runs: Runs) -> Judg
 
 
 def _as_fast(what: str, work: str, base: str, least: float, runs: Runs) -> Judged:
-    """At least this part of the speed of `base`."""
+    """The goal that `work` reaches at least the part `least` of the speed of `base`."""
     ours, theirs = _best(runs, work), _best(runs, base)
     ratio = theirs[0] / ours[0], theirs[1] / ours[1]
     by_processor = three_digits(_processor(runs, base) / _processor(runs, work))
@@ -321,7 +321,7 @@ _LONGEST_REPORT: Final = 2.0
 
 
 def _within(what: str, work: str, most: float, runs: Runs) -> Judged:
-    """At most so many seconds."""
+    """The goal that `work` takes at most `most` seconds."""
     seconds = _best(runs, work)
     by_processor = f"{three_digits(_processor(runs, work))} s"
     return Judged(what, _time(seconds), "", _time(seconds), by_processor, f"≤ {most:g} s", seconds[0] <= most)
@@ -408,7 +408,7 @@ def _growth(sizes: Sizes, logs: Logs) -> Case:
 
 
 def _every_table(sizes: Sizes, logs: Logs) -> Case:
-    """Every table beside reading, and over smaller logs about as many keys."""
+    """Every table beside reading alone, and over smaller logs with about as many keys."""
     counts = every_table.sizes_of(sizes.records)
     folders = {count: logs.of_every_kind(count, sizes.keys) for count in counts}
     largest = folders[counts[-1]]
@@ -434,7 +434,7 @@ def _every_table(sizes: Sizes, logs: Logs) -> Case:
 
 
 def _report(sizes: Sizes, logs: Logs) -> Case:
-    """The tables of a report beside reading their topics, and beside each of them read by itself."""
+    """The tables of a report beside reading their topics, and beside each of these tables read alone."""
     folder = logs.of_every_kind(sizes.records, sizes.keys)
     bare = Work(f"bare reader, every topic, {sizes.records} records", _child("bare_reader", folder))
     alone = Work(f"report tables one by one, {sizes.records} records", _child("report_tables_alone", folder))

@@ -33,7 +33,7 @@ Outcome = dict[str, float]
 
 
 def _processor_seconds() -> float:
-    """Of this process and of those it started and that have ended."""
+    """The processor time of this process and of those that it started and that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
@@ -55,7 +55,8 @@ def local_table(folder: Path, name: str) -> Outcome:
 
 
 def counted_table(folder: Path, name: str, options: str) -> Outcome:
-    """A table by the local engine, whose rows are counted and let go if there may be too many to hold."""
+    """A table by the local engine. The rows of a history are counted and dropped, since there may be too many to
+    keep."""
     from kafka_records_tables import read_table, stream_table
     from kafka_records_tables.tables import TABLES
 
@@ -67,7 +68,7 @@ def counted_table(folder: Path, name: str, options: str) -> Outcome:
 
 
 def report_tables(folder: Path) -> Outcome:
-    """The tables of a report by the local engine, out of one reading."""
+    """The tables of a report by the local engine, which reads the log once."""
     from kafka_records_tables import read_tables
     from kafka_records_tables.report.making import REPORTED
 
@@ -75,7 +76,7 @@ def report_tables(folder: Path) -> Outcome:
 
 
 def report_tables_alone(folder: Path) -> Outcome:
-    """The same tables, each from its own reading."""
+    """The same tables. The log is read again for each of them."""
     from kafka_records_tables import read_table
     from kafka_records_tables.report.making import REPORTED
 
@@ -91,7 +92,7 @@ def _of_table(table: pa.Table) -> Outcome:
 
 
 def _by_partition(folder: Path, read: Callable[[FoundLog], tuple[float, int]], topic: str = "") -> Outcome:
-    """One partition after the other by two processes, which have started when the clock does."""
+    """Reads one partition after the other with two processes. The clock starts when both have started."""
     found = [log for log in find_logs([folder]) if topic in ("", log.topic)]
     logs = sorted(found, key=lambda log: -sum(file.stat().st_size for file in _files(folder, log)))
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
@@ -111,7 +112,7 @@ def _nothing(number: int) -> int:
 
 
 def bare_reader(folder: Path, topic: str = "") -> Outcome:
-    """Raw rows of a topic or of all, all columns, CRCs checked."""
+    """Raw rows of one topic or of all topics, with all columns. CRCs are checked."""
     return _by_partition(folder, _read, topic)
 
 
@@ -164,7 +165,7 @@ KINDS: Final[dict[str, Callable[..., Outcome]]] = {
 
 
 def main(kind: str, folder: str, *more: str) -> None:
-    """Do it."""
+    """Does the work and prints its figures."""
     others = [Path(each) if Path(each).is_absolute() else each for each in more]
     print(json.dumps(KINDS[kind](Path(folder), *others)))
 

@@ -32,10 +32,10 @@ TRANSACTIONS: Final = 0.02
 """Share of the batches of commits."""
 
 SLOWEST: Final = 3.0
-"""A table of which the last records decide takes at most N times as long as reading."""
+"""The maximum time of a table that the last records of keys decide, as a multiple of the time of reading."""
 
 MOST_OF_REPORT: Final = 4.0
-"""The tables of a report, which are read together, take at most N times as long as reading their topics."""
+"""The maximum time of all tables of a report, as a multiple of the time of reading their topics."""
 
 _MORE: Final = {"expirations": {"at": 4_102_444_800_000}}
 """What else a table is asked: a clean-up at a time when everything has expired, which names a key per offset."""
@@ -43,14 +43,14 @@ _MORE: Final = {"expirations": {"at": 4_102_444_800_000}}
 
 @dataclass(frozen=True)
 class Asked:
-    """A table, and what it is asked beside."""
+    """A table and the options with which it is read."""
 
     table: Table
     options: Mapping[str, int]
 
     @property
     def name(self) -> str:
-        """As it is in figures."""
+        """The name of the table in the figures."""
         return " ".join((self.table.name, *(f"--{option}" for option in self.options)))
 
     @property
@@ -60,7 +60,7 @@ class Asked:
 
     @property
     def has_goal(self) -> bool:
-        """Whether the last records of keys decide about its rows."""
+        """Whether the last records of keys decide the rows of the table."""
         return self.table.helper == "latest" or self.table.reader.last_of_key
 
 
@@ -92,5 +92,5 @@ def _largest(topics: frozenset[str]) -> str:
 
 
 def sizes_of(records: int) -> list[int]:
-    """A hundredth and a tenth of so many records, and all."""
+    """A hundredth of so many records, a tenth of them, and all of them."""
     return sorted({max(1, records // part) for part in (100, 10, 1)})

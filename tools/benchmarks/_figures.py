@@ -30,7 +30,7 @@ def _processor() -> str:
 
 
 def versions(distributions: Iterable[str]) -> dict[str, str]:
-    """The installed versions."""
+    """The installed versions of packages."""
     found = {}
     for distribution in distributions:
         try:
@@ -60,7 +60,7 @@ def pair(figures: tuple[float, float] | None, scale: float = 1.0) -> str:
 
 
 def three_digits(number: float) -> str:
-    """A figure to the precision that it deserves."""
+    """A figure with three significant digits."""
     return f"{number:.0f}" if number >= 99.95 else f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"
 
 
@@ -85,7 +85,7 @@ def chosen_cases(every: Sequence[_Case], texts: str) -> list[_Case]:
 
 
 def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
-    """The type of an option that has to be above zero."""
+    """The type of an option whose value has to be above zero."""
 
     def parse(text: str) -> float:
         number = kind(text)
