@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,6 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
+
+from tools.class_archives import spark_options
 
 JOB: Final = Path(__file__).with_name("job.py")
 
@@ -79,7 +82,8 @@ class Cluster:
         log4j = self.folder / "log4j2.properties"
         log4j.write_text(_LOG4J, encoding="utf-8")
         # Jobs are over before a compiler that tries harder would pay.
-        java = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={self.folder}"
+        options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *spark_options(shutil.which("java")))
+        java = f"{' '.join(options)} -Djava.io.tmpdir={self.folder}"
         return [
             f"spark.master={self.master}",
             f"spark.driver.extraJavaOptions={java} -Dlog4j2.configurationFile={log4j.as_uri()}",
