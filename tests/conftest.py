@@ -93,7 +93,10 @@ def kafka_cases() -> Callable[[str], Any]:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One local session for all tests: two threads, no web server, errors only on standard error."""
+    """One local session for all tests: two threads, no web server, errors only on standard error.
+
+    It compiles no queries, which takes longer than it saves for so few rows; sessions with the functions in the JVM do.
+    """
     from pyspark.sql import SparkSession
 
     scratch = tmp_path_factory.mktemp("spark")
@@ -111,7 +114,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .appName("kafka-records tests")
             .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j.as_uri()}")
             .config("spark.driver.memory", "1g")
+            .config("spark.python.daemon.module", "tests.spark_daemon")
             .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.codegen.wholeStage", "false")
+            .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
             .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")

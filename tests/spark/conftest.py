@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyspark
 import pytest
 
-from kafka_records_engine.spark.jvm import JAR
+from kafka_records_engine.spark.jvm import JAR, add_functions
 from tools import jar
 from tools.spark_releases import RELEASES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +23,15 @@ def built() -> None:
     if pyspark.__version__ == list(RELEASES.values())[-1].pyspark:
         assert jar.main([]) == 0
     assert JAR.is_file(), "run make jar"
+
+
+def with_functions(spark: SparkSession) -> SparkSession:
+    """A new session whose catalog has the functions, and which compiles its queries as Spark does by default."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.codegen.wholeStage", "true")
+    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    add_functions(session)
+    return session
 
 
 @contextmanager

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from kafka_records_engine.spark.jvm import add_functions
-from tests.spark.conftest import active
+from tests.spark.conftest import active, with_functions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +27,6 @@ def session(spark: SparkSession, engine: Engine, request: pytest.FixtureRequest)
         yield spark
         return
     request.getfixturevalue("built")
-    own = spark.newSession()
-    add_functions(own)
+    own = with_functions(spark)
     with active(own):
         yield own

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafka_records_engine.spark.jvm import add_functions
-from tests.spark.conftest import active
+from tests.spark.conftest import active, with_functions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def in_jvm(spark: SparkSession, built: None) -> Iterator[SparkSession]:
     """A session whose catalog has the functions; it is the active one, of which column functions ask."""
-    session = spark.newSession()
-    add_functions(session)
+    session = with_functions(spark)
     with active(session):
         yield session

@@ -45,11 +45,9 @@ class Server:
 
 @pytest.fixture(scope="module", params=[pytest.param("python", marks=pytest.mark.matrix), "jvm"])
 def quick(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """A session of the classic kind that compiles nothing: for so few rows that takes longer than it saves. One decodes
-    in Python, the other has the functions in the JVM."""
+    """A session of the classic kind that compiles nothing, like the shared one. One decodes in Python, the other has
+    the functions in the JVM."""
     session = spark.newSession()
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     if request.param == "jvm":
         request.getfixturevalue("built")
         add_functions(session)
