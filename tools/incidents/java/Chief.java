@@ -16,6 +16,8 @@ import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.quota.ClientQuotaAlteration;
+import org.apache.kafka.common.quota.ClientQuotaEntity;
 
 /** What an administrator asks for, by Kafka's admin client. */
 final class Chief {
@@ -53,6 +55,12 @@ final class Chief {
                     new ConfigEntry(each.getKey(), each.getValue().asText()), AlterConfigOp.OpType.SET)));
                 admin.incrementalAlterConfigs(Map.of(
                     new ConfigResource(type, asked.get("resource").asText()), changes)).all().get();
+                return true;
+            case "quota":
+                ClientQuotaEntity entity = new ClientQuotaEntity(
+                    Map.of(ClientQuotaEntity.CLIENT_ID, asked.get("client").asText()));
+                admin.alterClientQuotas(List.of(new ClientQuotaAlteration(entity, List.of(new ClientQuotaAlteration.Op(
+                    asked.get("name").asText(), asked.get("value").asDouble()))))).all().get();
                 return true;
             case "purge":
                 Map<TopicPartition, RecordsToDelete> before = new HashMap<>();

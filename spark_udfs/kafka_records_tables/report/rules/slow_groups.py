@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept, numbers
+from kafka_records_tables.report.facts.client_quotas import lacking_quotas
 from kafka_records_tables.report.facts.group_facts import (
     MOST_GROUPS,
     LogEnds,
@@ -36,6 +37,7 @@ from kafka_records_tables.report.rule_context import (
     shown,
 )
 from kafka_records_tables.report.rules.key_skew import HotPartition, hot_partition, spread, weigh_skew
+from kafka_records_tables.report.rules.throttled_clients import CAUSE, QUESTIONS, THROTTLED, Reading, weigh_quotas
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -244,7 +246,6 @@ def _incident(
         growth.last.log_offset,
         growth.last.from_ms,
     )
-    steps = (_what_helps(members, lags, behind if is_uneven else (), owners),) if hot is None else (spread(hot),)
     look = NextStep("Find out why the work became slow (a database, a service it calls, garbage collection)")
     unknown = without_end(context, [group])
     lacked = (ends_of_logs(unknown),) if unknown else ()
@@ -256,6 +257,18 @@ def _incident(
         if growth.before is None:
             # It is already known that more is written than the group reads. The hot partition explains why.
             del weighed["more_written"]
+    # If `before` is None, the group has no known time in which it kept up.
+    kept_up_ms = None if growth.before is None else growth.from_ms
+    quota = weigh_quotas(context, Reading(group, topic, growth.since_ms, reads, kept_up_ms), members)
+    if quota is not None:
+        weighed[THROTTLED] = quota
+    throttles = quota is not None and quota.is_certain
+    steps = (spread(hot),) if hot is not None else ()
+    if not steps and not throttles:
+        steps = (_what_helps(members, lags, behind if is_uneven else (), owners),)
+    weighed["work_slower"] = replace(
+        weighed["work_slower"], lacked=weighed["work_slower"].lacked + _unknown_of_work(context, group, topic)
+    )
     causes = {name: replace(each, lacked=each.lacked + lacked) for name, each in weighed.items()}
     is_usual = growth.before is not None and growth.episodes >= _USUAL
     finding = ReportFinding(
@@ -288,7 +301,7 @@ def _incident(
         evidence_count=1,
         rows=(Rows("lag", of_group(group)), Rows("progress", of_group(group))),
         next=(
-            *((look,) if causes["work_slower"].refuted_by is None else ()),
+            *((look,) if causes["work_slower"].refuted_by is None and not throttles else ()),
             *steps,
             context.see("List its lag by partition", Rows("lag", of_group(group))),
             context.describe_members(group),
@@ -355,6 +368,19 @@ def _own_history(growth: Growth) -> str:
     return f"{told}, and it never had one of this size."
 
 
+def _unknown_of_work(context: RuleContext, group: str, topic: str) -> tuple[str, ...]:
+    """What would rule out that something other than the work of a group made its reading slower."""
+    lag = context.table("lag")
+    others = kept(lag, equal(lag, "topic", topic), pc.not_equal(lag["group_id"], group))
+    backlog: dict[str, int] = {}
+    for each in kept(others, pc.is_valid(others["lag"])).to_pylist():
+        backlog[each["group_id"]] = backlog.get(each["group_id"], 0) + each["lag"]
+    is_read = any(waiting < context.limit(f"{KIND}.records") for waiting in backlog.values())
+    return lacking_quotas(context) + (
+        () if is_read else (f"whether brokers serve {topic} slowly: no other group keeps up with it",)
+    )
+
+
 def _weighed(group: str, topic: str, growth: Growth, since: Evidence) -> dict[str, Verdict]:
 
     reads, writes = growth.rates
@@ -405,17 +431,26 @@ for each partition with a backlog, of any topic, of the groups with the five lar
     find=_find,
     listing=Rows("progress", ("state=falling_behind",)),
     causes=(
+        CAUSE,
         PossibleCause(
             "key_skew",
             "one partition gets most records, and has one reader",
             "for: its rates, and what waits in it; not if it got most records when the group kept up",
         ),
-        PossibleCause("work_slower", "the work became slow", "for: fewer records per second than before"),
+        PossibleCause(
+            "work_slower",
+            "the work became slow",
+            "for: fewer records per second than before. Confidence is high only if the quotas of its clients are known "
+            "and another group keeps up with the topic",
+        ),
         PossibleCause("more_written", "more is written than before", "for: more records per second than before"),
     ),
-    questions=tuple(
-        Question("work_slower", other, "Does the work for each record take longer than it did?")
-        for other in ("more_written", "key_skew")
+    questions=(
+        *QUESTIONS,
+        *(
+            Question("work_slower", other, "Does the work for each record take longer than it did?")
+            for other in ("more_written", "key_skew")
+        ),
     ),
     thresholds=(
         Threshold("records", "count", 100, "records left over", "fewer are read in a moment"),

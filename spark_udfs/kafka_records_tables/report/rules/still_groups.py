@@ -27,6 +27,7 @@ from kafka_records_tables.report.rule_context import (
     shown,
 )
 from kafka_records_tables.report.rules.silent_readers import DOES_NOT_COMMIT, PROCESSES, reads_without_commits
+from kafka_records_tables.report.rules.throttled_clients import CAUSE, QUESTIONS, THROTTLED, Reading, weigh_quotas
 from kafka_records_tables.report.rules.uncommitted_groups import commits_seldom
 from kafka_records_tables.topics import OFFSETS
 
@@ -224,6 +225,10 @@ def _incident(
         thresholds=context.limits_of(f"{KIND}.after"),
     )
     causes = {"application_hangs": verdict, "partition_left_out": skips}
+    # Its quota slows a consumer in all partitions.
+    quota = None if rest else weigh_quotas(context, Reading(group, topics[0], since, None), members)
+    if quota is not None:
+        causes[THROTTLED] = quota
     reads = silent or seldom
     if reads is not None and not rest:
         causes["does_not_commit"] = reads
@@ -312,6 +317,7 @@ brokers, twice the longest), and at least `report.group_settles_within`; if the 
     find=_find,
     listing=Rows("progress", ("state=stopped",)),
     causes=(
+        CAUSE,
         PossibleCause(
             "application_hangs",
             "the application hangs",
@@ -324,7 +330,7 @@ brokers, twice the longest), and at least `report.group_settles_within`; if the 
         ),
         DOES_NOT_COMMIT,
     ),
-    questions=(Question("does_not_commit", "application_hangs", PROCESSES),),
+    questions=(Question("does_not_commit", "application_hangs", PROCESSES), *QUESTIONS),
     folds=(Folds("never_commits"),),
     thresholds=(
         Threshold(
