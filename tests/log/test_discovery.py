@@ -53,6 +53,16 @@ def test_one_topic_of_a_data_directory() -> None:
     assert [(log.topic, log.partition) for log in logs] == [("__share_group_state", number) for number in range(3)]
 
 
+def test_a_partition_folder_is_read_once_however_it_is_named(tmp_path: Path) -> None:
+    there, linked = tmp_path / "there", tmp_path / "linked"
+    write_log(there, {0: b""}, "t-0")
+    linked.mkdir()
+    (linked / "t-0").symlink_to(there / "t-0")
+    (tmp_path / "again").symlink_to(there)
+    for names in ([there, linked], [linked, there], [tmp_path / "again", there], [there / "t-0", there]):
+        assert len(find_logs(names)) == 1
+
+
 def test_partitions_are_sorted_by_number(tmp_path: Path) -> None:
     for number in (10, 9, 1):
         write_log(tmp_path, {0: b""}, f"t-{number}")

@@ -11,6 +11,7 @@ broker replaces them all the time.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -100,6 +101,7 @@ def find_logs(
     """
     looks = _Looks(topic)
     asked: dict[Place, tuple[Place, list[str] | None]] = {}
+    parents: dict[str, str] = {}
     lost: list[LogSourceError] = []
     for source in sources:
         try:
@@ -108,11 +110,14 @@ def find_logs(
             lost.append(error)
             continue
         for folder, files in folders:
-            resolved = folder.resolved()
+            resolved = _resolved(folder, parents)
             known = asked.setdefault(resolved, (folder, files))
             if known[1] is not None and files is not known[1]:
                 asked[resolved] = (known[0], None if files is None else [*known[1], *files])
-    named = [(*_told_of(folder, files, unnamed or topic), folder, files) for folder, files in asked.values()]
+    named = [
+        (*_told_of(folder, resolved.name, files, unnamed or topic), folder, files)
+        for resolved, (folder, files) in asked.items()
+    ]
     chosen = [each for each in named if topic in (None, each[0])]
     if lost and not asked:
         raise lost[0]
@@ -147,6 +152,17 @@ def _found(
                 with suppress(OSError):
                     size += entry.size if entry.kind == "file" else 0
     return FoundLog(topic, partition, folder.path, names, size, folder.files, lost)
+
+
+def _resolved(folder: Place, parents: dict[str, str]) -> Place:
+    """The same as `Place.resolved`. A data directory has thousands of folders with one parent, which is resolved once:
+    `parents` remembers it."""
+    parent, name = os.path.split(folder.path)
+    if not folder.files.is_local or not parent or name in ("", ".", "..") or os.path.islink(folder.path):
+        return folder.resolved()
+    if parent not in parents:
+        parents[parent] = os.path.realpath(parent)
+    return Place(folder.files, os.path.join(parents[parent], name))
 
 
 def _listed(sources: Iterable[_Asked]) -> str:
@@ -268,10 +284,10 @@ def _below(source: Place, folders: Sequence[Place], looks: _Looks) -> _Folders:
 
 
 class _Looks:
-    """Lists folders to find files of logs.
+    """Lists folders to find files of logs, each folder once.
 
-    On an object store each listing is a request: it is sent only once, many are sent in parallel, and folders of other
-    topics are recognized by their names alone.
+    On an object store each listing is a request: many are sent in parallel, and folders of other topics are recognized
+    by their names alone.
     """
 
     def __init__(self, topic: str | None) -> None:
@@ -289,9 +305,7 @@ class _Looks:
         """The files of a log in a folder. Raises OSError if the folder cannot be listed."""
         found = self._seen.get(folder)
         if found is None:
-            found = _look_into(folder)
-            if not folder.files.is_local:
-                self._seen[folder] = found
+            found = self._seen[folder] = _look_into(folder)
         if isinstance(found, OSError):
             raise found
         return found
@@ -327,13 +341,13 @@ def place_of(name: str) -> tuple[str, int] | None:
     return match[1], int(match[2])
 
 
-def _told_of(folder: Place, files: list[str] | None, topic: str | None) -> tuple[str, int]:
-    """Topic and partition of files in a folder.
+def _told_of(folder: Place, name: str, files: list[str] | None, topic: str | None) -> tuple[str, int]:
+    """Topic and partition of files in a folder with this name.
 
     Raises LogSourceError if a checkpoint is read together with other files, because it has its own offsets.
     """
     if not any(name.endswith(CHECKPOINT_SUFFIX) for name in files or ()):
-        return _told(folder, files, topic)
+        return _told(folder, name, files, topic)
     if len(set(files or ())) > 1:
         raise LogSourceError(
             str(folder), "a checkpoint cannot be read together with other files: give one file at a time"
@@ -341,8 +355,8 @@ def _told_of(folder: Place, files: list[str] | None, topic: str | None) -> tuple
     return METADATA_TOPIC, 0
 
 
-def _told(folder: Place, files: list[str] | None, topic: str | None) -> tuple[str, int]:
-    told = place_of(folder.resolved().name)
+def _told(folder: Place, name: str, files: list[str] | None, topic: str | None) -> tuple[str, int]:
+    told = place_of(name)
     if told:
         return told
     if topic is None:
