@@ -67,6 +67,17 @@ def test_commands_of_findings_ask_what_the_report_was_asked(report: Report) -> N
     assert context.reading_command("counts") == "kafka-records counts /data --package acme_messages"
 
 
+def test_rows_of_a_group(report: Report) -> None:
+    rows = report.tables["current_offsets"]
+    backwards = rows.take(list(range(rows.num_rows))[::-1])
+    names = {"current_offsets": rows, "expirations": backwards}
+    context = RuleContext(report.request, names, (), usual_thresholds())
+    for group in ["", "~", *rows["group_id"].to_pylist()]:
+        own = [row for row in rows.to_pylist() if row["group_id"] == group]
+        assert context.rows_of_group("current_offsets", group).to_pylist() == own
+        assert context.rows_of_group("expirations", group).to_pylist() == own
+
+
 def test_records_in_the_wrong_partition_are_found_where_their_number_is_said(falls: Topic, report: Report) -> None:
     said = read_report(ArrowRows(falls.table()), partitions=50, source_arguments=("/data",))
     (moved,) = [finding for finding in said.findings if finding.kind == "groups_in_two_partitions"]

@@ -3,6 +3,7 @@ words."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -65,6 +66,8 @@ class RuleContext:
     tables."""
     _made: dict[Callable[[RuleContext], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _looks: dict[Any, _Look] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _by_group: dict[str, pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Tables sorted by group, by their names."""
 
     @property
     def at_ms(self) -> int:
@@ -85,6 +88,17 @@ class RuleContext:
         """The rows of a table; empty if the source does not have its topic."""
         there = self.tables.get(name)
         return TABLES[name].schema.empty_table() if there is None else there
+
+    def rows_of_group(self, name: str, group: str) -> pa.Table:
+        """The rows of a table about a group."""
+        if name not in self._by_group:
+            self._by_group[name] = sorted_rows(self.table(name), ["group_id"])
+        rows = self._by_group[name]
+        # Comparing a million names takes longer than looking at twenty of them.
+        ids, places = rows["group_id"], range(rows.num_rows)
+        start = bisect_left(places, group, key=lambda place: ids[place].as_py())
+        end = bisect_right(places, group, start, key=lambda place: ids[place].as_py())
+        return rows.slice(start, end - start)
 
     def once(self, make: Callable[[RuleContext], Made]) -> Made:
         """The result of a function of this context. The function is called only the first time."""

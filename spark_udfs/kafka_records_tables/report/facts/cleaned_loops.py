@@ -150,8 +150,13 @@ def _waiting(context: RuleContext) -> Any:
         groups, equal(groups, "group_kind", "classic", "consumer", "streams"), numbers(groups, "epoch") >= least
     )
     rows = context.table("lag")
-    rows = kept(rows, pc.is_valid(rows["unread_timestamp_ms"]), pc.greater(rows["lag"], 0))
-    rows = kept(rows, equal(rows, "group_id", *groups["group_id"].to_pylist()), numbers(rows, "unread", 1) > 0)
+    rows = kept(
+        rows,
+        pc.is_valid(rows["unread_timestamp_ms"]),
+        pc.greater(rows["lag"], 0),
+        equal(rows, "group_id", *groups["group_id"].to_pylist()),
+        numbers(rows, "unread", 1) > 0,
+    )
     columns = {
         name: looked_up(rows["group_id"], groups, "group_id", name)
         for name in ("first", "changed", "epoch", "member_count")

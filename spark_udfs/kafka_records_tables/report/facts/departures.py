@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
-from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.case_columns import kept
 from kafka_records_tables.report.facts.cluster_settings import cluster_settings
 from kafka_records_tables.report.facts.group_facts import MemberLife, Place, member_lives
 from kafka_records_tables.report.facts.usual_values import UsualGap, usual_gap
@@ -173,14 +173,12 @@ def session_timeout(context: RuleContext, group: str, clients: Set[str | None] =
     """The session timeout of the given clients, if some of them are members now; otherwise the shortest one of all
     members; for consumer groups the setting of the group or of all brokers. None if no record shows it, because it may
     be set in a broker's properties file."""
-    rows: list[dict[str, Any]] = kept(
-        context.table("members"), equal(context.table("members"), "group_id", group)
-    ).to_pylist()
+    rows: list[dict[str, Any]] = context.rows_of_group("members", group).to_pylist()
     known = [each for each in rows if each["session_timeout_ms"] is not None]
     own = [each["session_timeout_ms"] for each in known if each["client_id"] in clients]
     if known:
         return int(min(own or [each["session_timeout_ms"] for each in known]))
-    groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
+    groups = context.rows_of_group("groups", group)
     kind = groups["group_kind"][0].as_py() if groups.num_rows else None
     if kind not in ("consumer", "streams"):
         return None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.case_columns import kept
 from kafka_records_tables.report.facts.known_logs import known_ends
 from kafka_records_tables.report.rule_context import RuleContext, counted, listed, moment, places_shown
 
@@ -24,14 +24,12 @@ class Work(NamedTuple):
 def work_of(context: RuleContext, group: str, since_ms: int) -> Work:
     """The topics that a group reads, how many partitions have had no commit since a moment, and how many records are
     waiting."""
-    rows = context.table("current_offsets")
-    rows = kept(rows, equal(rows, "group_id", group))
+    rows = context.rows_of_group("current_offsets", group)
     topics = tuple(sorted(rows["topic"].unique().to_pylist()))
     if not topics:
         return _work_without_commits(context, group)
     still = kept(rows, pc.less(rows["commit_timestamp_ms"], since_ms)).num_rows
-    lags = context.table("group_lag")
-    lags = kept(lags, equal(lags, "group_id", group))
+    lags = context.rows_of_group("group_lag", group)
     lag, least = pc.sum(lags["lag"]).as_py(), "at least " if pc.sum(lags["unknown"]).as_py() else ""
     behind = "" if lag is None else f", and it has {least}{counted(lag, 'record')} to consume"
     words = (
@@ -43,8 +41,7 @@ def work_of(context: RuleContext, group: str, since_ms: int) -> Work:
 
 def _work_without_commits(context: RuleContext, group: str) -> Work:
     """Like `work_of`, for a group without offsets, whose members read their assigned partitions again and again."""
-    assigned = context.table("assignments")
-    assigned = kept(assigned, equal(assigned, "group_id", group))
+    assigned = context.rows_of_group("assignments", group)
     places = sorted(set(zip(assigned["topic"].to_pylist(), assigned["partition"].to_pylist(), strict=True)))
     ends = known_ends(context)
     starts = context.table("log_ends").select(["topic", "partition", "log_start_offset"]).to_pylist()

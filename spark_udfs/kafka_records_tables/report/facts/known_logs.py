@@ -129,7 +129,7 @@ def _rows_without_end(context: RuleContext) -> pa.Table:
     """Groups with the partitions that they consume and whose end is unknown."""
     columns = ["group_id", *_PLACE]
     assigned = context.table("assignments")
-    assigned = kept(assigned, equal(assigned, "group_kind", "classic", "consumer"))
-    consumed = pa.concat_tables([context.table("current_offsets").select(columns), assigned.select(columns)])
+    assigned = kept(assigned.select(columns), equal(assigned, "group_kind", "classic", "consumer"))
+    consumed = pa.concat_tables([context.table("current_offsets").select(columns), assigned])
     there = context.once(_ends).select(_PLACE)
     return consumed.drop_null().join(there, _PLACE, join_type="left anti", use_threads=False)

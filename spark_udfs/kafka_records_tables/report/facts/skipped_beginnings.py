@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.case_columns import kept
 from kafka_records_tables.report.facts.group_facts import LogEnds, asked_ends, commit_spans, log_ends
 from kafka_records_tables.report.facts.recreated_topics import deletion_ms, recreation_of
 from kafka_records_tables.report.rule_context import RuleContext
@@ -43,10 +43,10 @@ def possible_skips(context: RuleContext, topic: str, first: Iterable[Mapping[str
     back_ms = {group: min(each["commit_timestamp_ms"] for each in rows.values()) for group, rows in commits.items()}
     found = recreation_of(context, topic)
     made_ms = deletion_ms(context, topic, back_ms) if found is None else found.created["at_timestamp_ms"]
-    events = context.table("timeline")
     skips = []
     for group, rows in commits.items() if made_ms is not None else ():
-        own = kept(events, equal(events, "group_id", group), pc.is_valid(events["at_timestamp_ms"])).to_pylist()
+        events = context.rows_of_group("timeline", group)
+        own = kept(events, pc.is_valid(events["at_timestamp_ms"])).to_pylist()
         before = [each["member_count"] for each in own if each["at_timestamp_ms"] <= made_ms]
         after = [each for each in own if each["at_timestamp_ms"] > made_ms]
         skip = _skip(context, topic, rows, after, bool(before) and before[-1] == 0) if before else None

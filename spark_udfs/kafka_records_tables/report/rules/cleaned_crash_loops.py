@@ -39,7 +39,7 @@ def cleaned_incidents(context: RuleContext, known: set[str]) -> list[Incident]:
 def _incident(context: RuleContext, loop: CleanedLoop) -> Incident:
     group, (topic, partition), offset = loop.group_id, loop.place, loop.span.offset
     number, last = len(loop.departures), loop.departures[-1]
-    members = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
+    members = context.rows_of_group("members", group).to_pylist()
     goes_on = last >= context.at_ms - max(10 * loop.every_ms, 60_000)
     waits = loop.lag + sum(_lag(context, group, place) for place, _ in loop.others)
     more = [f"{each[0]}-{each[1]} at {at}" for each, at in loop.others[:4]]
@@ -192,6 +192,6 @@ def _who(loop: CleanedLoop, members: list[dict[str, Any]]) -> tuple[Actor, ...]:
 
 
 def _lag(context: RuleContext, group: str, place: tuple[str, int]) -> int:
-    rows = context.table("lag")
-    of_place = kept(rows, equal(rows, "group_id", group), equal(rows, "topic", place[0]))
+    rows = context.rows_of_group("lag", group)
+    of_place = kept(rows, equal(rows, "topic", place[0]))
     return sum(each["lag"] or 0 for each in of_place.to_pylist() if each["partition"] == place[1])

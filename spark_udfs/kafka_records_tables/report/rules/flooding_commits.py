@@ -176,8 +176,8 @@ _LESS_METADATA = (
 
 def _created_ms(context: RuleContext, group: str) -> int | None:
     """The time of the first record of a group: in its first hour it did not commit before that."""
-    events = context.table("timeline")
-    own = kept(events, equal(events, "group_id", group), equal(events, "event", "created"))
+    events = context.rows_of_group("timeline", group)
+    own = kept(events, equal(events, "event", "created"))
     first: int | None = pc.min(own["at_timestamp_ms"]).as_py()
     return first
 

@@ -56,7 +56,7 @@ def spans(context: RuleContext) -> tuple[pa.Table, pa.Table]:
 def stands_now(context: RuleContext, group: str, topics: Sequence[str]) -> str:
     """A sentence with the number of members that a group has at the moment of the report, and its lag on topics if it
     is known."""
-    groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
+    groups = context.rows_of_group("groups", group)
     members = (groups["member_count"][0].as_py() or 0) if groups.num_rows else 0
     assigns_itself = groups["group_kind"].to_pylist() == ["simple"]
     # Clients that assign partitions to themselves are not members of a group.
@@ -67,8 +67,8 @@ def stands_now(context: RuleContext, group: str, topics: Sequence[str]) -> str:
 
 def to_consume(context: RuleContext, group: str, topics: Sequence[str]) -> str:
     """The lag of a group on topics in words, empty if unknown: `12 records of "orders" to consume`."""
-    rows = context.table("lag")
-    lag = pc.sum(kept(rows, equal(rows, "group_id", group), equal(rows, "topic", *topics))["lag"]).as_py()
+    rows = context.rows_of_group("lag", group)
+    lag = pc.sum(kept(rows, equal(rows, "topic", *topics))["lag"]).as_py()
     least = "at least " if lag is not None and without_end(context, [group], topics) else ""
     return "" if lag is None else f"{least}{counted(lag, 'record')} of {listed(topics)} to consume"
 

@@ -38,12 +38,9 @@ def _find(context: RuleContext) -> list[Incident]:
 def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[str, Any]]) -> Incident | None:
     places = {(each["topic"], each["partition"]) for each in held}
     asked_ms = min((each["log_timestamp_ms"] for each in held if each["log_timestamp_ms"] is not None), default=None)
-    members = {
-        each["member_id"]: each
-        for each in kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
-    }
+    members = {each["member_id"]: each for each in context.rows_of_group("members", group).to_pylist()}
     holder = members.get(member_id)
-    own = kept(context.table("assignments"), equal(context.table("assignments"), "group_id", group))
+    own = context.rows_of_group("assignments", group)
     owned = {
         (each["topic"], each["partition"])
         for each in own.to_pylist()
@@ -58,11 +55,7 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
         and each["member_id"] in members
     }
     commits, lags = (
-        [
-            each
-            for each in kept(context.table(name), equal(context.table(name), "group_id", group)).to_pylist()
-            if (each["topic"], each["partition"]) in owned
-        ]
+        [each for each in context.rows_of_group(name, group).to_pylist() if (each["topic"], each["partition"]) in owned]
         for name in ("current_offsets", "lag")
     )
     moved = max((each["commit_timestamp_ms"] or 0 for each in commits), default=0)

@@ -148,8 +148,8 @@ def _left_out(
         for number in sorted(partitions - set(own))
         if (count := _written(logs, topic, number, began, at_ms - wait, ends[topic, number]))
     }
-    lag = context.table("lag")
-    lag = kept(lag, equal(lag, "group_id", group), equal(lag, "topic", topic))
+    lag = context.rows_of_group("lag", group)
+    lag = kept(lag, equal(lag, "topic", topic))
     behind = sum(each or 0 for each in lag["lag"].to_pylist())
     if not unread or behind >= sum(unread.values()):
         return None

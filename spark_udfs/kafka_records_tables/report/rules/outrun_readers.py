@@ -48,26 +48,28 @@ _OF_LAG: Final = ("group_id", "topic", "partition", "log_start_offset", "end_off
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
     """Partitions whose logs do not start at 0, from `lag`, for groups with records to read in one of them."""
-    rows = context.table("lag")
-    rows = kept(rows, pc.greater(rows["log_start_offset"], 0)).sort_by([("lost", "descending")])
-    groups = pc.unique(kept(rows, pc.greater(rows["lag"], 0))["group_id"])[:MOST_GROUPS]
+    rows, worst = context.table("lag").select([*_OF_LAG, "lag"]), [("lost", "descending")]
+    rows = kept(rows, pc.greater(rows["log_start_offset"], 0))
+    behind = kept(rows.select(["group_id", "lost"]), pc.greater(rows["lag"], 0)).sort_by(worst)
+    groups = pc.unique(behind["group_id"])[:MOST_GROUPS]
     found: dict[str, list[dict[str, Any]]] = {each: [] for each in groups.to_pylist()}
-    for row in kept(rows, pc.is_in(rows["group_id"], groups)).select(_OF_LAG).to_pylist():
+    for row in kept(rows, pc.is_in(rows["group_id"], groups)).sort_by(worst).to_pylist():
         found[row["group_id"]].append(row)
     return found
 
 
 def _find(context: RuleContext) -> list[Incident]:
     suspects = _suspects(context)
-    spans = commit_spans(context, tuple(suspects))
+    steps_by_topic: dict[tuple[str, str], dict[int, Steps]] = {}
+    for (group, topic, partition), spans in commit_spans(context, tuple(suspects)).items():
+        steps_by_topic.setdefault((group, topic), {})[partition] = steps_of(spans)
     found: list[Incident] = []
     for group, rows in suspects.items():
         of_topics: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
             of_topics.setdefault(row["topic"], []).append(row)
         for topic, own in of_topics.items():
-            steps = {at: steps_of(each) for (name, of, at), each in spans.items() if (name, of) == (group, topic)}
-            jumps = _jumps(context, group, own, steps)
+            jumps = _jumps(context, group, own, steps_by_topic.get((group, topic), {}))
             if jumps:
                 partitions = {each.partition for each in jumps}
                 rows_of = [row for row in own if row["partition"] in partitions]
@@ -272,8 +274,8 @@ def _too_short(jumps: list[Jump], retention_ms: int | None) -> Evidence | None:
 def _away(context: RuleContext, group: str, jumps: list[Jump]) -> Evidence | None:
     """The event by which the group lost its last member, if it did so before each jump, after it had committed the
     offset from which it jumped."""
-    events = context.table("timeline")
-    events = kept(events, equal(events, "group_id", group), equal(events, "event", "emptied"))
+    events = context.rows_of_group("timeline", group)
+    events = kept(events, equal(events, "event", "emptied"))
     left = [each for each in events.to_pylist() if each["at_timestamp_ms"] is not None]
     found = None
     for each in jumps:

@@ -34,10 +34,9 @@ def of_joined(group: str, since_ms: int) -> tuple[str, ...]:
 
 def _moves(context: RuleContext, case: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Events of the members of a group since its rebalances began, by the kind of event."""
-    rows = context.table("timeline")
+    rows = context.rows_of_group("timeline", case["group_id"])
     rows = kept(
         rows,
-        equal(rows, "group_id", case["group_id"]),
         equal(rows, "event", "member_joined", "member_left"),
         pc.greater_equal(rows["at_timestamp_ms"], case["at_timestamp_ms_min"]),
     )
@@ -192,8 +191,8 @@ def _left_early(
     """The fact that most members left before they could have polled too late, and whether it is certain: the rebalance
     timeout is max.poll.interval.ms, if a member is left that shows it."""
     stays = _stays(moves)
-    members = context.table("members")
-    shortest = pc.min(kept(members, equal(members, "group_id", case["group_id"]))["rebalance_timeout_ms"]).as_py()
+    members = context.rows_of_group("members", case["group_id"])
+    shortest = pc.min(members["rebalance_timeout_ms"]).as_py()
     if not stays:
         return None, False
     lasted, _, _, event = stays[len(stays) // 2]

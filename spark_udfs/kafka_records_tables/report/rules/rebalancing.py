@@ -211,8 +211,7 @@ def _goes_on(context: RuleContext, cases: pa.Table) -> Any:
 
 def _why_members_left(context: RuleContext, group: str) -> tuple[NextStep, ...]:
     """A step for groups whose members have records of their own; those of a classic group leave no tombstones."""
-    groups = context.table("groups")
-    if "classic" in kept(groups, equal(groups, "group_id", group))["group_kind"].to_pylist():
+    if "classic" in context.rows_of_group("groups", group)["group_kind"].to_pylist():
         return ()
     what = "Find out why members left: a session or a rebalance timed out, or they left by themselves"
     return (context.see(what, Rows("disappearances", of_group(group))),)
@@ -397,7 +396,7 @@ def _first_since_stable(groups: pa.Table, events: pa.Table) -> Any:
 
 def _tell_unsettled(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     group = case["group_id"]
-    members = kept(context.table("members"), equal(context.table("members"), "group_id", group))
+    members = context.rows_of_group("members", group)
     behind = kept(
         members,
         pc.or_kleene(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import (
-    equal,
     grouped,
     kept,
     level_by,
@@ -182,7 +181,7 @@ def _records(context: RuleContext, group: str) -> list[NextStep]:
 
 def _now(context: RuleContext, group: str) -> str:
     """Whether it continues, as a sentence."""
-    rows = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
+    rows = context.rows_of_group("groups", group)
     members = (rows["member_count"][0].as_py() or 0) if rows.num_rows else 0
     if not members and not members_known(context, group):
         return "Whether it has members is unknown: the log that has them is not here, or not read to its end."

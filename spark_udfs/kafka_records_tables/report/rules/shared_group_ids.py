@@ -120,7 +120,7 @@ def _keeps_coming(context: RuleContext, apps: list[Application]) -> bool:
 def _proof(context: RuleContext, group: str, apps: list[Application]) -> Evidence | None:
     """The evidence that members of one application do not subscribe to the topics of the other: their subscriptions, or
     an assignment that left out the topics of the other although nobody else was there to take them."""
-    rows = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
+    rows = context.rows_of_group("members", group).to_pylist()
     wanted: dict[str, set[str]] = {each["member_id"]: set(each["subscribed_topics"] or ()) for each in rows}
     by_app = [set().union(*(wanted[life.member_id] for life in app.lives if life.member_id in wanted)) for app in apps]
     present = [topics for topics in by_app if topics]

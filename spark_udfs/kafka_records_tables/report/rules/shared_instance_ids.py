@@ -88,7 +88,7 @@ def _incident(context: RuleContext, group: str, instance: str, events: list[dict
         evidence_for=() if worked else (Evidence("no commit between two joins"),),
         evidence_against=(Evidence("offsets move on in most turns"),) if 2 * worked > len(times) else (),
     )
-    members = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
+    members = context.rows_of_group("members", group).to_pylist()
     own = next((each for each in members if each["member_id"] == events[-1]["member_id"]), None)
     who = Actor(
         f"was the first with the group.instance.id {instance}",

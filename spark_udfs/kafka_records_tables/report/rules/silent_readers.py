@@ -7,7 +7,6 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import Final
 
-from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.facts.departures import session_timeout
 from kafka_records_tables.report.facts.group_facts import commit_spans, member_lives
 from kafka_records_tables.report.facts.usual_values import UsualGap, usual_gap
@@ -39,7 +38,7 @@ def reads_without_commits(context: RuleContext, group: str, stays: Sequence[int]
     with waiting records were in the group since then, in milliseconds. None if a member from before the last commit is
     still there, because its commits worked; or if the group is one of Kafka Streams, in which commits cannot be turned
     off."""
-    groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", group)).to_pylist()
+    groups = context.rows_of_group("groups", group).to_pylist()
     if any(each["group_kind"] in _STREAMS or each["protocol"] in _STREAMS for each in groups):
         return None
     spans = {key[1:]: of_place for key, of_place in commit_spans(context, (group,)).items() if key[0] == group}

@@ -93,11 +93,13 @@ def _suspects(context: RuleContext) -> dict[tuple[str, str], list[int]]:
     if not context.is_stored:
         return _suspects_on_brokers(context)
     rows = context.table("progress")
-    rows = kept(
-        rows, equal(rows, "state", "ok", "falling_behind"), numbers(rows, "end_offset") > numbers(rows, "offset")
-    )
     is_old = numbers(rows, "moment_timestamp_ms") - numbers(rows, "unread_timestamp_ms", 2**62)
-    rows = kept(rows, (is_old >= context.limit(f"{KIND}.after")) | (equal(rows, "state", "falling_behind").to_numpy()))
+    rows = kept(
+        rows,
+        equal(rows, "state", "ok", "falling_behind"),
+        numbers(rows, "end_offset") > numbers(rows, "offset"),
+        (is_old >= context.limit(f"{KIND}.after")) | equal(rows, "state", "falling_behind").to_numpy(),
+    )
     return _worst(context, rows)
 
 
@@ -231,10 +233,10 @@ def _incident(
 ) -> Incident:
 
     reads, writes = growth.rates
-    lag = kept(context.table("lag"), equal(context.table("lag"), "group_id", group))
+    lag = context.rows_of_group("lag", group)
     lags = kept(lag, equal(lag, "topic", topic)).to_pylist()
     waiting = sum(each["lag"] or 0 for each in lags) or growth.lag
-    members = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
+    members = context.rows_of_group("members", group).to_pylist()
     partitions = tuple(sorted({each["partition"] for each in lags}))
     behind, owners = _behind(lags, waiting)
     is_uneven = 0 < len(behind) < len(partitions)

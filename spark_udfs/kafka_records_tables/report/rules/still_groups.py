@@ -103,8 +103,8 @@ def _stopped_on_brokers(context: RuleContext) -> list[dict[str, Any]]:
 def _incident(
     context: RuleContext, group: str, places: list[dict[str, Any]], limit: int, gaps: UsualGap | None
 ) -> Incident:
-    rows = context.table("lag")
-    lags = {(each["topic"], each["partition"]): each for each in kept(rows, equal(rows, "group_id", group)).to_pylist()}
+    rows = context.rows_of_group("lag", group)
+    lags = {(each["topic"], each["partition"]): each for each in rows.to_pylist()}
     mine = [lags.get((each["topic"], each["partition"])) or {} for each in places]
     waiting = sum(each.get("lag") or 0 for each in mine)
     since = min((each["since_timestamp_ms"] or context.at_ms for each in places), default=context.at_ms)
@@ -113,7 +113,7 @@ def _incident(
     known = [each["longest_wait_ms"] for each in places if each["longest_wait_ms"] is not None]
     usual = max(known, default=None)
     before = "" if usual is None else f", and never waited for longer than {length(usual)} before"
-    mine_now = kept(context.table("members"), equal(context.table("members"), "group_id", group))
+    mine_now = context.rows_of_group("members", group)
     members = without_old_copies(context, mine_now).to_pylist()
     names = _names(members)
     has = {each["member_id"] for each in members}
@@ -177,8 +177,8 @@ def _incident(
     )
     silent = None if others else reads_without_commits(context, group, _stays(context, members, since))
     seldom = commits_seldom(context, group) if gaps is None and silent is None and not others else None
-    progress = context.table("progress")
-    rest = kept(progress, equal(progress, "group_id", group), equal(progress, "state", "ok")).num_rows
+    progress = context.rows_of_group("progress", group)
+    rest = kept(progress, equal(progress, "state", "ok")).num_rows
     along = f" {counted(rest, 'other partition')} {'goes' if rest == 1 else 'go'} on." if rest else ""
     what = f"commits nothing of {where}" if rest else "is a member but commits nothing"
     topics = tuple(sorted({each["topic"] for each in places}))
@@ -282,8 +282,8 @@ def _goes_on(
     for each in places:
         owner = owner_of[each["topic"], each["partition"]]
         since[owner] = max(since.get(owner, 0), each["since_timestamp_ms"] or context.at_ms)
-    rows = context.table("timeline")
-    rows = kept(rows, equal(rows, "group_id", group), equal(rows, "event", *_CHANGES), pc.is_valid(rows["member_id"]))
+    rows = context.rows_of_group("timeline", group)
+    rows = kept(rows, equal(rows, "event", *_CHANGES), pc.is_valid(rows["member_id"]))
     changed: dict[str, int] = {}
     for row in rows.to_pylist():
         changed[row["member_id"]] = max(changed.get(row["member_id"], 0), row["at_timestamp_ms"] or 2**62)

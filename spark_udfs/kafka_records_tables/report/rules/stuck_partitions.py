@@ -10,7 +10,6 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import AFTER_RECORD, option
 from kafka_records_tables.report.facts.departures import session_timeout
 from kafka_records_tables.report.facts.group_facts import stopped_quickly
@@ -102,7 +101,7 @@ def is_fixed_time(stays: list[int]) -> bool:
 
 def poll_limits(context: RuleContext, group: str) -> list[int]:
     """max.poll.interval.ms of the members that a group has now: clients take their rebalance timeout from it."""
-    rows = kept(context.table("members"), equal(context.table("members"), "group_id", group))
+    rows = context.rows_of_group("members", group)
     return [each for each in rows["rebalance_timeout_ms"].to_pylist() if each is not None and each > 0]
 
 
@@ -152,7 +151,7 @@ def how_they_left(context: RuleContext, group: str, stays: list[int]) -> str:
     timeout = session_timeout(context, group)
     if timeout is not None and stays and median(stays) < timeout:
         return f" They leave by themselves: the session timeout is {length(timeout)}, and was not over."
-    groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
+    groups = context.rows_of_group("groups", group)
     kind = groups["group_kind"][0].as_py() if groups.num_rows else None
     if timeout is None and stays and min(stays) < (_SESSION_MS if kind in _OF_BROKERS else _LEAST_SESSION_MS):
         setting = f"group.{kind}.session.timeout.ms of the brokers" if kind in _OF_BROKERS else "their session timeout"

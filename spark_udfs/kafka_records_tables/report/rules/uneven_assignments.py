@@ -34,7 +34,7 @@ def _cases(context: RuleContext) -> pa.Table:
     )
     assigned = context.table("assignments")
     assigned = kept(
-        assigned,
+        assigned.select(["group_id", "member_id", "partition", "log_partition", "log_offset", "log_timestamp_ms"]),
         equal(assigned, "role", "current"),
         pc.fill_null(pc.not_equal(assigned["task_type"], "standby"), True),
         pc.fill_null(pc.not_equal(assigned["task_type"], "warmup"), True),
@@ -101,11 +101,8 @@ def _cases(context: RuleContext) -> pa.Table:
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     group = case["group_id"]
     rows = Rows("assignments", of_group(group, "role=current"))
-    of_it = kept(
-        context.table("assignments"),
-        equal(context.table("assignments"), "group_id", group),
-        equal(context.table("assignments"), "role", "current"),
-    )
+    of_it = context.rows_of_group("assignments", group)
+    of_it = kept(of_it, equal(of_it, "role", "current"))
     by_member = grouped(
         of_it, ["member_id"], [("partition", "count"), ("log_partition", "first"), ("log_offset", "first")]
     ).sort_by([("partition_count", "descending")])

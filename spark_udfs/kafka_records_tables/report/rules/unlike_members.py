@@ -132,7 +132,7 @@ def _software(
     context: RuleContext, group: str, first: Sequence[MemberLife], second: Sequence[MemberLife]
 ) -> Evidence | None:
     """How the members that are there now differ in what their client libraries write, if all of both do."""
-    rows = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
+    rows = context.rows_of_group("members", group).to_pylist()
     offers: list[dict[str, dict[str, Any]]] = [{}, {}]
     for row in rows:
         for at, lives in enumerate((first, second)):
@@ -165,8 +165,8 @@ def _consumed(context: RuleContext, sharing: Sharing) -> tuple[int, int, dict[st
     that the second had."""
     owners: dict[tuple[str, int], list[tuple[int, int]]] = {}
     sides = {each.member_id: side for side, lives in enumerate((sharing.first, sharing.second)) for each in lives}
-    rows = context.table("timeline")
-    rows = kept(rows, equal(rows, "group_id", sharing.group_id), equal(rows, "event", "assignment_changed"))
+    rows = context.rows_of_group("timeline", sharing.group_id)
+    rows = kept(rows, equal(rows, "event", "assignment_changed"))
     for row in rows.to_pylist():
         gained = json.loads(row["detail"]).get("gained", {}) if row["detail"] and row["member_id"] in sides else {}
         for topic, partitions in gained.items():

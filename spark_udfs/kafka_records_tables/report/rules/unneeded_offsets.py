@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 def _cases(context: RuleContext) -> pa.Table:
     rows = context.table("deletable_offsets")
-    rows = kept(rows, settled(context, rows))
+    rows = kept(rows, equal(rows, "kind", "offset"), equal(rows, "reason", "not_subscribed"))
     cases = grouped(
-        kept(rows, equal(rows, "kind", "offset"), equal(rows, "reason", "not_subscribed")),
+        kept(rows, settled(context, rows)),
         ["group_id"],
         [
             ("topic", "list"),
