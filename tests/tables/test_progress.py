@@ -16,6 +16,7 @@ from kafka_records_engine.sources.protocol import LogEnds, LogPartition
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_tables import read_table
+from kafka_records_tables.tables.moving import states
 from tests.log.test_tails import PLANTED, unpacked
 from tests.tables.consumed import Brokers, Commit
 from tests.tables.moving_groups import (
@@ -440,6 +441,17 @@ def test_the_disk_of_a_broker(tmp_path: Path) -> None:
         assert later[place]["state"] == ("stopped" if row["committed_records_left"] else "idle")
         is_held = row["committed"] >= row["last_stable"] and row["last_stable"] < row["end"]
         assert later[place]["reason"] == ("open_transaction" if is_held else None)
+
+
+def test_rows_made_a_few_at_a_time_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = unpacked("disk.tar.zst", tmp_path / "disk")
+    (tmp_path / "alone").mkdir()
+    orders = steady("orders")
+    groups = [Group(name, orders).follows(every(5 * SECOND, 0, hours * HOUR)) for name, hours in (("a", 6), ("b", 5))]
+    folders = disk, write_cluster(tmp_path / "alone", [], groups)
+    whole = [rows_of(folder) for folder in folders]
+    monkeypatch.setattr(states, "_ROWS", 1)
+    assert [rows_of(folder) for folder in folders] == whole
 
 
 # -- what is not known -------------------------------------------------------------------------------------------------

@@ -284,6 +284,7 @@ keep elsewhere. Saved rows and snapshots usually have only `__consumer_offsets`:
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     """The rows that `TABLE.rules` describes."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from kafka_records_tables.tables.lagging.matching import with_columns
     from kafka_records_tables.tables.lagging.owners import of_own_partition, with_owners
@@ -291,7 +292,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
 
     partitions = context.log.topics.partition_counts.get(OFFSETS)
     commits = _placed(of_own_partition(parts["current_offsets"].select(_OF_THE_COMMIT), partitions, context))
-    assigned, left = _split(_placed(of_own_partition(parts["assigned_partitions"], partitions, context)))
+    assigned = _placed(of_own_partition(parts["assigned_partitions"], partitions, context))
     queries = context.question.options[SPARK_CHECKPOINT.name] or ()
     commits = pa.concat_tables([commits, query_offsets(queries, commits.schema)])
     for note in query_notes(queries):
@@ -301,11 +302,12 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     ends = parts["log_ends"].select([*_PARTITION, "topic_id", *_OF_THE_LOG])
     ends = ends.rename_columns({"topic_id": "id_of_log"}).append_column("end_offset", end_offsets(ends))
     ends = ends.append_column("has_log", pa.repeat(True, ends.num_rows))
-    hidden = _hidden_topics([commits, assigned], ends, context)
+    topics = [commits["topic"], assigned["topic"].filter(pc.invert(assigned["has_left"]))]
+    hidden = _hidden_topics(topics, ends, context)
 
     def finished(rows: Any) -> Iterator[Any]:
         if rows.num_rows:
-            rows = with_owners(_judged(rows, hidden), assigned, left)
+            rows = with_owners(_judged(rows, hidden), assigned)
             yield from _in_time(rows, parts.get("progress"), context).to_batches()
 
     yield from finished(with_columns(commits, ends, _PARTITION))
@@ -336,19 +338,13 @@ def _placed(rows: Any) -> Any:
     return rows.set_column(at, rows.schema.field(at), rows["log_partition"].fill_null(_UNKNOWN_PLACE))
 
 
-def _split(assigned: Any) -> tuple[Any, Any]:
-    """The partitions that members have, and the topics that groups have left."""
-    import pyarrow.compute as pc
-
-    return assigned.filter(pc.invert(assigned["has_left"])), assigned.filter(assigned["has_left"])
-
-
 def _hidden_topics(parts: Sequence[Any], ends: Any, context: Context) -> Any:
-    """Topics that groups consume but that the user may not describe, each with a finding."""
+    """Topics that groups consume but that the user may not describe, each with a finding; `parts` are columns of the
+    topics that groups consume."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    topics = pc.unique(pa.chunked_array([chunk for part in parts for chunk in part["topic"].chunks], pa.string()))
+    topics = pc.unique(pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string()))
     without_log = topics.filter(pc.invert(pc.is_in(topics, pc.unique(ends["topic"])))).drop_null()
     rights = context.log.missing_rights(sorted(without_log.to_pylist()))
     for right in rights:
@@ -375,7 +371,8 @@ def _without_a_commit(commits: Any, assigned: Any, ends: Any, hidden: Any) -> An
     from kafka_records_tables.tables.lagging.matching import has_match, with_columns
 
     key = [*_GROUP, "partition"]
-    missing = assigned.select(key).filter(pc.invert(has_match(assigned, commits, key)))
+    has_none = pc.invert(pc.or_(has_match(assigned, commits, key), assigned["has_left"]))
+    missing = assigned.select(key).filter(has_none)
     missing = with_columns(missing, ends, _PARTITION)
     has_offsets = pc.greater(missing["end_offset"], pc.coalesce(missing["log_start_offset"], 0))
     has_log = pc.and_(pc.is_valid(missing["has_log"]), pc.fill_null(has_offsets, True))

@@ -22,16 +22,17 @@ _PARTITION: Final = [*_TOPIC, "partition"]
 _OWNER: Final = ["member_id", "client_id", "client_host"]
 
 
-def with_owners(rows: pa.Table, assigned: pa.Table, left: pa.Table) -> pa.Table:
+def with_owners(rows: pa.Table, assigned: pa.Table) -> pa.Table:
     """The rows of lag with `member_id`, `client_id`, `client_host` and `has_left`. `assigned` are the partitions that
-    members have, `left` the topics that groups have left."""
-    if assigned.num_rows:
+    members have, and, without a partition, the topics that groups have left."""
+    left = assigned.select([*_TOPIC, "has_left"]).filter(assigned["has_left"])
+    if left.num_rows < assigned.num_rows:
         rows = with_columns(rows, assigned.select([*_PARTITION, *_OWNER]), _PARTITION)
     else:
         for name in _OWNER:
             rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.string()))
     if left.num_rows:
-        rows = with_columns(rows, left.select([*_TOPIC, "has_left"]), _TOPIC)
+        rows = with_columns(rows, left, _TOPIC)
     else:
         rows = rows.append_column("has_left", pa.nulls(rows.num_rows, pa.bool_()))
     no = pa.scalar(False, pa.bool_())

@@ -31,7 +31,8 @@ class Samples:
         # This way, no record has a later time than the records after it.
         last = int(self._log.max(initial=0))
         self._by_then = -running_maximum(last - self._log[::-1], -self._ms[::-1])[::-1]
-        self._by_time = _Places(self._log, running_maximum(self._log, self._ms))
+        self._latest_ms = running_maximum(self._log, self._ms)
+        self._by_time = _Places(self._log, self._latest_ms)
 
     def next_at(self, log: INT64, offset: INT64) -> tuple[FLAGS, INT64]:
         """Whether a log has a sample at or after an offset, and the time by which the first such record existed; LATE
@@ -60,7 +61,7 @@ class Samples:
         if not len(self._log):
             return end, end
         at = np.maximum(self._by_time.first_from(log, ms + 1) - 1, 0)
-        return end, np.where(end == NONE, NONE, running_maximum(self._log, self._ms)[at])
+        return end, np.where(end == NONE, NONE, self._latest_ms[at])
 
 
 class _Places:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -50,13 +52,15 @@ _GROWTH: Final = 10
 
 _PLACE: Final = ["topic", "partition"]
 
+_ROWS: Final = 131_072
+"""The number of rows that are made at a time."""
+
 
 def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
     """The rows of `progress`, as its rules describe them."""
     options = context.question.options
     told = parts["commit_progress"]
-    is_commit = pc.is_valid(told["group_id"])
-    commits = told.filter(is_commit)
+    commits = _commits(told)
     if not commits.num_rows:
         return
     logs = Logs(commits, parts["log_ends"], context)
@@ -67,10 +71,24 @@ def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[p
         now = logs.moment(pc.max(told["log_timestamp_ms"]).as_py())
     began = pc.min(told["first_log_timestamp_ms"]).as_py()
     history = now if began is None else max(now - began, 0)
-    found = _States(commits, logs, now, options["window"], history)
-    columns = found.columns(left_by_groups(commits, parts["assigned_partitions"]), is_asked=is_asked)
-    columns |= found.pace()
-    yield record_batch(table.schema, columns, commits.num_rows)
+    moved = _moved(commits)
+    is_left = left_by_groups(commits, parts["assigned_partitions"])
+    advances = _Advances(commits, logs)
+    # A million commits in some fifty vectors would take more memory than the rows themselves.
+    for start in range(0, commits.num_rows, _ROWS):
+        some = slice(start, min(start + _ROWS, commits.num_rows))
+        found = _States(commits, logs, advances, some, now, options["window"], history)
+        columns = found.columns(moved[some], is_left[some], is_asked=is_asked) | found.pace()
+        yield record_batch(table.schema, columns, some.stop - start)
+
+
+def _commits(told: pa.Table) -> pa.Table:
+    """The rows of `commit_progress` that are about commits; a batch that has only these is not copied."""
+    batches = [
+        batch.filter(batch.column("group_id").is_valid()) if batch.column("group_id").null_count else batch
+        for batch in told.to_batches()
+    ]
+    return pa.Table.from_batches([batch for batch in batches if batch.num_rows], told.schema)
 
 
 def report_hidden_topics(commits: pa.Table, logs: Logs, context: Context) -> None:
@@ -113,6 +131,20 @@ class Logs:
             np.concatenate([self._ms, ms]),
         )
 
+    def of_commits(self, some: slice) -> Logs:
+        """The same for some of the commits."""
+        found, left = copy(self), self.left
+        found.of_commit, found.row = self.of_commit[some], self.row[some]
+        found.stable, found.end = self.stable[some], self.end[some]
+        found.left = replace(
+            left,
+            unread=left.unread[some],
+            held_back=left.held_back[some],
+            first_ms=left.first_ms[some],
+            exact_from=left.exact_from[some],
+        )
+        return found
+
     def of(self, name: str) -> INT64:
         """A column of `log_ends` for each commit; NONE if it is null."""
         return np.append(numbers(self.ends[name]), NONE)[self.row]
@@ -136,8 +168,9 @@ def left_by_groups(commits: pa.Table, assigned: pa.Table) -> FLAGS:
     """For each commit, whether the group has left the topic, as in `lag`, and has members that consume other topics."""
     has_left = pc.fill_null(assigned["has_left"], False)
     group = ["group_id", "log_partition"]
-    left, others = assigned.filter(has_left), assigned.filter(pc.invert(has_left))
-    return _is_in(commits, [*group, "topic"], left) & _is_in(commits, group, others)
+    left = assigned.select([*group, "topic"]).filter(has_left)
+    others = assigned.select(group).filter(pc.invert(has_left))
+    return _is_in(commits, left.column_names, left) & _is_in(commits, group, others)
 
 
 def _is_in(rows: pa.Table, names: list[str], others: pa.Table) -> FLAGS:
@@ -149,8 +182,9 @@ def _is_in(rows: pa.Table, names: list[str], others: pa.Table) -> FLAGS:
     return found
 
 
-def _moved(commits: pa.Table, commit_ms: INT64) -> FLAGS:
+def _moved(commits: pa.Table) -> FLAGS:
     """Whether a group has committed later in another partition of the topic of groups, where its coordinator is now."""
+    commit_ms = numbers(commits["commit_timestamp_ms"])
     group, place = (
         codes_of_same(commits.select(names).columns) for names in (["group_id"], ["group_id", "log_partition"])
     )
@@ -163,20 +197,39 @@ def _moved(commits: pa.Table, commit_ms: INT64) -> FLAGS:
     return found
 
 
-class _States:
-    """The result for each commit, as vectors."""
+class _Advances:
+    """How the offsets of all commits advanced. Each vector has one element per advance."""
 
-    def __init__(self, commits: pa.Table, logs: Logs, now: int, window: int, history: int) -> None:
-        self._commits, self._logs, self._now, self._window = commits, logs, now, window
-        self._part = part_ms(window, history)
-        self._patience = min(window, history // PARTS)
-        self.offset = numbers(commits["offset"])
-        self.commit_ms, self.changed_ms = (numbers(commits[f"{name}_timestamp_ms"]) for name in ("commit", "changed"))
-        rows, (ms, after, before_ms, before) = flattened(
+    def __init__(self, commits: pa.Table, logs: Logs) -> None:
+        self.rows, (self.ms, self.after, self.before_ms, self.before) = flattened(
             commits["advances"], "timestamp_ms", "offset", "before_timestamp_ms", "before_offset"
         )
-        self._rows, self._ms, self._after, self._before_ms, self._before = rows, ms, after, before_ms, before
-        self._exact_from = logs.left.exact_from
+        # If there are files, their batch headers are more exact.
+        without = logs.left.exact_from[self.rows] == NONE
+        self.evidence = logs.with_commits(self.rows[without], self.after[without], self.ms[without])
+        """When records were there: the samples of logs, and what groups committed in logs without samples."""
+
+
+class _States:
+    """The result for each of some commits, as vectors."""
+
+    def __init__(
+        self, commits: pa.Table, logs: Logs, advances: _Advances, some: slice, now: int, window: int, history: int
+    ) -> None:
+        self._commits = commits.slice(some.start, some.stop - some.start)
+        self._logs, self._now, self._window = logs.of_commits(some), now, window
+        self._part = part_ms(window, history)
+        self._patience = min(window, history // PARTS)
+        self.offset = numbers(self._commits["offset"])
+        self.commit_ms, self.changed_ms = (
+            numbers(self._commits[f"{name}_timestamp_ms"]) for name in ("commit", "changed")
+        )
+        own = slice(*np.searchsorted(advances.rows, [some.start, some.stop]).tolist())
+        self._evidence = advances.evidence
+        self._rows = advances.rows[own] - some.start
+        self._ms, self._after = advances.ms[own], advances.after[own]
+        self._before_ms, self._before = advances.before_ms[own], advances.before[own]
+        self._exact_from = self._logs.left.exact_from
         self._unread()
         self.wait = np.where(
             self.has_time & self.is_unread, np.maximum(now - np.maximum(self.changed_ms, self._by_ms), 0), 0
@@ -193,10 +246,7 @@ class _States:
         told = logs.stable != NONE
         readable = np.where(told, np.minimum(logs.stable, self.end), self.end)
         in_tail, _ = logs.samples.next_at(of_log, offset)
-        # If there are files, their batch headers are more exact.
-        without = ~self.has_tail[self._rows]
-        evidence = logs.with_commits(self._rows[without], self._after[without], self._ms[without])
-        seen, by_ms = evidence.next_at(of_log, offset)
+        seen, by_ms = self._evidence.next_at(of_log, offset)
         self.has_end = self.end != NONE
         is_left = np.where(left.unread != NONE, left.unread > 0, in_tail)
         self.is_unread = np.where(self.has_tail, is_left, np.where(self.has_end, readable > offset, seen))
@@ -268,7 +318,7 @@ class _States:
             "caught_up_in_ms": caught_up_in_ms(left, commits, produces),
         }
 
-    def columns(self, is_left: FLAGS, *, is_asked: bool) -> dict[str, Any]:
+    def columns(self, has_moved: FLAGS, is_left: FLAGS, *, is_asked: bool) -> dict[str, Any]:
         """The columns of the table, without those of `pace`. `is_asked` is whether the caller named the moment."""
         now, logs, commits = self._now, self._logs, self._commits
         start = now - self._patience
@@ -281,7 +331,6 @@ class _States:
         is_rewound = (fell_ms != NONE) & (fell_ms >= now - self._window) & (self.offset < fell_from) & ~was_beyond
         waits_too_long = self.is_unread & self.has_time & (self.wait > patience)
         is_moving = self.changed_ms >= start
-        has_moved = _moved(commits, self.commit_ms)
         is_known = self.is_known | is_rewound
         reasons = {
             NO_HISTORY: (self.commit_ms > now) & is_asked,
