@@ -49,6 +49,7 @@ INCIDENTS = {
     "too_slow",
     "log_not_cleaned",
     "never_commits",
+    "subscription_dropped",
     "topic_unread",
     "partitions_left_out",
     "coordinator_loads_slowly",

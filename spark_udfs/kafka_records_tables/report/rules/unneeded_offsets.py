@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked
@@ -21,18 +22,22 @@ from kafka_records_tables.report.rule_context import (
     of_group,
     shown,
 )
+from kafka_records_tables.report.rules.dropped_topics import dropped_topics
 from kafka_records_tables.report.rules.group_spans import emptied_at, settled
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def _cases(context: RuleContext) -> pa.Table:
     rows = context.table("deletable_offsets")
     rows = kept(rows, equal(rows, "kind", "offset"), equal(rows, "reason", "not_subscribed"))
+    rows = kept(rows, settled(context, rows))
+    # Topics that are still written are incidents of their own: their lag means that records are not read.
+    dropped = {(each.group, each.topic) for each in context.once(dropped_topics)}
+    if dropped:
+        places = zip(rows["group_id"].to_pylist(), rows["topic"].to_pylist(), strict=True)
+        rows = rows.filter(pa.array([place not in dropped for place in places]))
     cases = grouped(
-        kept(rows, settled(context, rows)),
+        rows,
         ["group_id"],
         [
             ("topic", "list"),
@@ -70,7 +75,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             f"The group {shown(group)} has members, and {counted(count, 'offset')} of topics that they do not subscribe"
             f" to: {listed(topics)}. "
             + (f"The last of them was committed at {moment(newest)}. " if newest is not None else "")
-            + "Until they expire, monitors show a lag for them that grows and means nothing."
+            + "If the topics were taken out on purpose, the lag that monitors show for them until they expire means "
+            "nothing."
         ),
         group_ids=(group,),
         topics=topics,
@@ -102,10 +108,10 @@ RULE = ReportRule(
     title="a group keeps offsets of topics that it does not subscribe to",
     about="""\
 Offsets of topics to which a group with members does not subscribe (`deletable_offsets`, not_subscribed), because a
-topic was removed from a subscription. A broker deletes them on request (KIP-496), or when their retention ends. A group
-with an event within `report.group_settles_within` is left out: members that subscribe to other topics may be about to
-join.""",
-    tables=("deletable_offsets", "timeline"),
+topic was removed from a subscription. If the topic is still written, it is `subscription_dropped` instead. A broker
+deletes them on request (KIP-496), or when their retention ends. A group with an event within
+`report.group_settles_within` is left out: members that subscribe to other topics may be about to join.""",
+    tables=("deletable_offsets", "timeline", "log_ends", "expirations", "current_offsets", "share_group_topics"),
     levels={Level.LOW: "a group has `many` of them", Level.NOTE: "otherwise"},
     cases=_cases,
     tell=_tell,
