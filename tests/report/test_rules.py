@@ -29,6 +29,7 @@ _RULES = {rule.kind: rule for rule in RULES}
 
 
 INCIDENTS = {
+    "coordinator_topic_deletes",
     "groups_in_two_partitions",
     "offsets_from_elsewhere",
     "offsets_moved_ahead",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.report.case_columns import equal, grouped, kept, ranked
+from kafka_records_tables.report.case_columns import equal, grouped, kept, ranked, true_where
 from kafka_records_tables.report.command_lines import condition_of
+from kafka_records_tables.report.facts.deleting_topics import deleting_topics
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
@@ -28,6 +29,9 @@ _NEVER_CUT: Final = (OFFSETS, TRANSACTIONS)
 def _cases(context: RuleContext) -> pa.Table:
     ends = context.table("log_ends")
     begins = kept(ends, equal(ends, "topic", *_NEVER_CUT), pc.greater(ends["log_start_offset"], 0))
+    # A topic that is set to delete records loses them by a broker (`coordinator_topic_deletes`).
+    deletes = context.once(deleting_topics) if begins.num_rows else {}
+    begins = kept(begins, ~true_where(equal(begins, "topic", *deletes)))
     cut = [
         {
             "log_topic": row["topic"],
@@ -144,9 +148,10 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 _GONE_TITLE: Final = "a log of a coordinator is missing"
 _WHERE: Final = {"start": ("log_start_offset>0",), "end": (), "log": ()}
 _START: Final = (
-    "{logs} lacks its beginning, {missing} in all. No broker deletes records of this topic at the start of a log, "
-    "and a cleaner keeps the name of the first file: files are missing. {groups}The records in them are unknown, and "
-    "groups that have written nothing since are not in this report."
+    "{logs} lacks its beginning, {missing} in all. A broker deletes records at the start of a log of this topic only "
+    "while its cleanup.policy has delete, and a cleaner keeps the name of the first file: unless it had that policy, "
+    "files are missing. {groups}The records in them are unknown, and groups that have written nothing since are not in "
+    "this report."
 )
 _END: Final = (
     "{logs} lacks its end: {missing} that it had, as other files of the broker show. {groups}Their later records are "
@@ -180,7 +185,8 @@ RULE = ReportRule(
     kind=_KIND,
     title="a log lacks its beginning or its end",
     about="""\
-Logs of `__consumer_offsets` and `__transaction_state` that do not begin at offset 0, which no clean-up causes, and logs
+Logs of `__consumer_offsets` and `__transaction_state` that do not begin at offset 0, which no cleaner causes (if a
+config does, it is `coordinator_topic_deletes`), and logs
 of all coordinators that once ended later. High watermarks and recovery points of the broker show it
 (`replication-offset-checkpoint`, `recovery-point-offset-checkpoint`), producer snapshots of later offsets, indexes of
 files that are missing, empty or cut, or the absence of any file or of the folder. The command ends with status 1. In a
