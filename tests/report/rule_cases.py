@@ -660,7 +660,7 @@ ELSEWHERE: Final = {
     "transaction_open": {"times_usual"},
     "offsets_expiring": {"alive_within", "overdue_after"},
     "topic_made_anew": {"alive_within"},
-    "endless_rebalances": {"lately"},
+    "endless_rebalances": {"lately", "drops"},
     "log_cut": {"silent_for"},
 }
 """Thresholds that decide nothing about these logs: other tests have those."""

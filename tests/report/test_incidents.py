@@ -210,7 +210,7 @@ _NAMED: Final = {
     "endless_rebalance": {"endless_rebalances"},
     "reset_by_administrator": {"offsets_reset"},
     "topic_made_anew": {"topic_made_anew"},
-    "poisoned_share": {"share_redelivery"},
+    "poisoned_share": {"share_records_archived"},
     "flooding_group": {"commits_flooding"},
     "lost_segment": {"offsets_below_log_start", "segment_lost"},
     "coordinator_not_loaded": {"coordinator_cannot_load"},

@@ -47,16 +47,29 @@ def _looks(
 
 def _jump(looks: dict[str, list[Row]], away: int = 30 * SECOND) -> ReportFinding:
     """A group commits every second, has no members for a while, and then jumps over the start of the log."""
+    (found,) = _jumps(looks, away, 1050)
+    return found
+
+
+def _jumps(looks: dict[str, list[Row]], away: int, to: int) -> list[ReportFinding]:
+    """The same with a jump to a given offset."""
     times = [END_MS - MINUTE - away + number * SECOND for number in range(6)]
     history = [
         {**_PLACE, "offset": offset, "valid_from_timestamp_ms": at, "log_partition": 0, "log_offset": number}
         | {"commits": 1, "ended_by": "commit"}
-        for number, (offset, at) in enumerate(zip((*range(0, 60, 10), 1050), (*times, times[-1] + away), strict=True))
+        for number, (offset, at) in enumerate(zip((*range(0, 60, 10), to), (*times, times[-1] + away), strict=True))
     ]
     gone = {"group_id": "g", "event": "emptied", "at_timestamp_ms": times[-1] + 1, "log_partition": 0, "log_offset": 6}
-    row = {**_PLACE, "offset": 1050, "log_start_offset": 1000, "end_offset": 1100, "lag": 50, "lost": 5}
-    (found,) = _found(_context({**looks, "history": history}, lag=[row], timeline=[gone]), "deleted_before_read")
-    return found
+    row = {**_PLACE, "offset": to, "log_start_offset": 1000, "end_offset": 1100, "lag": 50, "lost": 5}
+    return _found(_context({**looks, "history": history}, lag=[row], timeline=[gone]), "deleted_before_read")
+
+
+@pytest.mark.parametrize(("times", "lost"), [(END_MS // 1000, [845]), (END_MS, [])], ids=["early", "timely"])
+def test_a_jump_within_deleted_records(times: int, lost: list[int]) -> None:
+    """The log starts after the jump, so that it may have been deleted later, unless retention deletes at once."""
+    found = _jumps(_looks(base=1000, times=times), 30 * SECOND, 900)
+    assert [each.scale["records_lost"] for each in found] == lost
+    assert all(each.causes[0].name == "early_timestamps" for each in found)
 
 
 @pytest.mark.parametrize(

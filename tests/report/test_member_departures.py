@@ -23,7 +23,7 @@ from tests.report.test_rules_in_detail import _context, _found
 _ROUNDS = 14
 
 
-def _written(folder: Path, how: str) -> None:
+def _written(folder: Path, how: str, rounds: int = _ROUNDS) -> None:
     """Three members commit every three seconds. The third is gone and back again and again: `silent` for nine seconds
     before, or it `commits` until it leaves, or it is `replaced` before it is removed."""
     cluster = MadeCluster("departures", END_MS, offsets_partitions=1)
@@ -31,11 +31,11 @@ def _written(folder: Path, how: str) -> None:
     cluster.topic("orders", 3)
     life = ClassicLife(cluster, GROUP, ["orders"])
     life._timeouts = (5 * MINUTE, 6 * SECOND)
-    first = END_MS - _ROUNDS * 18 * SECOND - 3 * SECOND
+    first = END_MS - rounds * 18 * SECOND - 3 * SECOND
     life.start(first - 2 * MINUTE, 3)
     life.commits(first - 2 * MINUTE + 4 * SECOND, first, 3 * SECOND)
     others = [("orders", 0), ("orders", 1)]
-    for number in range(_ROUNDS):
+    for number in range(rounds):
         at_ms = first + number * 18 * SECOND
         life.commit(at_ms)
         for after in (3, 6, 8):
@@ -88,6 +88,20 @@ def test_members_that_are_gone_and_back(
         assert "keep running" in found.decision.question
     else:
         assert "members_freeze" in found.refuted_by
+
+
+@pytest.mark.parametrize(("how", "levels"), [("silent", [Level.HIGH]), ("commits", [])])
+def test_one_client_is_dropped_a_few_times(tmp_path: Path, how: str, levels: list[Level]) -> None:
+    """Four departures of a client that times out are a finding by themselves; of one that leaves, they are not."""
+    rounds = 4
+    _written(tmp_path, how, rounds)
+    found = [each for each in read_report(tmp_path).findings if each.level > Level.NOTE]
+    assert [each.level for each in found] == levels
+    for each in found:
+        assert each.kind == "endless_rebalances"
+        assert each.since_timestamp_ms == END_MS - rounds * 18 * SECOND + 6 * SECOND
+        assert each.scale["rebalances"] == 2 * rounds
+        assert each.causes[0].name == "members_freeze"
 
 
 _GAINED = '{"gained": {"orders": [0]}}'

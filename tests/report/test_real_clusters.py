@@ -172,7 +172,7 @@ CONCLUDED = {
         "created_for_a_client",
         1795797716365,
         {},
-        "CreateTopics",
+        "Ask who recreated",
         ["order-archiver"],
     ),
     "transactional_ids_explode-1": Concluded(

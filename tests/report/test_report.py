@@ -86,7 +86,7 @@ def test_the_command_prints_findings_by_level(segments: Path) -> None:
     assert ran.status == 0
     start = ran.lines.index("") + 1
     assert ran.lines[start : start + 3] == [
-        'HIGH  a share group archived records that no consumer has processed – group "ticket-classifiers", topic',
+        'HIGH  a share group archived records that no consumer accepted – group "ticket-classifiers", topic',
         '  "customer-tickets" (partitions 0-2)',
         "  since 2026-11-21 02:12:46 UTC; is over; 38 records lost, 3 partitions, 5 deliveries",
     ]
@@ -101,7 +101,7 @@ def test_the_command_prints_findings_by_level(segments: Path) -> None:
 
 def test_the_command_prints_details(segments: Path) -> None:
     ran = run("report", str(segments), "--details")
-    assert ran.lines[ran.lines.index("") + 1] == "HIGH  a share group archived records that no consumer has processed"
+    assert ran.lines[ran.lines.index("") + 1] == "HIGH  a share group archived records that no consumer accepted"
     assert [line for line in ran.lines if line.startswith("  shown by ")][:2] == [
         "  shown by __share_group_state-0, offset 5; __share_group_state-2, offsets 5, 9, 10; and 28 more",
         "  shown by __consumer_offsets-1, offset 87",

@@ -79,6 +79,15 @@ class Departures:
         return missed > 0 and self._most(lambda silent: silent >= max(self.session_ms or 0, missed))
 
     @property
+    def may_have_timed_out(self) -> bool:
+        """Whether most of the members had been inactive for the session timeout, and for longer than they usually
+        are."""
+        session, usual = self.session_ms, self.usual
+        return session is not None and self._most(
+            lambda silent: silent >= session and (usual is None or silent > usual.median_ms)
+        )
+
+    @property
     def left_by_themselves(self) -> bool:
         """Whether most of the members cannot have timed out, because their last commit was more recent than the session
         timeout. In a classic group, a commit restarts the session timeout

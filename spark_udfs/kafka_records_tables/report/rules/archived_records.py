@@ -265,7 +265,7 @@ def _records_among(context: RuleContext, name: str | None, ranges: list[dict[str
 
 RULE = incident_rule(
     kind=KIND,
-    title="a share group archived records that no consumer has processed",
+    title="a share group archived records that no consumer accepted",
     about="""\
 Ranges of offsets that were archived after `deliveries` deliveries or more (or after as many as the
 share.delivery.count.limit of the group, if the metadata log shows it). They are counted over the whole history of the

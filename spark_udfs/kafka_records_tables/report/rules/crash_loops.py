@@ -186,9 +186,11 @@ def _incident(
     if unknown:
         along += f" The record on which they fail may also be at {may_be}, which does not move either."
     goes_on = max(each.left_ms or 0 for each in tries) >= context.at_ms - max(10 * usual, 60_000)
-    skip = step_past(context, group, (first.topic, first.partition), first.offset, first.step)
-    least = "at least " if is_cut(context, group, _since(stuck[:1])) else ""
     moves = others > 0
+    # Unless other partitions move, the loop may begin before any record is processed: then nothing is known about it.
+    step = first.step if moves or not more else None
+    skip = step_past(context, group, (first.topic, first.partition), first.offset, step)
+    least = "at least " if is_cut(context, group, _since(stuck[:1])) else ""
     silent = None if moves else reads_without_commits(context, group, stays)
     long_stays = () if silent is None else silent.evidence_for[:1]
     usual_tries = f"at most {counted(first.usual, 'member')}" if first.usual else "no member"
@@ -225,7 +227,7 @@ def _incident(
             ),
         ),
         steps=(
-            (look_at(context, (first.topic, first.partition), first.offset, first.step), skip)
+            (look_at(context, (first.topic, first.partition), first.offset, step), skip)
             if not unknown
             else tuple(
                 look_at(context, place, offset)

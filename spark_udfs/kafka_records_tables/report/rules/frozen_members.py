@@ -67,7 +67,7 @@ def weigh_freezes(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
         f"{who} {'freezes' if len(clients) == 1 else 'freeze'} for longer than {limit}, again and again (garbage "
         "collection, CPU throttling, an overloaded machine, the network): the coordinator removes such a member, and "
         "it joins again with a new member id.",
-        evidence_for=tuple(filter(None, (_always_the_same(left), _silent(left)))),
+        evidence_for=tuple(filter(None, (always_the_same(left), _silent(left)))),
         evidence_against=tuple(filter(None, (_not_back(left),))),
         refuted_by=_left_by_itself(left) or _replaced_before(left),
         lacked=() if left.session_ms is not None else ("the session timeout of the members that left",),
@@ -101,7 +101,7 @@ def _at(each: Departure, what: str) -> Evidence:
     return Evidence(what, OFFSETS, each.life.log_partition, each.life.left_at, each.life.left_ms)
 
 
-def _always_the_same(left: Departures) -> Evidence | None:
+def always_the_same(left: Departures) -> Evidence | None:
     """The fact that the same clients left again and again and joined again, while other members stayed. If none stayed,
     what ails them may be the work of all, or deployments."""
     back = sorted(each.back_ms for each in left.every if each.back_ms is not None)

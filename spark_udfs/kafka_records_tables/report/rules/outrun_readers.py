@@ -82,6 +82,7 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
     least, times = context.limit(f"{KIND}.commits"), context.limit(f"{KIND}.times")
     found: list[Jump] = []
     left: list[dict[str, Any]] = []
+    unproven: list[Jump] = []
     for row in rows:
         own, is_below = steps.get(row["partition"], ()), row["problem"] == "below_log_start"
         usual = usual_if_few_jump(own, least, times)
@@ -89,6 +90,8 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
         # Records were certainly deleted if the log starts between two commits, or beyond the last one.
         if is_below or any(each.before < row["log_start_offset"] <= each.after.offset for each in jumps):
             found += jumps
+        else:
+            unproven += jumps
         if is_below and not jumps:
             left.append(row)
     usual = usual_if_most_jump(steps.values(), least, times) if left else None
@@ -96,7 +99,18 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
         ends = ends_of_topic(context, group, rows[0]["topic"])
         if any(was_outrun(row, steps.get(row["partition"], ()), ends, _largest_file(context, row)) for row in left):
             found += [jump for row in left for jump in jumps_of(row, steps.get(row["partition"], ()), usual)]
-    return found
+    return [*found, *_jumps_after_absence(context, group, rows[0]["topic"], unproven)]
+
+
+def _jumps_after_absence(context: RuleContext, group: str, topic: str, jumps: list[Jump]) -> list[Jump]:
+    """The jumps of a group that came back to a topic whose records retention deletes as soon as they are written,
+    because of their timestamps. The present start of a log proves nothing about earlier jumps, but these records were
+    deleted within a check of retention."""
+    back = [each for each in jumps if _away(context, group, [each]) is not None]
+    partitions = sorted({each.partition for each in back})
+    if not back or not log_deletions(context, topic, partitions, ends_of_topic(context, group, topic)).early_times:
+        return []
+    return back
 
 
 def _largest_file(context: RuleContext, row: dict[str, Any]) -> int:

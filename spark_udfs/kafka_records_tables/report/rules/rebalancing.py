@@ -38,6 +38,7 @@ from kafka_records_tables.report.rule_context import (
     of_group,
     shown,
 )
+from kafka_records_tables.report.rules.dropped_clients import drops_client, enough_rebalances, is_after_first_drop
 from kafka_records_tables.report.rules.frozen_members import departures_of, who_left
 from kafka_records_tables.report.rules.group_spans import SETTLES
 from kafka_records_tables.report.rules.rebalance_causes import CAUSES, QUESTIONS, stays_words, whole_report
@@ -73,7 +74,7 @@ def _runs(context: RuleContext) -> pa.Table:
     is_last_of_group = np.append(codes[1:] != codes[:-1], True)
     last_runs = run[is_last_of_group]
     rows = rows.filter(np.isin(run, last_runs))
-    return rows.filter(pa.array(_is_of_trouble(context, rows)))
+    return rows.filter(pa.array(_is_of_trouble(context, rows) & is_after_first_drop(context, rows)))
 
 
 def _rebalances(context: RuleContext) -> pa.Table:
@@ -95,9 +96,8 @@ def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
     times, members = numbers(rows, "at_timestamp_ms"), numbers(rows, "member_count")
     holds = np.ones(rows.num_rows, bool)
     begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])) if rows.num_rows else np.zeros(0, int)
-    least, per_member = context.limit("endless_rebalances.least"), context.limit("endless_rebalances.per_member")
     for begin, end in zip(begins, np.append(begins[1:], rows.num_rows), strict=True):
-        enough = max(least, per_member * max(int(members[begin:end].max()), 1))
+        enough = int(enough_rebalances(context, members[begin:end].max()))
         if end - begin <= enough:
             continue
         gaps = np.diff(times[begin:end])
@@ -125,10 +125,7 @@ def _cases(context: RuleContext) -> pa.Table:
         ],
     )
     count = numbers(cases, "log_offset_count")
-    members = np.maximum(numbers(cases, "member_count_max"), 1)
-    enough = count >= np.maximum(
-        context.limit("endless_rebalances.least"), members * context.limit("endless_rebalances.per_member")
-    )
+    enough = (count >= enough_rebalances(context, numbers(cases, "member_count_max"))) | drops_client(context, cases)
     cases = kept(with_columns(cases, goes_on=_goes_on(context, cases)), enough)
     lasts = numbers(cases, "at_timestamp_ms_max") - numbers(cases, "at_timestamp_ms_min")
     goes_on = np.asarray(cases["goes_on"].to_numpy(), bool)
@@ -278,7 +275,10 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             "members": case["member_count_max"] or 0,
         },
         thresholds=context.limits_of(
-            "endless_rebalances.pause", "endless_rebalances.least", "endless_rebalances.per_member"
+            "endless_rebalances.pause",
+            "endless_rebalances.least",
+            "endless_rebalances.per_member",
+            "endless_rebalances.drops",
         ),
     )
 
@@ -288,7 +288,8 @@ RULE = ReportRule(
     title="a group rebalances without end",
     about="""\
 A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once would
-cause. A rolling restart is not a finding: each member leaves and joins once. Neither is a job that starts, commits and
+cause. Fewer rebalances are enough if it is always the same client that times out and comes back. A rolling restart is
+not a finding: each member leaves and joins once. Neither is a job that starts, commits and
 leaves: no other member waits then. But if the source lacks the ends of the logs that the group consumes, so that
 [crash_loop](#crash_loop) cannot be found, it is a finding if members suddenly leave at least five times as often as
 before, and an offset has not moved since. It is a note for a group that scales by two members or more, is `ok` or
@@ -321,6 +322,13 @@ have removed earlier changes, so counts are lower bounds.""",
             6,
             "rebalances of a series for each member",
             "a rolling restart takes two for each, and one that fails and is repeated takes four",
+        ),
+        Threshold(
+            "drops",
+            "count",
+            4,
+            "times that one client times out and comes back while other members stay, which is a finding by itself",
+            "a client that is restarted by hand leaves the group, and does not time out",
         ),
         Threshold(
             "lately", "duration", "24h", "series that ended this recently are not just notes", "since the last shift"

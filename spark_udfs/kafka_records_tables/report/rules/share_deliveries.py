@@ -108,7 +108,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     return ReportFinding(
         kind="share_redelivery",
         level=Level(case["level"]),
-        title=RULE.title if not given_up else "a share group archived records that no consumer has processed",
+        title=RULE.title if not given_up else "a share group archived records that no consumer accepted",
         problem=(
             f"In the share group {shown(group)}, topic {shown(topic or topic_id)}, {partitions_shown(partitions)}: "
             f"{'; '.join(parts)}. "

@@ -1,0 +1,71 @@
+"""Groups with few rebalances in which one client times out and comes back, again and again, while others stay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.report.case_columns import grouped, kept, numbers
+from kafka_records_tables.report.facts.departures import departures
+from kafka_records_tables.report.facts.group_facts import member_lives
+from kafka_records_tables.report.rules.frozen_members import always_the_same
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafka_records_tables.report.rule_context import RuleContext
+
+
+def enough_rebalances(context: RuleContext, members: Any) -> Any:
+    """The number of rebalances from which on they are too many for groups of given sizes."""
+    least, per_member = context.limit("endless_rebalances.least"), context.limit("endless_rebalances.per_member")
+    return np.maximum(least, np.maximum(members, 1) * per_member)
+
+
+def is_after_first_drop(context: RuleContext, rows: pa.Table) -> Any:
+    """Which rebalances are not before the first removal of such a client. `rows` has the last series of each group."""
+    since = context.once(_known_drops)
+    since.update(_of_series(context, rows))
+    first = pa.array([since.get(each, 0) for each in rows["group_id"].to_pylist()], pa.int64())
+    return numbers(rows, "at_timestamp_ms") >= first.to_numpy()
+
+
+def drops_client(context: RuleContext, cases: pa.Table) -> Any:
+    """Which groups have such a client, after `is_after_first_drop`."""
+    return pc.is_in(cases["group_id"], pa.array([*context.once(_known_drops)], pa.string())).to_numpy()
+
+
+def _known_drops(_: RuleContext) -> dict[str, int]:
+    return {}
+
+
+def _of_series(context: RuleContext, rows: pa.Table) -> dict[str, int]:
+    """The groups with such a client, each with the time of its first removal. Others have too few rebalances (a client
+    that leaves and joins makes two) or so many that these are a finding without it."""
+    least = context.limit("endless_rebalances.drops")
+    runs = grouped(rows, ["group_id"], [("at_timestamp_ms", "min"), ("member_count", "max"), ("log_offset", "count")])
+    count, members = numbers(runs, "log_offset_count"), numbers(runs, "member_count_max")
+    runs = kept(runs, (members > 1) & (count >= 2 * least) & (count < enough_rebalances(context, members)))
+    since = dict(zip(runs["group_id"].to_pylist(), runs["at_timestamp_ms_min"].to_pylist(), strict=True))
+    return _first_drops(context, since, least)
+
+
+def _first_drops(context: RuleContext, since: Mapping[str, int], least: int) -> dict[str, int]:
+    """The groups in which one client left at least `least` times after the given moment, seems to have timed out each
+    time, and came back, while other members stayed; each with the time at which it was first removed."""
+    found: dict[str, int] = {}
+    for group, lives in member_lives(context, since).items():
+        left = [each for each in lives if each.left_at is not None and (each.left_ms or 0) >= since[group]]
+        clients = Counter((each.client_id, each.host) for each in left)
+        client, count = next(iter(clients.most_common(1)), ((None, None), 0))
+        if count < least:
+            continue
+        first = min(each.left_ms or 0 for each in left if (each.client_id, each.host) == client)
+        departed = departures(context, group, first)
+        if departed.may_have_timed_out and always_the_same(departed) is not None:
+            found[group] = first
+    return found
