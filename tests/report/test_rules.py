@@ -50,6 +50,7 @@ INCIDENTS = {
     "too_slow",
     "log_not_cleaned",
     "never_commits",
+    "mixed_environments",
     "subscription_dropped",
     "topic_unread",
     "partitions_left_out",
