@@ -202,7 +202,7 @@ def _incident(
         group_ids=(group,),
         topics=tuple(sorted(set().union(*(app.topics for app in apps)))),
         who=tuple(
-            Actor(f"consumes {listed(sorted(app.topics))}", group, None, name, next(iter(hosts[at]), None))
+            Actor(f"consumes {listed(sorted(app.topics))}", group, None, name, min(hosts[at], default=None))
             # The application that is to get a group id of its own comes first.
             for at, app in sorted(enumerate(apps), key=lambda each: each[1] is not later)
             for name in app.clients[:4]
