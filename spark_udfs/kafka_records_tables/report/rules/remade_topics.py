@@ -20,6 +20,7 @@ from kafka_records_tables.report.case_columns import (
     with_columns,
 )
 from kafka_records_tables.report.command_lines import condition_of, option
+from kafka_records_tables.report.facts.carried_positions import CarriedPosition, carried_positions
 from kafka_records_tables.report.facts.recreated_topics import (
     CAUSES,
     QUESTIONS,
@@ -162,6 +163,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         )
     skips = possible_skips(context, topic, went)
     parts += [_skipped(each) for each in skips[:_MOST_WAITING]]
+    carried = carried_positions(context, topic, went)
+    parts += [_carried(topic, each) for each in carried[:_MOST_WAITING]]
     if waiting:
         parts.append(f"{_waiting(context, waits)} {_WAITING}")
     if ended:
@@ -191,8 +194,12 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence=tuple(_evidence(topic, each) for each in (gone + went + waits)[:MOST_EVIDENCE]),
         evidence_count=len(rows),
         rows=tuple(seen.values()),
-        scale={"records_possibly_skipped": sum(each.records for each in skips)},
+        scale={
+            "records_possibly_skipped": sum(each.records for each in skips),
+            **({"records_lost": sum(each.records for each in carried)} if carried else {}),
+        },
         next=(
+            *(_read_carried(context, topic, each) for each in carried[:_MOST_WAITING]),
             *(_read_again(context, topic, each) for each in skips[:_MOST_WAITING]),
             *_resets(context, topic, waits + gone),
             NextStep("Ask who recreated the topic, and whether the unconsumed records must be restored from elsewhere"),
@@ -266,6 +273,28 @@ def _lost(context: RuleContext, gone: list[dict[str, Any]]) -> str:
         f"The group {shown(each['group_id'])} had members then, lost its offsets with the topic, and has committed "
         f"nothing for the new one; it {life_words(context, each['group_id'], each['members'], None)}."
         for each in gone
+    )
+
+
+def _carried(topic: str, each: CarriedPosition) -> str:
+    return (
+        f"{shown(each.group_id)} committed {each.offset} for the new {topic}-{each.partition} at "
+        f"{moment(each.committed_ms)}, before the record before it was written ({moment(each.written_ms)}): that was "
+        f"its position in the old topic. It read on from there, and never read {counted(each.records, 'record')} of "
+        "the new one that the log still has."
+    )
+
+
+def _read_carried(context: RuleContext, topic: str, each: CarriedPosition) -> NextStep:
+    return context.ask_kafka(
+        f"Stop the consumers of {shown(each.group_id)}, and have them read {topic}-{each.partition} from its start; "
+        f"they read again what came after offset {each.offset} (--execute in place of --dry-run does it)",
+        "kafka-consumer-groups",
+        "--reset-offsets",
+        *option("--group", each.group_id),
+        *option("--topic", f"{topic}:{each.partition}"),
+        "--to-earliest",
+        "--dry-run",
     )
 
 
