@@ -13,7 +13,7 @@ from kafka_records_tables.report.report_parts import ReportFinding
 from kafka_records_tables.report.rule_context import RuleContext
 from kafka_records_tables.report.rules import RULES
 from kafka_records_tables.report.rules.past_crash_loops import past_loops
-from tests.report.made_up_cluster import DAY, MINUTE, SECOND
+from tests.report.made_up_cluster import DAY, HOUR, MINUTE, SECOND
 from tests.report.rule_cases import END_MS
 from tests.report.test_rules_in_detail import _config, _context, _found
 
@@ -51,17 +51,37 @@ def _jump(looks: dict[str, list[Row]], away: int = 30 * SECOND) -> ReportFinding
     return found
 
 
-def _jumps(looks: dict[str, list[Row]], away: int, to: int) -> list[ReportFinding]:
-    """The same with a jump to a given offset."""
-    times = [END_MS - MINUTE - away + number * SECOND for number in range(6)]
+def _jumps(
+    looks: dict[str, list[Row]], away: int, to: int, ago: int = MINUTE, earlier: Sequence[int] = ()
+) -> list[ReportFinding]:
+    """The same with a jump to a given offset, some time `ago`, and with earlier commits after the first six."""
+    offsets = [*range(0, 60, 10), *earlier]
+    times = [END_MS - ago - away + number * SECOND for number in range(len(offsets))]
     history = [
         {**_PLACE, "offset": offset, "valid_from_timestamp_ms": at, "log_partition": 0, "log_offset": number}
         | {"commits": 1, "ended_by": "commit"}
-        for number, (offset, at) in enumerate(zip((*range(0, 60, 10), to), (*times, times[-1] + away), strict=True))
+        for number, (offset, at) in enumerate(zip((*offsets, to), (*times, times[-1] + away), strict=True))
     ]
     gone = {"group_id": "g", "event": "emptied", "at_timestamp_ms": times[-1] + 1, "log_partition": 0, "log_offset": 6}
     row = {**_PLACE, "offset": to, "log_start_offset": 1000, "end_offset": 1100, "lag": 50, "lost": 5}
     return _found(_context({**looks, "history": history}, lag=[row], timeline=[gone]), "deleted_before_read")
+
+
+@pytest.mark.parametrize(
+    ("away", "ago", "count"),
+    [(HOUR, 2 * DAY, 0), (2 * DAY, 2 * DAY, 1), (HOUR, MINUTE, 1)],
+    ids=["backlog", "gone", "new"],
+)
+def test_a_backlog_that_was_deleted_later_is_no_loss(away: int, ago: int, count: int) -> None:
+    """The topic keeps records for a day: a group that was away for an hour reads its backlog, which is old by now."""
+    assert len(_jumps(_looks(base=1000, created=_OLD), away, 1050, ago)) == count
+
+
+def test_a_request_explains_only_the_jump_over_the_present_start() -> None:
+    """An earlier run of a batch job began with a long step too; its records were deleted later."""
+    for looks, jumps in ((_looks(), 1), (_looks(base=1000), 2)):
+        (found,) = _jumps(looks, 30 * SECOND, 1050, earlier=range(500, 560, 10))
+        assert found.scale["jumps"] == jumps
 
 
 @pytest.mark.parametrize(("times", "lost"), [(END_MS // 1000, [845]), (END_MS, [])], ids=["early", "timely"])

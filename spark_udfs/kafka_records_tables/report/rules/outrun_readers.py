@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
-from kafka_records_tables.report.facts.cluster_settings import lacking_settings
+from kafka_records_tables.report.facts.cluster_settings import cluster_settings, lacking_settings
 from kafka_records_tables.report.facts.commit_jumps import (
     Jump,
     Steps,
@@ -83,8 +83,12 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
     found: list[Jump] = []
     left: list[dict[str, Any]] = []
     unproven: list[Jump] = []
+    retention = cluster_settings(context).retention_ms(rows[0]["topic"])
     for row in rows:
-        own, is_below = steps.get(row["partition"], ()), row["problem"] == "below_log_start"
+        own = steps.get(row["partition"], ())
+        # If the group has committed nothing for that long, its absence explains why it is below the start.
+        is_silent = bool(own) and retention is not None and context.at_ms - (own[-1][1].from_ms or 0) > retention
+        is_below = row["problem"] == "below_log_start" and not is_silent
         usual = usual_if_few_jump(own, least, times)
         jumps = [] if usual is None else jumps_of(row, own, usual)
         # Records were certainly deleted if the log starts between two commits, or beyond the last one.
@@ -99,7 +103,51 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
         ends = ends_of_topic(context, group, rows[0]["topic"])
         if any(was_outrun(row, steps.get(row["partition"], ()), ends, _largest_file(context, row)) for row in left):
             found += [jump for row in left for jump in jumps_of(row, steps.get(row["partition"], ()), usual)]
-    return [*found, *_jumps_after_absence(context, group, rows[0]["topic"], unproven)]
+    topic = rows[0]["topic"]
+    starts = {row["partition"]: row["log_start_offset"] for row in rows}
+    found = _without_backlogs(context, group, topic, found, steps, starts)
+    return [*found, *_jumps_after_absence(context, group, topic, unproven)]
+
+
+def _without_backlogs(
+    context: RuleContext,
+    group: str,
+    topic: str,
+    jumps: list[Jump],
+    steps: Mapping[int, Steps],
+    starts: Mapping[int, int],
+) -> list[Jump]:
+    """The jumps without those over records that were deleted later: when the group came back, they were too young for
+    the retention of the topic. Such a jump is a backlog that the group read in few commits."""
+    if not jumps:
+        return jumps
+    partitions = sorted({each.partition for each in jumps})
+    deletions = log_deletions(context, topic, partitions, ends_of_topic(context, group, topic))
+    if deletions.is_by_request:
+        # A request deletes records of any age; this one moved the start of the log to where it is now.
+        return [each for each in jumps if each.after.offset >= starts[each.partition]]
+    retention = deletions.retention_ms
+    if retention is None or deletions.size is not None or deletions.early_times:
+        return jumps
+    events = context.table("timeline")
+    events = kept(events, equal(events, "group_id", group), equal(events, "event", "emptied"))
+    left = [each for each in events["at_timestamp_ms"].to_pylist() if each is not None]
+    ends = {(each.partition, each.after.offset) for each in jumps}
+    found = []
+    for jump in jumps:
+        until = jump.after.from_ms or 0
+        commits = [each for pair in steps[jump.partition] for each in pair]
+        if not any(
+            until - retention < (each.from_ms or 0) <= away <= until
+            # Records written since that commit may have been deleted by their age until now.
+            and (each.from_ms or 0) < context.at_ms - retention
+            and each.offset <= jump.before
+            and (jump.partition, each.offset) not in ends
+            for each in commits
+            for away in left
+        ):
+            found.append(jump)
+    return found
 
 
 def _jumps_after_absence(context: RuleContext, group: str, topic: str, jumps: list[Jump]) -> list[Jump]:
