@@ -349,8 +349,7 @@ def test_stores_that_cannot_be_used(guarded: Guarded) -> None:
     assert said(certificates.jks, PASSWORD) == (
         f"{certificates.jks}: cannot be used as ssl.truststore.location: this is a JKS store, which only Java can "
         f"read: convert it with "
-        "`keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 -deststoretype PKCS12` "
-        f"converts it"
+        "`keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 -deststoretype PKCS12`"
     )
     assert said(certificates.trusting, "wrong-store-secret") == (
         f"{certificates.trusting}: cannot be used as ssl.truststore.location: this is neither PEM nor a PKCS12 store "

@@ -172,27 +172,30 @@ def test_a_report_goes_by_the_thresholds_that_it_is_given(report: Report, falls:
         ({"offsets_expirin": {}}, "no threshold is called 'offsets_expirin'; did you mean"),
         (
             {"offsets_expiring": {"within": "12h"}},
-            "offsets_expiring.high_within (1 d, the default) is above offsets_expiring.within (12 h): set both",
+            "high_within (1 d, the default) must not be above offsets_expiring.within (12 h): set both",
         ),
         (
             {"offsets_expiring": {"high_within": "90m"}},
-            "offsets_expiring.critical_within (2 h, the default) is above offsets_expiring.high_within (1 h 30 min)",
+            "critical_within (2 h, the default) must not be above offsets_expiring.high_within (1 h 30 min)",
         ),
         (
             {"commits_flooding": {"moderate_rate": 7, "high_rate": 6}},
-            "commits_flooding.moderate_rate (7) is above commits_flooding.high_rate (6): set both",
+            "commits_flooding.moderate_rate (7) must not be above commits_flooding.high_rate (6): set both",
         ),
         (
             {"commits_flooding": {"moderate_bytes": 6_000_000_000}},
-            "commits_flooding.moderate_bytes (6000000000) is above commits_flooding.high_bytes (5000000000, the",
+            "moderate_bytes (6000000000) must not be above commits_flooding.high_bytes (5000000000, the",
         ),
         (
             {"offsets_reset": {"lately": "8d"}},
-            "offsets_reset.lately (8 d) is above offsets_reset.of_the_past (7 d, the",
+            "offsets_reset.lately (8 d) must not be above offsets_reset.of_the_past (7 d, the",
         ),
-        ({"members_unsettled": {"high_after": "5m"}}, "moderate_after (10 min, the default) is above"),
-        ({"uneven_assignments": {"difference": 21}}, "difference (21) is above uneven_assignments.moderate_difference"),
-        ({"transaction_open": {"critical_after": "1m"}}, "settled_after (5 min, the default) is above"),
+        ({"members_unsettled": {"high_after": "5m"}}, "moderate_after (10 min, the default) must not be above"),
+        (
+            {"uneven_assignments": {"difference": 21}},
+            "difference (21) must not be above uneven_assignments.moderate_difference",
+        ),
+        ({"transaction_open": {"critical_after": "1m"}}, "settled_after (5 min, the default) must not be above"),
     ],
 )
 def test_thresholds_that_are_none_are_refused(given: dict[str, Any], why: str) -> None:

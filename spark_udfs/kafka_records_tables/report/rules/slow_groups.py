@@ -36,8 +36,12 @@ from kafka_records_tables.report.rule_context import (
     partitions_shown,
     shown,
 )
+from kafka_records_tables.report.rules.fewer_members import CAUSE as FEWER_CAUSE
+from kafka_records_tables.report.rules.fewer_members import NAME as FEWER_MEMBERS
+from kafka_records_tables.report.rules.fewer_members import weigh_members
 from kafka_records_tables.report.rules.key_skew import HotPartition, hot_partition, spread, weigh_skew
-from kafka_records_tables.report.rules.throttled_clients import CAUSE, QUESTIONS, THROTTLED, Reading, weigh_quotas
+from kafka_records_tables.report.rules.throttled_clients import CAUSE as THROTTLED_CAUSE
+from kafka_records_tables.report.rules.throttled_clients import QUESTIONS, THROTTLED, Reading, weigh_quotas
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -264,6 +268,11 @@ def _incident(
     quota = weigh_quotas(context, Reading(group, topic, growth.since_ms, reads, kept_up_ms), members)
     if quota is not None:
         weighed[THROTTLED] = quota
+    if growth.before is not None:
+        kept_up = growth.from_ms, growth.since_ms
+        fewer = weigh_members(context, group, kept_up, growth.until_ms, (growth.before[0], reads))
+        if fewer is not None:
+            weighed[FEWER_MEMBERS] = fewer
     throttles = quota is not None and quota.is_certain
     steps = (spread(hot),) if hot is not None else ()
     if not steps and not throttles:
@@ -272,6 +281,7 @@ def _incident(
         weighed["work_slower"], lacked=weighed["work_slower"].lacked + _unknown_of_work(context, group, topic)
     )
     causes = {name: replace(each, lacked=each.lacked + lacked) for name, each in weighed.items()}
+    is_short = FEWER_MEMBERS in causes and causes[FEWER_MEMBERS].is_certain
     is_usual = growth.before is not None and growth.episodes >= _USUAL
     finding = ReportFinding(
         kind=KIND,
@@ -303,7 +313,7 @@ def _incident(
         evidence_count=1,
         rows=(Rows("lag", of_group(group)), Rows("progress", of_group(group))),
         next=(
-            *((look,) if causes["work_slower"].refuted_by is None and not throttles else ()),
+            *((look,) if causes["work_slower"].refuted_by is None and not throttles and not is_short else ()),
             *steps,
             context.see("List its lag by partition", Rows("lag", of_group(group))),
             context.describe_members(group),
@@ -424,7 +434,7 @@ present size, `lasts` ago or earlier, it has grown in each third of the time, al
 and `left_over` of what was written was not read. Partitions that do not move at all belong to other findings. Running
 brokers are asked when the records at its committed offsets, and some after them, were written: up to 37 Fetch requests
 for each partition with a backlog, of any topic, of the groups with the five largest backlogs in a topic.""",
-    tables=("progress", "lag", "members", "groups", "log_ends"),
+    tables=("progress", "lag", "members", "groups", "log_ends", "timeline"),
     levels={
         Level.HIGH: "it reads less than half of what is written",
         Level.MODERATE: "it reads more",
@@ -433,7 +443,8 @@ for each partition with a backlog, of any topic, of the groups with the five lar
     find=_find,
     listing=Rows("progress", ("state=falling_behind",)),
     causes=(
-        CAUSE,
+        THROTTLED_CAUSE,
+        FEWER_CAUSE,
         PossibleCause(
             "key_skew",
             "one partition gets most records, and has one reader",
