@@ -51,7 +51,7 @@ def _of_series(context: RuleContext, rows: pa.Table) -> dict[str, int]:
     count, members = numbers(runs, "log_offset_count"), numbers(runs, "member_count_max")
     runs = kept(runs, (members > 1) & (count >= 2 * least) & (count < enough_rebalances(context, members)))
     since = dict(zip(runs["group_id"].to_pylist(), runs["at_timestamp_ms_min"].to_pylist(), strict=True))
-    return _first_drops(context, since, least)
+    return _first_drops(context, since, least) if since else {}
 
 
 def _first_drops(context: RuleContext, since: Mapping[str, int], least: int) -> dict[str, int]:
