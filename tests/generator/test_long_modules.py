@@ -100,8 +100,8 @@ def test_a_users_long_module_is_named(
         assert Path("acme_long/_foo_readers.py") in longer
         notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
         assert sorted(notes) == [
-            f"note: {path} has {lengths[path]} lines, more than the usual limit of 1500, because a class or function is "
-            "never split. To make the module shorter, use fewer fields or versions in one message"
+            f"note: {path} has {lengths[path]} lines, more than the usual limit of 1500, because a class or function "
+            "is never split. To make the module shorter, use fewer fields or versions in one message"
             for path in longer
         ]
 
