@@ -30,8 +30,8 @@ def test_rows_are_those_without_a_state(segments: str, tmp_path: Path) -> None:
         (
             ("--as-of", "2h"),
             "--as-of cannot be combined with --state, because the directory holds only what the logs contain now. "
-            "Leave out --state to read what the logs still contain of that moment; or take snapshots with kafka-records "
-            "snapshot, and read them with --as-of",
+            "Leave out --state to read what the logs still contain of that moment; or take snapshots with "
+            "kafka-records snapshot, and read them with --as-of",
         ),
         (("--engine", "spark"), "--state needs --engine local"),
     ],
