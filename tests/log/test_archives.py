@@ -130,7 +130,7 @@ def test_links_and_later_members(tmp_path: Path) -> None:
             ("v", 0, 2),
             ("w", 0, 0),
         ]
-        assert read["w", 0][1] == ["this is a link or a device, but only regular files in archives are read"]
+        assert read["w", 0][1] == ["this is a link or a device, but only regular files are read from archives"]
 
 
 @pytest.mark.parametrize("codec", ["", "gzip"])

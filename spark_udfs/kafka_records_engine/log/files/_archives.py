@@ -96,7 +96,9 @@ class ArchiveFiles:
         """See `places.Files.opened`."""
         member = self._file(path)
         if member.open is None:
-            raise NoRegularFile(errno.EINVAL, "this is a link or a device, but only regular files in archives are read")
+            raise NoRegularFile(
+                errno.EINVAL, "this is a link or a device, but only regular files are read from archives"
+            )
         return member.open()
 
     def child(self, path: str, name: str) -> str:

@@ -184,7 +184,7 @@ class OpenLog:
     @property
     def bytes_read(self) -> int:
         """The number of bytes read so far, for a progress display. If transaction markers are collected first, it is
-        already the size of all files."""
+        the size of all files from the start."""
         return sum(segment.file.furthest for segment in self.segments if segment.file)
 
     def close(self) -> None:

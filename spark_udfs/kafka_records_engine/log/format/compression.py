@@ -137,7 +137,7 @@ def _snappy(data: bytes, limit: int) -> Iterator[bytes]:
             position += XERIAL_HEAD_SIZE
             continue
         if position + 4 > len(data):
-            raise _BrokenError("the snappy data ends inside the length of a block")
+            raise _BrokenError("the snappy data ends inside the field with the length of a block")
         (size,) = unpack_from(">i", data, position)
         position += 4
         if size < 0 or position + size > len(data):
@@ -150,7 +150,7 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
     size = shift = 0
     for at in range(5):
         if at == len(block):
-            raise _BrokenError("the snappy data ends inside the length of its content")
+            raise _BrokenError("the snappy data ends inside its first field, the length of its content")
         size |= (block[at] & 0x7F) << shift
         shift += 7
         if block[at] < 0x80:

@@ -50,7 +50,7 @@ class MissingEnd:
 
 
 class Noted:
-    """The ends of logs that a broker recorded in a data directory."""
+    """The log end offsets that a broker recorded in a data directory."""
 
     def __init__(self, directory: Place) -> None:
         self.is_stopped = _is_file(directory.child(STOPPED))

@@ -1,4 +1,4 @@
-"""The first record of each transactional id, and its transactions: a table that only the report uses."""
+"""The first record of each transactional id, and the transactions of that id: a table that only the report uses."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 def _incident(context: RuleContext, topic: str, loads: list[Load]) -> Incident:
     loads.sort(key=lambda each: (each.failed is not None, each.ms), reverse=True)
-    # The others wait for the load that reads for longest.
+    # The others wait for the load that reads the longest.
     reader = max(loads, key=_reads_ms)
     if loads[0].failed is None and 2 * _reads_ms(reader) >= loads[0].ms:
         loads.remove(reader)

@@ -111,8 +111,8 @@ class MetadataRecords:
             log.start = first if first > _CONTROL_RECORDS else 0
 
     def finish(self) -> Iterator[tuple[DecodedRecords, bool]]:
-        """The remaining records at the end of the log, which may have had no rows. Reports a finding if the checkpoint
-        has records that were written after the requested moment."""
+        """The records that are left when the log ends, also if no row of the log was read. Reports a finding if the
+        checkpoint has records that were written after the requested moment."""
         yield from self._start()
         context = self._context
         if context.question.as_of_ms is not None and self._first and self._end_offset < self._first:
