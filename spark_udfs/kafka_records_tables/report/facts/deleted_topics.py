@@ -6,16 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.facts.topic_changes import changes_of
 from kafka_records_tables.report.report_parts import Evidence
-from kafka_records_tables.report.rule_context import MINUTE_MS, length, moment
+from kafka_records_tables.report.rule_context import MINUTE_MS, RuleContext, length, moment
 from kafka_records_tables.topics import METADATA
-
-if TYPE_CHECKING:
-    from kafka_records_tables.report.rule_context import RuleContext
 
 _NOTICED_MS: Final = 10 * MINUTE_MS
 """Clients notice that a topic is gone within this time: they refresh metadata every five minutes

@@ -108,19 +108,24 @@ def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[
             life.left_ms, life.left_at = row["at_timestamp_ms"], row["log_offset"]
             del there[key]
         elif event == "assignment_changed":
-            for place in _places(detail.get("lost", {})):
+            for place in places_of(detail.get("lost", {})):
                 life.lost_ms[place] = row["at_timestamp_ms"] or 0
-            for place in _places(detail.get("gained", {})):
+            for place in places_of(detail.get("gained", {})):
                 life.places.add(place)
                 life.lost_ms.pop(place, None)
     return lives
 
 
-def _places(changes: Mapping[str, Any]) -> list[Place]:
+def places_of(changes: Mapping[str, Any]) -> list[Place]:
     """The partitions in a detail of a change of assignment: lists of them by topic; streams groups have other details,
     which are left out."""
     lists = ((topic, each) for topic, each in changes.items() if isinstance(each, list))
     return [(topic, number) for topic, partitions in lists for number in partitions]
+
+
+def names_of(lives: Iterable[MemberLife]) -> list[str]:
+    """The names of members, each once, in their order."""
+    return list(dict.fromkeys(each.name for each in lives))
 
 
 def groups_with_departures(context: RuleContext, least: int) -> list[str]:

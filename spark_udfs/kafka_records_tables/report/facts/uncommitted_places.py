@@ -19,6 +19,7 @@ from kafka_records_tables.report.facts.group_facts import (
     Span,
     commit_spans,
     log_ends,
+    places_of,
 )
 from kafka_records_tables.report.facts.known_logs import known_ends, members_known
 from kafka_records_tables.report.facts.moved_groups import without_old_copies
@@ -256,20 +257,16 @@ def _stays(context: RuleContext, group: str) -> dict[Place, list[_Stay]]:
     for row in rows.to_pylist():
         detail, at_ms = json.loads(row["detail"]) if row["detail"] else {}, row["at_timestamp_ms"]
         gone = detail.get("former_member_id") if row["event"] == "member_replaced" else row["member_id"]
-        lost = None if row["event"] != "assignment_changed" else set(_places(detail.get("lost", {})))
+        lost = None if row["event"] != "assignment_changed" else set(places_of(detail.get("lost", {})))
         for place, stays in found.items():
             if stays[-1].member_id == gone and stays[-1].to_ms is None and (lost is None or place in lost):
                 stays[-1].to_ms = at_ms
-        for place in _places(detail.get("gained", {})):
+        for place in places_of(detail.get("gained", {})):
             of_place = found.setdefault(place, [])
             if of_place and of_place[-1].to_ms is None:
                 of_place[-1].to_ms = at_ms
             of_place.append(_Stay(row["member_id"], (at_ms, row["log_partition"], row["log_offset"])))
     return found
-
-
-def _places(changes: dict[str, Any]) -> list[Place]:
-    return [(topic, each) for topic, numbers in changes.items() if isinstance(numbers, list) for each in numbers]
 
 
 def _times_without_members(context: RuleContext, group: str, since_ms: int) -> list[tuple[int, int]]:

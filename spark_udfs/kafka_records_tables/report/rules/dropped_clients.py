@@ -6,8 +6,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import grouped, kept, numbers
 from kafka_records_tables.report.facts.departures import departures
@@ -16,6 +14,8 @@ from kafka_records_tables.report.rules.frozen_members import always_the_same
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pyarrow as pa
 
     from kafka_records_tables.report.rule_context import RuleContext
 
@@ -26,26 +26,10 @@ def enough_rebalances(context: RuleContext, members: Any) -> Any:
     return np.maximum(least, np.maximum(members, 1) * per_member)
 
 
-def is_after_first_drop(context: RuleContext, rows: pa.Table) -> Any:
-    """Which rebalances are not before the first removal of such a client. `rows` has the last series of each group."""
-    since = context.once(_known_drops)
-    since.update(_of_series(context, rows))
-    first = pa.array([since.get(each, 0) for each in rows["group_id"].to_pylist()], pa.int64())
-    return numbers(rows, "at_timestamp_ms") >= first.to_numpy()
-
-
-def drops_client(context: RuleContext, cases: pa.Table) -> Any:
-    """Which groups have such a client, after `is_after_first_drop`."""
-    return pc.is_in(cases["group_id"], pa.array([*context.once(_known_drops)], pa.string())).to_numpy()
-
-
-def _known_drops(_: RuleContext) -> dict[str, int]:
-    return {}
-
-
-def _of_series(context: RuleContext, rows: pa.Table) -> dict[str, int]:
-    """The groups with such a client, each with the time of its first removal. Others have too few rebalances (a client
-    that leaves and joins makes two) or so many that these are a finding without it."""
+def dropped_since(context: RuleContext, rows: pa.Table) -> dict[str, int]:
+    """The groups with such a client, each with the time of its first removal, given the last series of rebalances of
+    each group. Others have too few rebalances (a client that leaves and joins makes two) or so many that these are a
+    finding without it."""
     least = context.limit("endless_rebalances.drops")
     runs = grouped(rows, ["group_id"], [("at_timestamp_ms", "min"), ("member_count", "max"), ("log_offset", "count")])
     count, members = numbers(runs, "log_offset_count"), numbers(runs, "member_count_max")

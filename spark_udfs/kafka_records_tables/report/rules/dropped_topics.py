@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
-from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, MemberLife, ends_of_topic, member_lives
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, MemberLife, ends_of_topic, member_lives, names_of
 from kafka_records_tables.report.facts.known_logs import known_ends
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
@@ -131,17 +131,16 @@ def _successors(
         return []
     begins = min((each.joined_ms for each in former if each.joined_ms is not None), default=since_ms)
     after = max((begins + since_ms) // 2, since_ms - DAY_MS)
-    rows = context.table("timeline")
-    rows = kept(rows, equal(rows, "event", "first_commit"), pc.greater_equal(rows["at_timestamp_ms"], after))
+    events = context.table("timeline")
+    rows = kept(events, equal(events, "event", "first_commit"), pc.greater_equal(events["at_timestamp_ms"], after))
     found = {
         row["group_id"]: row["at_timestamp_ms"]
         for row in rows.to_pylist()
         if row["group_id"] != group and row["detail"] and json.loads(row["detail"]).get("topic") == topic
     }
     shares = context.table("share_group_topics")
-    joins = context.table("timeline")
     for name in set(kept(shares, equal(shares, "topic", topic))["group_id"].to_pylist()):
-        of_share = kept(joins, equal(joins, "group_id", name), equal(joins, "event", "member_joined"))
+        of_share = kept(events, equal(events, "group_id", name), equal(events, "event", "member_joined"))
         first = pc.min(of_share["at_timestamp_ms"]).as_py()
         if first is not None and first >= after:
             found.setdefault(name, first)
@@ -164,15 +163,11 @@ def _find(context: RuleContext) -> list[Incident]:
     return [_incident(context, each) for each in context.once(dropped_topics)]
 
 
-def _names(lives: list[MemberLife]) -> list[str]:
-    return list(dict.fromkeys(each.name for each in lives))
-
-
 def _incident(context: RuleContext, dropped: Dropped) -> Incident:
     group, topic = shown(dropped.group), shown(dropped.topic)
     is_known = dropped.written is not None
     level = Level.MODERATE if is_known and not dropped.successors else Level.NOTE
-    old, new = _names(dropped.former), _names(dropped.present)
+    old, new = names_of(dropped.former), names_of(dropped.present)
     count, unread = len(dropped.offsets), counted(dropped.unread, "record")
     since = "" if dropped.since_ms is None else f" since {moment(dropped.since_ms)}"
     before = f" {listed(old)} read it." if old else ""
@@ -215,10 +210,14 @@ def _incident(context: RuleContext, dropped: Dropped) -> Incident:
         group_ids=(dropped.group,),
         topics=(dropped.topic,),
         partitions=tuple(sorted(each["partition"] for each in dropped.offsets)),
-        who=tuple(Actor(f"does not subscribe to {topic}", dropped.group, each.member_id, each.client_id, each.host)
-                  for each in dropped.present[:4])
-        + tuple(Actor(f"read {topic} before", dropped.group, each.member_id, each.client_id, each.host)
-                for each in dropped.former[:4]),
+        who=tuple(
+            Actor(f"does not subscribe to {topic}", dropped.group, each.member_id, each.client_id, each.host)
+            for each in dropped.present[:4]
+        )
+        + tuple(
+            Actor(f"read {topic} before", dropped.group, each.member_id, each.client_id, each.host)
+            for each in dropped.former[:4]
+        ),
         since_timestamp_ms=dropped.since_ms,
         since_note=_since_note(dropped),
         is_going_on=True,
@@ -239,7 +238,7 @@ def _incident(context: RuleContext, dropped: Dropped) -> Incident:
             delete,
         ),
         measured={"unread": dropped.unread, "offsets": count},
-    )  # fmt: skip
+    )
     return Incident(finding, dropped.unread, {_MISTAKE: _weigh_mistake(dropped), _PURPOSE: _weigh_purpose(dropped)})
 
 

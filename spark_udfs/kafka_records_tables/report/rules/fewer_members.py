@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kafka_records_tables.report.facts.group_facts import member_lives
+from kafka_records_tables.report.facts.group_facts import member_lives, names_of
 from kafka_records_tables.report.incident_rule import PossibleCause
 from kafka_records_tables.report.report_parts import Evidence, NextStep
 from kafka_records_tables.report.rule import Verdict
 from kafka_records_tables.report.rule_context import MINUTE_MS, RuleContext, counted, listed, moment, shown
 from kafka_records_tables.topics import OFFSETS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kafka_records_tables.report.facts.group_facts import MemberLife
 
 NAME: Final = "fewer_members"
 CAUSE: Final = PossibleCause(
@@ -36,7 +31,8 @@ def weigh_members(
     """
     lives = member_lives(context, [group]).get(group, [])
     from_ms, since_ms = kept_up
-    before, now = _count(lives, (from_ms + since_ms) // 2), sum(each.left_at is None for each in lives)
+    middle = (from_ms + since_ms) // 2
+    before, now = sum(each.was_there(middle) for each in lives), sum(each.left_at is None for each in lives)
     if not 0 < now < before:
         return None
     left = [each for each in lives if each.left_ms is not None and since_ms - MINUTE_MS <= each.left_ms <= until_ms]
@@ -45,7 +41,7 @@ def weigh_members(
     gone = sorted((each for each in left if each.name not in there), key=lambda each: each.left_ms or 0)
     if not gone:
         return None
-    names = listed([*dict.fromkeys(each.name for each in gone)])
+    names = listed(names_of(gone))
     is_as_fast = rates[1] / now >= _AS_FAST * rates[0] / before
     speed = Evidence(
         f"for each member, {rates[0] / before:.1f} records per second were read before, and {rates[1] / now:.1f} since"
@@ -70,10 +66,4 @@ def weigh_members(
             ),
             NextStep(f"Start as many members again as before ({before})"),
         ),
-    )
-
-
-def _count(lives: Sequence[MemberLife], at_ms: int) -> int:
-    return sum(
-        (each.joined_ms or 0) <= at_ms and (each.left_at is None or (each.left_ms or 0) > at_ms) for each in lives
     )

@@ -12,7 +12,15 @@ import pyarrow.compute as pc
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.client_names import together, words_of
-from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, MemberLife, Place, commit_spans, member_lives
+from kafka_records_tables.report.facts.group_facts import (
+    MOST_GROUPS,
+    MemberLife,
+    Place,
+    commit_spans,
+    member_lives,
+    names_of,
+    places_of,
+)
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
@@ -95,7 +103,7 @@ def _incident(
     level = Level.MODERATE if stay and alike and goes_on else Level.NOTE
     taken = _taken(context, group, joined)
     missed = sum(end - start for start, end in taken.values())
-    whose, theirs = listed(_names(own)), listed(_names(joined))
+    whose, theirs = listed(names_of(own)), listed(names_of(joined))
     come = min(joined, key=lambda each: (each.joined_ms or 0, each.joined_at))
     proof = Evidence(f"{come.name} joins", OFFSETS, come.log_partition, come.joined_at, come.joined_ms)
     where = places_shown(taken) if taken else "partitions"
@@ -165,10 +173,6 @@ def _again(context: RuleContext, group: str, environment: str, taken: Taken) -> 
     return (step,)
 
 
-def _names(lives: Sequence[MemberLife]) -> list[str]:
-    return list(dict.fromkeys(each.name for each in lives))
-
-
 def _taken(context: RuleContext, group: str, lives: Sequence[MemberLife]) -> Taken:
     """The partitions of members, with the offset at which the first of them took over, and their last commit. A
     partition is theirs once the rebalance is complete: until then others may commit it."""
@@ -186,8 +190,7 @@ def _taken(context: RuleContext, group: str, lives: Sequence[MemberLife]) -> Tak
                 spans.setdefault(place, []).append([at_ms, context.at_ms + 1])
             waits = set()
         detail = json.loads(row["detail"]) if row["detail"] else {}
-        gained = [(t, n) for t, ns in detail.get("gained", {}).items() if isinstance(ns, list) for n in ns]
-        lost = {(t, n) for t, ns in detail.get("lost", {}).items() if isinstance(ns, list) for n in ns}
+        gained, lost = places_of(detail.get("gained", {})), set(places_of(detail.get("lost", {})))
         if row["member_id"] in ids:
             for place in spans if row["event"] == "member_left" else lost & spans.keys():
                 spans[place][-1][1] = min(spans[place][-1][1], at_ms)

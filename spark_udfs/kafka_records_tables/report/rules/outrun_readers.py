@@ -105,8 +105,9 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
             found += [jump for row in left for jump in jumps_of(row, steps.get(row["partition"], ()), usual)]
     topic = rows[0]["topic"]
     starts = {row["partition"]: row["log_start_offset"] for row in rows}
-    found = _without_backlogs(context, group, topic, found, steps, starts)
-    return [*found, *_jumps_after_absence(context, group, topic, unproven)]
+    emptied = _emptied(context, group) if found or unproven else []
+    found = _without_backlogs(context, group, topic, found, steps, starts, emptied)
+    return [*found, *_jumps_after_absence(context, group, topic, unproven, emptied)]
 
 
 def _without_backlogs(
@@ -116,6 +117,7 @@ def _without_backlogs(
     jumps: list[Jump],
     steps: Mapping[int, Steps],
     starts: Mapping[int, int],
+    emptied: list[dict[str, Any]],
 ) -> list[Jump]:
     """The jumps without those over records that were deleted later: when the group came back, they were too young for
     the retention of the topic. Such a jump is a backlog that the group read in few commits."""
@@ -129,9 +131,7 @@ def _without_backlogs(
     retention = deletions.retention_ms
     if retention is None or deletions.size is not None or deletions.early_times:
         return jumps
-    events = context.table("timeline")
-    events = kept(events, equal(events, "group_id", group), equal(events, "event", "emptied"))
-    left = [each for each in events["at_timestamp_ms"].to_pylist() if each is not None]
+    left = [each["at_timestamp_ms"] for each in emptied]
     ends = {(each.partition, each.after.offset) for each in jumps}
     found = []
     for jump in jumps:
@@ -150,11 +150,13 @@ def _without_backlogs(
     return found
 
 
-def _jumps_after_absence(context: RuleContext, group: str, topic: str, jumps: list[Jump]) -> list[Jump]:
+def _jumps_after_absence(
+    context: RuleContext, group: str, topic: str, jumps: list[Jump], emptied: list[dict[str, Any]]
+) -> list[Jump]:
     """The jumps of a group that came back to a topic whose records retention deletes as soon as they are written,
     because of their timestamps. The present start of a log proves nothing about earlier jumps, but these records were
     deleted within a check of retention."""
-    back = [each for each in jumps if _away(context, group, [each]) is not None]
+    back = [each for each in jumps if _away(emptied, [each]) is not None]
     partitions = sorted({each.partition for each in back})
     if not back or not log_deletions(context, topic, partitions, ends_of_topic(context, group, topic)).early_times:
         return []
@@ -260,7 +262,7 @@ def _deleted_by(
         "Then make the group faster: more members (up to one for each partition), less work for each record"
     )
     slow = f"{shown(group)} reads more slowly than {shown(topic)} is written, and"
-    away = _away(context, group, jumps)
+    away = _away(_emptied(context, group), jumps)
     never_old = deletions.never_by_age
     # The log of one replica of several may begin inside a file for another reason.
     inside = () if deletions.has_one_replica is False else deletions.inside_files
@@ -333,18 +335,22 @@ def _too_short(jumps: list[Jump], retention_ms: int | None) -> Evidence | None:
     )
 
 
-def _away(context: RuleContext, group: str, jumps: list[Jump]) -> Evidence | None:
-    """The event by which the group lost its last member, if it did so before each jump, after it had committed the
-    offset from which it jumped."""
+def _emptied(context: RuleContext, group: str) -> list[dict[str, Any]]:
+    """The events by which a group lost its last member, if their time is known."""
     events = context.rows_of_group("timeline", group)
     events = kept(events, equal(events, "event", "emptied"))
-    left = [each for each in events.to_pylist() if each["at_timestamp_ms"] is not None]
+    return [each for each in events.to_pylist() if each["at_timestamp_ms"] is not None]
+
+
+def _away(emptied: list[dict[str, Any]], jumps: list[Jump]) -> Evidence | None:
+    """The event by which the group lost its last member, if it did so before each jump, after it had committed the
+    offset from which it jumped."""
     found = None
     for each in jumps:
         since, until = each.before_ms, each.after.from_ms
         if since is None or until is None:
             return None
-        found = next((event for event in left if since <= event["at_timestamp_ms"] <= until), None)
+        found = next((event for event in emptied if since <= event["at_timestamp_ms"] <= until), None)
         if found is None:
             return None
     if found is None:

@@ -38,7 +38,7 @@ from kafka_records_tables.report.rule_context import (
     of_group,
     shown,
 )
-from kafka_records_tables.report.rules.dropped_clients import drops_client, enough_rebalances, is_after_first_drop
+from kafka_records_tables.report.rules.dropped_clients import dropped_since, enough_rebalances
 from kafka_records_tables.report.rules.frozen_members import departures_of, who_left
 from kafka_records_tables.report.rules.group_spans import SETTLES
 from kafka_records_tables.report.rules.rebalance_causes import CAUSES, QUESTIONS, stays_words, whole_report
@@ -47,6 +47,17 @@ from kafka_records_tables.topics import OFFSETS
 
 
 def _runs(context: RuleContext) -> pa.Table:
+    """The last series of each group without its start, and from the first removal of a client on that times out again
+    and again (`dropped_ms`)."""
+    rows = _last_series(context)
+    drops = dropped_since(context, rows)
+    first = [drops.get(each) for each in rows["group_id"].to_pylist()]
+    rows = with_columns(rows, dropped_ms=pa.array(first, pa.int64()))
+    is_after = numbers(rows, "at_timestamp_ms") >= numbers(rows, "dropped_ms", 0)
+    return rows.filter(pa.array(_is_of_trouble(context, rows) & is_after))
+
+
+def _last_series(context: RuleContext) -> pa.Table:
     """Changes of the epoch in the last run of each group, without a pause between two of them. A change with no members
     before or after it, as in jobs, is left out, unless members suddenly leave more often than before."""
     rows = _rebalances(context)
@@ -73,8 +84,7 @@ def _runs(context: RuleContext) -> pa.Table:
     run = np.cumsum(begins) - 1
     is_last_of_group = np.append(codes[1:] != codes[:-1], True)
     last_runs = run[is_last_of_group]
-    rows = rows.filter(np.isin(run, last_runs))
-    return rows.filter(pa.array(_is_of_trouble(context, rows) & is_after_first_drop(context, rows)))
+    return rows.filter(np.isin(run, last_runs))
 
 
 def _rebalances(context: RuleContext) -> pa.Table:
@@ -95,7 +105,9 @@ def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
     codes = pc.rank(rows["group_id"], tiebreaker="min").to_numpy()
     times, members = numbers(rows, "at_timestamp_ms"), numbers(rows, "member_count")
     holds = np.ones(rows.num_rows, bool)
-    begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])) if rows.num_rows else np.zeros(0, int)
+    if not rows.num_rows:
+        return holds
+    begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
     for begin, end in zip(begins, np.append(begins[1:], rows.num_rows), strict=True):
         enough = int(enough_rebalances(context, members[begin:end].max()))
         if end - begin <= enough:
@@ -122,10 +134,12 @@ def _cases(context: RuleContext) -> pa.Table:
             ("log_partition", "last"),
             ("log_offset", "list"),
             ("at_timestamp_ms", "list"),
+            ("dropped_ms", "count"),
         ],
     )
     count = numbers(cases, "log_offset_count")
-    enough = (count >= enough_rebalances(context, numbers(cases, "member_count_max"))) | drops_client(context, cases)
+    is_dropping = numbers(cases, "dropped_ms_count") > 0
+    enough = (count >= enough_rebalances(context, numbers(cases, "member_count_max"))) | is_dropping
     cases = kept(with_columns(cases, goes_on=_goes_on(context, cases)), enough)
     lasts = numbers(cases, "at_timestamp_ms_max") - numbers(cases, "at_timestamp_ms_min")
     goes_on = np.asarray(cases["goes_on"].to_numpy(), bool)

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, grouped, kept
-from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, MemberLife, member_lives
+from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, MemberLife, member_lives, names_of
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
@@ -29,7 +29,7 @@ class Application:
     @property
     def clients(self) -> list[str]:
         """Their client ids."""
-        return list(dict.fromkeys(each.name for each in self.lives))
+        return names_of(self.lives)
 
     @property
     def first(self) -> MemberLife:

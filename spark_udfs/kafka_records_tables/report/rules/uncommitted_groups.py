@@ -237,9 +237,7 @@ def _weigh_elsewhere(group: Uncommitted, name: str) -> Verdict:
     )
     against = []
     if group.others:
-        place, span = max(group.others.items(), key=lambda each: each[1].from_ms or 0)
-        shows = f"it commits other partitions, such as {place[0]}-{place[1]}"
-        against.append(Evidence(shows, OFFSETS, span.log_partition, span.log_offset, span.from_ms))
+        against.append(_newest_of_others(group, "it commits other partitions, such as {}"))
     if group.former is not None:
         span = group.former
         shows = "it committed offsets to Kafka earlier"
@@ -252,16 +250,21 @@ def _weigh_elsewhere(group: Uncommitted, name: str) -> Verdict:
     )
 
 
+def _newest_of_others(group: Uncommitted, shows: str) -> Evidence:
+    """The newest commit for another partition, which `shows` has in place of its braces."""
+    place, span = max(group.others.items(), key=lambda each: each[1].from_ms or 0)
+    where = f"{place[0]}-{place[1]}"
+    return Evidence(shows.format(where), OFFSETS, span.log_partition, span.log_offset, span.from_ms)
+
+
 def _weigh_left_out(group: Uncommitted, who: str) -> Verdict | None:
     """Whether members leave out these partitions, if they commit others."""
     if not group.others:
         return None
-    place, span = max(group.others.items(), key=lambda each: each[1].from_ms or 0)
-    shows = f"the group commits {place[0]}-{place[1]} meanwhile"
     return Verdict(
         f"The application of {who} leaves these partitions out: it has paused them and does not resume them, or the "
         "thread that processes their records hangs.",
-        evidence_for=(Evidence(shows, OFFSETS, span.log_partition, span.log_offset, span.from_ms),),
+        evidence_for=(_newest_of_others(group, "the group commits {} meanwhile"),),
     )
 
 
