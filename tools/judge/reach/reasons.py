@@ -19,7 +19,7 @@ _SAME_SETTING: Final = (
 )
 _NULL: Final = "A guard against null, which callers never pass."
 _EMPTY_CALL: Final = "A guard against a call without topics, which does not occur."
-_EMPTY_GROUP: Final = "Tombstones of members: only empty groups are deleted, so there are no such tombstones."
+_EMPTY_GROUP: Final = "Tombstones of members: only empty groups are deleted, so Kafka writes no such tombstones."
 _WITH_TWO: Final = (
     "A member is replaced in the same write that converts the group, which also contains target assignments, "
     "members and expressions of other members."
@@ -53,7 +53,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "GroupMetadataManager.getOrMaybeCreatePersistedStreamsGroup": _OTHER_KIND,
     "GroupMetadataManager.getOrMaybeCreatePersistedShareGroup": _OTHER_KIND,
     "GroupMetadataManager.replay(GroupMetadataKey)": (
-        "A protocol type that is null: no version allows null, so there are no such bytes."
+        "A protocol type that is null: no version allows null, so Kafka cannot write one."
     ),
     "GroupMetadataManager.replay(ConsumerGroupMemberMetadataKey)": _WRONG_ORDER,
     "GroupMetadataManager.replay(ConsumerGroupMetadataKey)": _WRONG_ORDER,

@@ -290,14 +290,14 @@ and share groups, and groups of tools that do not commit: `console-consumer-N`, 
 (`spark-kafka-source-…`). If the present members are too new, those before them count too, if they stayed for 10 s each.
 No record shows whether an application keeps its offsets elsewhere, so a group that never committed anything is a note,
 or low if all its members left and others came while records were written. Running brokers do not report when records
-were written, so it is a note there too. There is no such finding if the log of the group does not begin at its first
+were written, so the finding is a note there too. Groups are left out if their log does not begin at its first
 record.""",
     tables=("groups", "assignments", "current_offsets", "pending_offsets", "members", "timeline", "log_ends", "lag"),
     levels={
-        Level.MODERATE: "the group commits other partitions, or did before, and is not behind there",
+        Level.MODERATE: "the group commits other partitions, or did so earlier, and is not behind in them",
         Level.LOW: "it has never committed, and was restarted while records were written",
-        Level.NOTE: "it has never committed and was not restarted, is behind in its other partitions, or the times of "
-        "records are unknown",
+        Level.NOTE: "it has never committed and was not restarted; or it is behind in its other partitions; or it is "
+        "unknown when records were written",
     },
     find=_find,
     listing=Rows("assignments", ("role=current",)),
