@@ -35,7 +35,7 @@ def test_the_text(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "newer/teams/TeamValue.json:10:15: fields[0].type: TeamValue Epoch, versions 0-1: was int32, now int16\n"
         "    was      older/teams/TeamValue.json:10:15: fields[0].type\n"
         "    rule     field-type (Kafka's Unifier, which EvolutionVerifier calls)\n"
-        "             A field has another type in a version that both states have.\n"
+        "             The type of a field differs in a version that both states have.\n"
         "    Spark    epoch int is smallint\n"
         "    Parquet  Spark reads files with int as smallint and cuts off what does not fit (70000 is 4464); pyarrow "
         "refuses such values\n"

@@ -63,42 +63,40 @@ _CLASSES: Final = "Kafka's MessageDataGenerator: what generated classes do"
 _NEGOTIATED: Final = "Kafka's ApiVersions: both sides agree on a version that both have"
 _PRODUCTS: Final = "the generator's own products"
 
-MESSAGE_TYPE: Final = Rule("message-type", Rank.BYTES, _VERIFIER, "A message is of another type.")
+MESSAGE_TYPE: Final = Rule("message-type", Rank.BYTES, _VERIFIER, "A message has a different type.")
 API_KEY: Final = Rule(
     "api-key",
     Rank.BYTES,
     _VERIFIER,
-    "The number that identifies a message, in the head of a request or at the start of a record, has changed.",
+    "The number that identifies a message, in the header of a request or at the start of a record, has changed.",
 )
 FLEXIBLE: Final = Rule(
     "flexible",
     Rank.BYTES,
     _VERIFIER,
-    "A version that both states have is flexible in one of them only: lengths and the end of every struct differ.",
+    "A version in both states is flexible in only one of them: lengths and the end of every struct differ.",
 )
 FIELD_TYPE: Final = Rule(
-    "field-type", Rank.BYTES, _UNIFIER, "A field has another type in a version that both states have."
+    "field-type", Rank.BYTES, _UNIFIER, "The type of a field differs in a version that both states have."
 )
 FIELD_INSERTED: Final = Rule(
     "field-inserted",
     Rank.BYTES,
     _ORDER,
-    "A version that already existed gets a field without a tag: existing bytes lack it.",
+    "A version in both states gains an untagged field, which existing bytes lack.",
 )
 FIELD_REMOVED: Final = Rule(
     "field-removed",
     Rank.BYTES,
     _ORDER,
-    "A version in both states loses a field without a tag: existing bytes contain it.",
+    "A version in both states loses an untagged field, which existing bytes contain.",
 )
-FIELD_MOVED: Final = Rule(
-    "field-moved", Rank.BYTES, _WIRE, "A field is at another position, and readers find fields by position."
-)
+FIELD_MOVED: Final = Rule("field-moved", Rank.BYTES, _WIRE, "A field has moved, and readers find fields by position.")
 FIELD_TAGGED: Final = Rule(
     "field-tagged", Rank.BYTES, _WIRE, "A field is tagged in one state and has a fixed position in the other."
 )
-TAG_NUMBER: Final = Rule("tag-number", Rank.BYTES, _TAGS, "A tagged field has another tag.")
-TAG_REUSED: Final = Rule("tag-reused", Rank.BYTES, _TAGS, "A tag that was in use now belongs to another field.")
+TAG_NUMBER: Final = Rule("tag-number", Rank.BYTES, _TAGS, "A tagged field has a different tag.")
+TAG_REUSED: Final = Rule("tag-reused", Rank.BYTES, _TAGS, "A tag that was in use now belongs to a different field.")
 TAG_REMOVED: Final = Rule(
     "tag-removed", Rank.BYTES, _TAGS, "A tagged field is removed: readers skip it in existing bytes."
 )
@@ -106,23 +104,22 @@ TAG_DEFAULT: Final = Rule(
     "tag-default",
     Rank.BYTES,
     _UNIFIER,
-    "A tagged field has another default: bytes leave the field out if it has its default, so existing bytes mean "
-    "another value.",
+    "The default of a tagged field differs. Bytes omit a field that has its default, so existing bytes now mean a "
+    "different value.",
 )
-NULL_REFUSED: Final = Rule(
-    "null-refused", Rank.BYTES, _UNIFIER, "A version that both states have no longer allows null."
-)
+NULL_REFUSED: Final = Rule("null-refused", Rank.BYTES, _UNIFIER, "A version in both states no longer allows null.")
 NULL_MARKER: Final = Rule(
     "null-marker",
     Rank.BYTES,
     _WIRE,
-    "A struct may be null in one state only: then every message has an extra byte before it.",
+    "A struct may be null in one state only: then an extra byte precedes it in every message.",
 )
 RECORD_VERSION_DROPPED: Final = Rule(
     "record-version-dropped",
     Rank.BYTES,
     _SERDE,
-    "The value of a coordinator's record loses a version: a broker that meets it stops loading the partition.",
+    "The value of a coordinator's record loses a version: a broker that finds such a value stops loading the "
+    "partition.",
 )
 NEWEST_DROPPED: Final = Rule(
     "newest-version-dropped", Rank.BYTES, _VERIFIER, "A stored message loses its newest versions."
@@ -143,39 +140,42 @@ VERSIONS_DROPPED: Final = Rule(
     "versions-dropped",
     Rank.VERSIONS,
     _VERIFIER,
-    "Versions are removed. That is allowed for the oldest ones, once they are unused.",
+    "Versions are removed. The oldest versions may be removed once they are unused.",
 )
-MESSAGE_REMOVED: Final = Rule("message-removed", Rank.VERSIONS, _WIRE, "A message is gone with all of its versions.")
+MESSAGE_REMOVED: Final = Rule("message-removed", Rank.VERSIONS, _WIRE, "A message is removed, with all its versions.")
 RECORD_REMOVED: Final = Rule(
     "record-removed",
     Rank.VERSIONS,
     _SERDE,
-    "The key or value of a coordinator's record type is gone: brokers warn of such records and skip them.",
+    "The key or value of a coordinator's record type is removed: brokers skip such records with a warning.",
 )
 MESSAGE_RETIRED: Final = Rule(
     "message-retired",
     Rank.VERSIONS,
     _CLASSES,
-    "A message has no versions left (`validVersions` none), so no class is made.",
+    "A message has no versions left (`validVersions` none), so no class is generated.",
 )
 MESSAGE_RENAMED: Final = Rule(
     "message-renamed",
     Rank.NAMES,
     _WIRE,
-    "A message of the same type and number has another name; bytes contain no names.",
+    "A message of the same type and number has a different name; bytes contain no names.",
 )
 FIELD_RENAMED: Final = Rule(
     "field-renamed",
     Rank.NAMES,
     _WIRE,
-    "A field at the same place, or with the same tag, has another name. If it means something else, bytes break.",
+    "A field in the same place, or with the same tag, has a different name. If its meaning differs too, bytes break.",
 )
-STRUCT_RENAMED: Final = Rule("struct-renamed", Rank.NAMES, _UNIFIER, "A struct has another name, but the same bytes.")
+STRUCT_RENAMED: Final = Rule(
+    "struct-renamed", Rank.NAMES, _UNIFIER, "A struct has a different name, but the same bytes."
+)
 DEFAULT_CHANGED: Final = Rule(
     "default-changed",
     Rank.NAMES,
     _UNIFIER,
-    "A field has another default: messages that do not set it, and versions that lack it, now have another value.",
+    "The default of a field differs. Messages that do not set the field, and versions that lack it, now have the new "
+    "default.",
 )
 IGNORABLE_CHANGED: Final = Rule(
     "ignorable-changed",
@@ -187,29 +187,34 @@ TYPE_ELSEWHERE: Final = Rule(
     "type-in-other-versions",
     Rank.NAMES,
     _PRODUCTS,
-    "A field has another type, but no version that both states have contains it with both. In Python it is one "
-    "attribute.",
+    "The type of a field differs, but in no version that both states have. In Python it is one attribute.",
 )
 FIELD_GONE: Final = Rule(
-    "field-gone", Rank.NAMES, _PRODUCTS, "A field that no common version contains is gone, and so is its attribute."
+    "field-gone",
+    Rank.NAMES,
+    _PRODUCTS,
+    "A field and its attribute are removed; no version in both states had the field.",
 )
 FOLDER_CHANGED: Final = Rule(
-    "folder-changed", Rank.NAMES, _PRODUCTS, "A spec is in another folder, so its classes are in another package."
+    "folder-changed",
+    Rank.NAMES,
+    _PRODUCTS,
+    "A spec is in a different folder, so its classes are in a different package.",
 )
 MESSAGE_ADDED: Final = Rule("message-added", Rank.ADDS, _NEGOTIATED, "A message is new.")
 RECORD_ADDED: Final = Rule(
     "record-added",
     Rank.ADDS,
     _SERDE,
-    "A record type of a coordinator is new: a broker of the older state warns of such records and skips them.",
+    "A record type of a coordinator is new: a broker of the older state skips such records with a warning.",
 )
 VERSIONS_ADDED: Final = Rule("versions-added", Rank.ADDS, _NEGOTIATED, "A message has new versions.")
 RECORD_VERSION_ADDED: Final = Rule(
     "record-version-added",
     Rank.ADDS,
     _SERDE,
-    "The value of a coordinator's record has a new version: a broker of the older state that meets it stops loading "
-    "the partition. So it must not be written before all brokers know it.",
+    "The value of a coordinator's record has a new version: a broker of the older state that finds such a value stops "
+    "loading the partition. Write it only when all brokers know it.",
 )
 OLDER_ADDED: Final = Rule(
     "older-versions-added",
@@ -226,23 +231,30 @@ TAG_ADDED: Final = Rule(
     "tag-added",
     Rank.ADDS,
     _TAGS,
-    "A version that both states have gets a tagged field, which readers of the older state skip. EvolutionVerifier "
-    "refuses this, although the comment in its class FieldDomain allows it; Kafka does it in every release.",
+    "A version in both states gains a tagged field, which readers of the older state skip. EvolutionVerifier refuses "
+    "this, although the comment in its class FieldDomain allows it; Kafka does it in every release.",
 )
 NULL_ELSEWHERE: Final = Rule(
-    "null-in-new-versions", Rank.ADDS, _PRODUCTS, "New versions allow null or no longer do; the attribute is the same."
+    "null-in-new-versions",
+    Rank.ADDS,
+    _PRODUCTS,
+    "Whether new versions allow null has changed; the attribute is the same.",
 )
 VERSION_STABLE: Final = Rule(
-    "version-stable", Rank.ADDS, _NEGOTIATED, "The newest version of a request is stable now: brokers offer it."
+    "version-stable", Rank.ADDS, _NEGOTIATED, "The newest version of a request is now stable: brokers offer it."
 )
 SPEC_FORM: Final = Rule(
     "spec-form",
     Rank.WORDS,
     _SERDE,
-    "A record that was described as data is described as coordinator-key or coordinator-value: the bytes are the same.",
+    "A record that was described as data is now described as coordinator-key or coordinator-value; the bytes are the "
+    "same.",
 )
 RANGE_SPELLED: Final = Rule(
-    "range-spelled", Rank.WORDS, _VERIFIER, "A range of versions differs where the message has no version."
+    "range-spelled",
+    Rank.WORDS,
+    _VERIFIER,
+    "A range of versions differs only in versions that the message does not have.",
 )
 NAME_SPELLED: Final = Rule(
     "name-spelled", Rank.WORDS, _PRODUCTS, "A name is spelled differently, but gives the same attribute and JSON key."
@@ -253,8 +265,8 @@ ATTRIBUTE: Final = Rule(
     "attribute",
     Rank.WORDS,
     _CLASSES,
-    "`mapKey`, `entityType`, `zeroCopy` or `listeners` differ: they affect what Java classes do with a message, but "
-    "no byte.",
+    "`mapKey`, `entityType`, `zeroCopy` or `listeners` differ. They change what Java classes do with a message, but no "
+    "bytes.",
 )
 
 RULES: Final = tuple(value for value in list(globals().values()) if isinstance(value, Rule))
