@@ -26,8 +26,8 @@ _HEAD = """\
 
 <!-- Written by tools/report_page.py from the declarations in kafka_records_tables.report.rules: make generate. -->
 
-What is wrong in the coordinators' topics, without knowing the tables: when it began, how certain that is, which records
-show it, and what to do next, with the command.
+The report shows what is wrong in the coordinators' topics, even if you do not know the tables: when it began, how
+certain that is, which records show it, and what to do next, with the command.
 
 ```sh
 kafka-records report /var/lib/kafka/data                                   # on the terminal: what needs attention
@@ -46,38 +46,38 @@ report.findings[1].rows[0].table
 # 'regressions'
 ```
 
-`--group G` limits the report to a group, `--topic-filter 'orders*'` to topics: findings that name such a topic, or a
-group with a row about one. Findings still count all rows, so "2 of 3 partitions" of a group are of all its topics, and
-those about the coordinators' logs stay, because everything depends on them. Tables keep only rows about such topics, as
-with `table --topic-filter`. If the source has nothing about these groups or topics, there is no
-report: the exit status is 2, and the message suggests similar names. `table` prints only a note, because other tables
-may have rows.
+`--group G` limits the report to a group, and `--topic-filter 'orders*'` to findings that name such a topic, or a group
+with a row about one. Findings still count all rows: "2 of 3 partitions" of a group are those of all its topics.
+Findings about the coordinators' logs stay, because everything depends on them. Tables keep only rows about such topics,
+as with `table --topic-filter`. If the source has nothing about these groups or topics, there is no report: the exit
+status is 2, and the message suggests similar names. (`table` only prints a note.)
 
-Pass the brokers' retention (`--retention`, their `offsets.retention.minutes`), because expiry is computed with it.
-Commands in findings name the brokers of the report; in a report of files they name `$BOOTSTRAP`, which you set.
+Pass the brokers' `offsets.retention.minutes` with `--retention`, because expiry is computed with it. Commands in
+findings name the brokers of the report; in a report of files they name `$BOOTSTRAP`, which you set.
 
-The moment of the report is `--as-of`, or else now for running brokers and the time of the last record for files.
-Durations such as `--as-of 2h` count back from now, for files too.
+The moment of the report is `--as-of`, by default now for running brokers and the time of the last record for files.
+Durations such as `--as-of 2h` count back from now, also for files.
 
-- At the last record of files or later, the report is as of that record, because nothing after it is known. If you named
-  a later moment, a note says so. `table expirations --as-of` shows what expires until then if nothing is committed.
-- Before the last record, and before now on running brokers, it is unknown where logs ended. So kinds of findings that
-  are from `lag`, `group_lag`, `progress` or `log_ends` ([below](#kinds-of-findings)) are not found, or less is known
-  about them, and the last line says that whether groups keep up is not judged. Leave out `--as-of` to find them.
+- If the moment is at or after the last record in files, the report is as of that record, because nothing after it is
+  known; a note says so if you named a later moment. `table expirations --as-of` shows what expires until then if
+  nothing is committed.
+- If the moment is before the last record, or before now on running brokers, it is unknown where logs ended. Then
+  findings from `lag`, `group_lag`, `progress` or `log_ends` ([below](#kinds-of-findings)) are missing or less detailed,
+  and the last line says that the report does not judge whether groups keep up. Leave out `--as-of` to get them.
 
 ## The first screen
 
-As text, a report lists what needs attention (all levels but `note`), the worst first, in three lines each: what
-happened to whom; when it began, whether it continues, how much was affected, who is involved; the first step, with its
-command. `--details` prints all findings with causes, effects, evidence and all steps. Problems while reading have one
-line per reason. A report without findings is one line.
+As text, a report lists what needs attention (all levels except `note`), the worst first, in three lines each: what
+happened to whom; when it began, whether it continues, how much was affected and who is involved; the first step, with
+its command. `--details` prints all findings with causes, effects, evidence and all steps. Problems while reading have
+one line per reason. A report without findings is one line.
 
-A page has the same lines of each incident, and a time axis: the records that show it, joining and leaving members,
-rebalances and commits, and offsets against the end of the log.
+A page has the same lines for each incident, and a time axis with the records that show it, joining and leaving members,
+rebalances and commits, and offsets compared with the end of the log.
 
 ## Levels
 
-| level | what it asks of you |
+| level | what to do |
 |---|---|
 """
 
@@ -92,54 +92,54 @@ _ASKS = {
 _JSON = """
 ## Causes
 
-A finding is an incident: what happened (`problem`), its consequence (`impact`), when it began (the first record that
-shows it), whether it continues, how much was affected (`scale`), who (`who`), and what to do, the first step first.
-Findings that follow from another one are its `effects`.
+A finding is an incident. It says what happened (`problem`), its consequence (`impact`), when it began (the first record
+that shows it), whether it continues, how much was affected (`scale`), who is involved (`who`), and what to do, the
+first step first. Findings that follow from another one are its `effects`.
 
-Each kind has possible causes, which records, metadata and log ends support or rule out. A cause that is ruled out is
-not named; `refuted_by` has the fact. If two remain, `decision` has the question that decides between them, and the
-command that answers it. `lacked` says what the report did not have, and which causes it could therefore not tell apart.
+Each kind has possible causes, which records, metadata and log ends support or rule out. Causes that are ruled out are
+not shown; `refuted_by` has the fact. If two remain, `decision` has the question that decides between them, and the
+command that answers it. `lacked` lists what the report did not have, and the causes that it therefore could not
+distinguish.
 
 `confidence` is about the cause: `high` if records show it, or if it is the only one left and nothing was missing;
-`medium` if more supports it than contradicts it; `low` otherwise. `symptom_confidence` is about the problem: if it is
-not `high`, `why_not_sure` says what no record holds, or what a cleaner may have removed.
+`medium` if more evidence supports it than contradicts it; otherwise `low`. `symptom_confidence` is about the problem:
+if it is not `high`, `why_not_sure` says what no record shows, or what a cleaner may have removed.
 
 ## Thresholds
 
-Named thresholds decide levels; each kind lists its own. `kafka-records report --print-thresholds` prints a file of
-all of them, with what each decides and why. A file for `--thresholds` (TOML) has those that differ:
+Thresholds decide levels; each kind lists its own. `kafka-records report --print-thresholds` prints a file of all of
+them, with what each decides and why. To change some, list them in a file for `--thresholds` (TOML):
 
 ```toml
 [offsets_expiring]
 high_within = "48h"
 ```
 
-An unknown name is an error with the likely one, and so are two thresholds that contradict each other, such as a
-`high_within` above `within`.
+An unknown name is an error, which suggests the likely one. Two thresholds that contradict each other, such as a
+`high_within` above `within`, are an error too.
 
 ## The page
 
 `--output report.html` writes one file for people: findings first, then numbers, groups, activity, who reads a topic,
-and a page for each group, topic and table, with links such as `report.html#group=billing`. It needs no network and
-makes no request; anybody who opens it sees the names, offsets and metadata of the topics. Above 15 MB rows are left
-out, and the page names the command that prints them. It opens in browsers of 2023 and later.
+and a page for each group, topic and table, with links such as `report.html#group=billing`. It makes no network
+requests. Everybody who opens it sees the names, offsets and metadata of the topics. If it would exceed 15 MB, rows are
+left out, and the page shows the command that prints them. It needs a browser of 2023 or later.
 
 ## JSON
 
-`--format json` writes one document: `format_version`, the `request`, `findings`, `numbers`, what is `missing`,
-problems while `reading`, `counts` (with the times of the first and the last record), and the rows of all `tables` as
-`table --format json` prints them (`--no-tables` leaves them out). Its schema is
-[report.schema.json](../spark_udfs/kafka_records_tables/report/report.schema.json). Every number names the rows that
-it counts or sums.
+`--format json` writes one document: `format_version`, the `request`, `findings`, `numbers`, what is `missing`, problems
+while `reading`, `counts` (with the times of the first and the last record), and the rows of all `tables` as `table
+--format json` prints them (`--no-tables` leaves them out). The schema is
+[report.schema.json](../spark_udfs/kafka_records_tables/report/report.schema.json). Every number names the rows that it
+counts or sums.
 
 ## Since the last report
 
-`--diff OLD.json` compares with an earlier JSON document: what is new, gone, worse or better, as text, and in JSON as
-`diff`. Two findings are the same if their kind and the rows they are about are the same, regardless of numbers and
-times. A finding within a summary of the other report is the same as that one, and a summary is new only if it names a
-group or topic without such a finding before; a summary names 100 of them. An earlier report about other groups or
-topics is an error. Another source, a later moment, another retention or other thresholds are named in notes
-(`diff.notes` in JSON).
+`--diff OLD.json` compares with an earlier JSON document and shows what is new, gone, worse or better, as text or, in
+JSON, as `diff`. Two findings are the same if they have the same kind and are about the same rows, regardless of numbers
+and times. A finding is not new if a summary in the earlier report includes it, and a summary is new only if it names a
+group or topic that had no such finding before (it names at most 100). An earlier report about other groups or topics is
+an error. A different source, moment, retention or threshold is named in a note (`diff.notes` in JSON).
 
 ```python
 segments = "tests/data/topics/kafka-4.3/segments"
@@ -153,12 +153,12 @@ later.diff.notes[0].partition(":")[0]  # findings from them are new or gone beca
 
 ## A job that watches
 
-`--fail-on high` exits with 3 if there is a finding of that level or a worse one. `--fail-on new:high`, with `--diff`,
-does so once: when a finding is new, or has become worse, since that report. All [exit
-statuses](command.md#exit-status): 0 complete, 1 rows are missing, 2 no answer, 3 findings; 1 takes precedence over 3.
+`--fail-on high` exits with status 3 if there is a finding of that level or a worse one. `--fail-on new:high`, with
+`--diff`, does so only if the finding is new or worse since the earlier report. [Exit statuses](command.md#exit-status)
+are 0 (complete), 1 (rows are missing), 2 (no answer) and 3 (findings); 1 takes precedence over 3.
 
-The job keeps its last report and compares with it. A new report replaces it only if it is complete (0 or 3): findings
-that were missing from an incomplete one would look new in the next run.
+The job keeps its last report and compares with it. A new report replaces it only if it is complete (0 or 3): otherwise,
+findings that an incomplete report lacks would look new in the next run.
 
 ```sh
 last=/var/lib/kafka-records/last.json
@@ -180,19 +180,17 @@ case $status in
 esac
 ```
 
-Transient states of a healthy cluster are not findings, so that two successive reports agree
-(`transaction_open.open_after`, `report.group_settles_within`). If rows were missing in one of two reports, findings in
-them come and go.
+Transient states of a healthy cluster are not findings, so successive reports agree (`transaction_open.open_after`,
+`report.group_settles_within`). If one of two reports lacks rows, findings from these rows come and go.
 
-[incidents.md](incidents.md) says how often the report is right about clusters that were brought into trouble on
-purpose.
+[incidents.md](incidents.md) shows how often the report is right about incidents that were caused on purpose.
 
 ## Kinds of findings
 
-Each section has its tables, levels, possible causes with evidence, findings shown as effects, and thresholds with
-default and reason.
+Each section lists tables, levels, possible causes with evidence, findings shown as effects, and thresholds with default
+and reason.
 
-| kind | what it says |
+| kind | meaning |
 |---|---|
 """
 
@@ -201,7 +199,7 @@ _OF_ALL = f"\nThresholds of all kinds, as `{OF_REPORT}.NAME`:\n"
 _OF_SEVERAL = """\
 ### Thresholds of several kinds
 
-Each kind has its own value of them:
+Each kind has its own value of these:
 """
 
 _MANY = 3
