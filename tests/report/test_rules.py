@@ -51,6 +51,8 @@ INCIDENTS = {
     "log_not_cleaned",
     "never_commits",
     "mixed_environments",
+    "group_id_changed",
+    "group_id_random",
     "subscription_dropped",
     "topic_unread",
     "partitions_left_out",

@@ -1,0 +1,233 @@
+"""Groups that stopped, and whose work a new group continues without their offsets: an application with another group
+id."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.beginnings import consequence_of, either_words, repeated_words, scale_of
+from kafka_records_tables.report.facts.group_facts import names_of
+from kafka_records_tables.report.facts.random_names import RANDOM, pattern_of
+from kafka_records_tables.report.facts.successor_groups import Succession, successions
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.levels import Level
+from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
+from kafka_records_tables.report.rule_context import RuleContext, counted, length, listed, moment, of_group, shown
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.beginnings import Beginning
+
+KIND: Final = "group_id_changed"
+_NUMBER: Final = re.compile(r"\d+")
+_MOST_LINES: Final = 20
+"""The maximum number of partitions that a step lists."""
+
+
+def _find(context: RuleContext) -> list[Incident]:
+    found = [_incident(context, each) for each in successions(context) if not _is_made_up(each)]
+    return [each for each in found if each is not None]
+
+
+def _is_made_up(succession: Succession) -> bool:
+    """Whether both names are of groups that are used once (`group_id_random`)."""
+    pattern = pattern_of(succession.new)
+    return RANDOM in pattern and pattern == pattern_of(succession.old)
+
+
+def _incident(context: RuleContext, succession: Succession) -> Incident | None:
+    begins = [each.beginning for each in succession.began]
+    if not any(each.is_unsure or each.again or each.skipped for each in begins):
+        return None
+    old, new = succession.old, succession.new
+    whose, theirs = listed(names_of(succession.old_lives)), listed(names_of(succession.new_lives))
+    topics, scale = succession.topics, scale_of(begins)
+    before = max(each.before.from_ms or 0 for each in succession.began)
+    first = min(succession.new_lives, key=lambda each: (each.joined_ms or 0, each.joined_at))
+    last = succession.began[0].before
+    evidence = (
+        Evidence(
+            f"the first member of {new} joins, {length(succession.joined_ms - before)} after the last commit of {old}",
+            OFFSETS,
+            first.log_partition,
+            first.joined_at,
+            first.joined_ms,
+        ),
+        Evidence(
+            f"{old} commits {last.offset} of {_place(succession.began[0].place)}, and nothing after it",
+            OFFSETS,
+            last.log_partition,
+            last.log_offset,
+            last.from_ms,
+        ),
+    )
+    finding = ReportFinding(
+        kind=KIND,
+        level=_level(context, succession, begins),
+        title=RULE.title,
+        problem=(
+            f"The last member of {shown(old)} ({whose}) left at {moment(succession.stopped_ms)}, and none came back. "
+            f"{length(succession.joined_ms - succession.stopped_ms)} later, {theirs} joined the new group {shown(new)},"
+            f" for the same {'topic' if len(topics) == 1 else 'topics'} ({listed(topics)}, "
+            f"{counted(len(begins), 'partition')}). The new group had no offsets."
+        ),
+        impact=_impact(old, new, begins),
+        consequence=consequence_of(scale),
+        group_ids=(old, new),
+        topics=topics,
+        partitions=tuple(sorted({each.place[1] for each in succession.began})) if len(topics) == 1 else (),
+        who=tuple(
+            Actor("joined the new group", new, each.member_id, each.client_id, each.host)
+            for each in succession.new_lives[:4]
+        ),
+        since_timestamp_ms=succession.joined_ms,
+        is_going_on=False,
+        scale={**scale, "partitions": len(begins)},
+        evidence=evidence,
+        evidence_count=len(evidence),
+        rows=(Rows("current_offsets", of_group(old)), Rows("history", of_group(new))),
+        next=_steps(context, succession),
+        measured={"gap_ms": succession.joined_ms - succession.stopped_ms, "partitions": len(begins)},
+        thresholds=context.limits_of(f"{KIND}.lately"),
+    )
+    return Incident(finding, sum(each.skipped + each.again for each in begins), _verdicts(succession, evidence))
+
+
+def _level(context: RuleContext, succession: Succession, begins: list[Beginning]) -> Level:
+    is_next = _NUMBER.sub("", succession.old) == _NUMBER.sub("", succession.new)
+    if succession.joined_ms < context.at_ms - context.limit(f"{KIND}.lately"):
+        return Level.NOTE if is_next else Level.LOW
+    if any(each.skipped for each in begins):
+        return Level.MODERATE if is_next else Level.HIGH
+    if is_next:
+        return Level.NOTE
+    return Level.MODERATE if any(each.again and not each.is_unsure for each in begins) else Level.LOW
+
+
+def _impact(old: str, new: str, begins: list[Beginning]) -> str:
+    sure = [each for each in begins if not each.is_unsure]
+    unsure = [each for each in begins if each.is_unsure]
+    parts = []
+    if (again := repeated_words(sure)) is not None:
+        parts.append(f"It began at the start of {counted(len(sure), 'log')}, and {again} were read again")
+    if unsure:
+        words = either_words(shown(new), "its", unsure)
+        parts.append(f"{'In the other partitions, ' if parts else ''}{words}")
+    text = ". ".join(f"{each[0].upper()}{each[1:]}" for each in parts)
+    return f"{text}. The lag of {shown(old)} grows, but nobody has to work it off."
+
+
+def _verdicts(succession: Succession, evidence: tuple[Evidence, ...]) -> dict[str, Verdict]:
+    old, new = succession.old, succession.new
+    common = ", ".join(succession.words)
+    hosts = {each.host for each in succession.old_lives} & {each.host for each in succession.new_lives} - {None}
+    alike = Evidence(f"client ids or names of both groups have {common} in common")
+    same_host = (Evidence(f"both had members on {listed(sorted(filter(None, hosts)))}"),) if hosts else ()
+    return {
+        "id_of_release": Verdict(
+            f"A release or another configuration gave the application of {shown(old)} the group id {shown(new)}, and "
+            "its offsets were not copied.",
+            evidence_for=(alike, evidence[0], *same_host),
+        ),
+        "other_application": Verdict(
+            f"{shown(old)} was retired, and {shown(new)} is another application for the same topics, which needs no "
+            "earlier records.",
+            evidence_against=(alike,),
+        ),
+    }
+
+
+def _steps(context: RuleContext, succession: Succession) -> tuple[NextStep, ...]:
+    old, new = succession.old, succession.new
+    gaps = [each for each in succession.began if each.beginning.skipped]
+    spans = "; ".join(
+        f"{_place(each.place)} from {each.before.offset} to {each.before.offset + each.beginning.skipped - 1}"
+        for each in gaps[:_MOST_LINES]
+    )
+    lines = "; ".join(
+        f"{each.place[0]},{each.place[1]},{each.before.offset}" for each in succession.began[:_MOST_LINES]
+    )
+    steps = []
+    if gaps:
+        steps.append(
+            NextStep(
+                f"Look up auto.offset.reset of {shown(new)}. If it is latest, have these records processed, for "
+                f"example by a separate consumer: {spans}"
+            )
+        )
+    return (
+        *steps,
+        context.ask_kafka(
+            f"Or stop {shown(new)}, and have it begin where {shown(old)} ended: write into offsets.csv, one a line: "
+            f"{lines} (it is done with --execute in place of --dry-run, and everything since is then read again)",
+            "kafka-consumer-groups",
+            "--reset-offsets",
+            *option("--group", new),
+            "--from-file",
+            "offsets.csv",
+            "--dry-run",
+        ),
+        context.ask_kafka(
+            f"If {shown(old)} is not used any more, delete it after that, so that nobody restarts it for its lag",
+            "kafka-consumer-groups",
+            "--delete",
+            *option("--group", old),
+        ),
+        context.see("List what the new group committed", Rows("history", of_group(new))),
+    )
+
+
+def _place(place: tuple[str, int]) -> str:
+    return f"{place[0]}-{place[1]}"
+
+
+RULE = incident_rule(
+    kind=KIND,
+    title="an application continues with another group id, without its offsets",
+    about="""\
+A group without members and a new one that was created at most 30 minutes after the last member had left, for the same
+topics. The client ids have a word in common or, if they name no application, the names of the groups have. Nobody set
+offsets of the new group before its first member joined. The old group must be away for longer than three times its
+longest absence before, because jobs come back. The gap is counted from the last commits of the old group to the ends of
+the logs when the first member of the new one joined. If its first commits are at the ends, it may also have begun at
+the start; both counts are given. A group that was created while the old one still had members is not a finding
+(blue-green deployments).""",
+    tables=("groups", "timeline", "current_offsets"),
+    levels={
+        Level.HIGH: "records were skipped, if the new group began at the end",
+        Level.MODERATE: "records were read again; or records were skipped, and only numbers in the names differ",
+        Level.LOW: "nothing was skipped, and no record shows whether records were read again; or longer than `lately` "
+        "ago",
+        Level.NOTE: "as for LOW, or records were read again, if only numbers in the names differ",
+    },
+    find=_find,
+    listing=Rows("groups", ("member_count=0",)),
+    causes=(
+        PossibleCause(
+            "id_of_release",
+            "a release or configuration changed the group id of an application",
+            "for: words that client ids have in common, the time between them, the same hosts",
+        ),
+        PossibleCause(
+            "other_application",
+            "one application was retired, and another one started",
+            "against: words that client ids have in common",
+        ),
+    ),
+    questions=(
+        Question(
+            "id_of_release",
+            "other_application",
+            "Are the clients of both groups the same application (see its release)?",
+        ),
+    ),
+    thresholds=(
+        Threshold("lately", "duration", "7d", "incidents within this time matter", "offsets are kept for as long"),
+    ),
+    folds=(Folds("offsets_unneeded"),),
+)
+
+RULES = (RULE,)
