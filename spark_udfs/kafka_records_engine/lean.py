@@ -22,7 +22,7 @@ class _NoPandas:
 _finder = _NoPandas()
 
 _ALLOCATIONS = 20_000
-"""After so many more objects than were freed, garbage is looked for; 700 is Python's default."""
+"""Garbage is collected after this many more allocations than deallocations of objects; Python's default is 700."""
 
 
 def leave_pandas_out() -> None:

@@ -67,4 +67,4 @@ def test_deleted_records_are_no_missing_files() -> None:
     (cut,) = _found(context, "log_cut")
     assert cut.topics == (TRANSACTIONS,)
     (cut,) = _found(_context(log_ends=logs[:3]), "log_cut")
-    assert "unless it had that policy, files are missing" in cut.problem
+    assert "unless the topic had that policy, files are missing" in cut.problem

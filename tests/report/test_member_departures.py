@@ -243,7 +243,7 @@ def test_a_hot_partition_gets_most_records() -> None:
     verdict = weigh_skew(hot, 50, 30, 40)
     assert "orders-1 gets 80 % of them (8.0 per second), and its reader manages 5.0" in verdict.statement
     assert [each.shows for each in verdict.evidence_for] == [
-        "8.0 records per second are written to orders-1 and 5.0 are read of it; each of the other 2 partitions gets "
+        "8.0 records per second are written to orders-1 and 5.0 are read from it; each of the other 2 partitions gets "
         "1.0 on average",
         "30 of 40 waiting records are in orders-1",
     ]

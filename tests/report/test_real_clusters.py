@@ -67,8 +67,8 @@ CONCLUDED = {
         (
             'Restore the old offsets of "fraud-score", "geo-lookup", "helpdesk", "metrics-rollup", "price-board", '
             '"ticket-stats", so that each continues where it stopped; of "billing-export", "cdc-sink",',
-            'Nothing is to restore for "carrier-feed", "dock-planner", "shipment-tracker": they have read up to the old'
-            " offsets again, which would only repeat records.",
+            'There is nothing to restore for "carrier-feed", "dock-planner", "shipment-tracker": they have read up to '
+            "the old offsets again, which would only repeat records.",
             "--reset-offsets --group fraud-score --from-file offsets.csv --dry-run",
         ),
     ),

@@ -168,7 +168,7 @@ class ElementWalk:
             self._scan(some, index[: len(some)], level)
             level += 1
             self._retire(some, index, int(np.searchsorted(falling[: len(some)], -level)))
-            if some.dead is not None:  # a broken row may have any count, so do not spend one step per element on it
+            if some.dead is not None:  # a broken row may have any count, so it must not cost one step per element
                 self._cursor.adopt(some, index[: len(some)])
                 alive = np.flatnonzero(~some.dead)
                 some, index, left = some.select(alive), index[alive], left[alive]

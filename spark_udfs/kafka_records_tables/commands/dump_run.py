@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _PLACES: Final = tuple(name for name in PLACE_COLUMNS if name not in COLUMNS)
 
 _ROWS: Final = 4096
-"""At most N rows are Python objects at a time, because a small block of a log can hold millions of them."""
+"""At most this many rows are Python objects at a time, because a small block of a log can hold millions of them."""
 
 
 class DumpRun:

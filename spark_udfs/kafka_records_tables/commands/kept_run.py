@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from kafka_records_tables.commands.table_run import TableRun
 
 _MOST: Final = 16 * 1024 * 1024
-"""Longer outputs are not kept: to write them takes the most time, whoever makes them."""
+"""Longer outputs are not kept, because most of the time is then spent on writing them, and keeping them would not save
+it."""
 
 
 _OF_NOW: Final = ("moment", "ahead", "checkpoints")
-"""The kinds of options that mean something else later: those that may count from now, and folders that others write."""
+"""The kinds of options whose meaning changes with time: moments that may be relative to now, and folders to which
+others write."""
 
 
 class RunKeeper:

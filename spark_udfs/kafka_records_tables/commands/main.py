@@ -43,7 +43,7 @@ def _tell_failure(kind: type[BaseException], error: BaseException, trace: "Trace
 
 
 def _end_at_once_from_now_on() -> None:
-    """Neither must a Ctrl-C while the interpreter shuts down."""
+    """A Ctrl-C while the interpreter shuts down must not print a traceback either."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -158,7 +158,8 @@ class ReportRun:
         say(f"read {totals.read()}")
 
     def _with_hint(self, error: LogSourceError) -> str:
-        """The text of an error; a report takes no topic for files that do not name one."""
+        """The text of an error. If files do not name their topic, it does not suggest an option for the topic, which a
+        report does not have."""
         text, asks, _ = str(error).partition("; say which topic it holds")
         folders = [path for path in self._task.given.paths if Path(path).is_dir()]
         if isinstance(error, LacksColumns) and folders and not self._task.given.saved.is_told:

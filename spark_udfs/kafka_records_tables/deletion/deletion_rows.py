@@ -160,7 +160,7 @@ def _number(bits: int, least: int = 0) -> Callable[[Any], int]:
 
 
 def _whole(value: Any) -> int | None:
-    """The whole number that a value stands for; None if it is not one. Raises ValueError for a float that may have been
+    """The whole number that a value represents; None if it is not one. Raises ValueError for a float that may have been
     another number before it became a float."""
     if isinstance(value, int):
         return value

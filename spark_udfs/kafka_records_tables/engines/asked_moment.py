@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import TableRequest
 
 _QUIET_MS: Final = 60 * 60 * 1000
-"""A topic without a record for an hour is not unusual."""
+"""A topic may have no new record for an hour; that is not unusual."""
 
 
 def moment_notes(request: TableRequest, counts: Counts) -> Iterator[Finding]:

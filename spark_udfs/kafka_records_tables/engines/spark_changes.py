@@ -214,8 +214,8 @@ class StateOfLog:
 
 
 def _asked(request: TableRequest, columns: Sequence[str]) -> str:
-    """What the kept rows are for. It consists of names, because it is compared with what another version of this
-    package asks."""
+    """A text that identifies what the kept rows are for. It consists of names, because it is compared with the text of
+    another version of this package."""
     question = request.question
     said: list[tuple[str, Any]] = [("table", request.table.name), ("form", request.table.reader.form_of_kept)]
     said += [("group", question.groups), ("assume", question.assume)]

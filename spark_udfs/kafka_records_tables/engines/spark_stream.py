@@ -203,7 +203,7 @@ class _Reader(DataSourceStreamReader):
 
 
 def _id_of(logs: Sequence[BrokerPartition]) -> str | None:
-    """The id of the topic; None from brokers that know none."""
+    """The id of the topic; None from brokers without topic ids."""
     from kafka_records_runtime.kafka.uuids import ZERO_UUID, Uuid
 
     topic_id = Uuid(logs[0].topic_id)
@@ -216,7 +216,7 @@ class _UnlimitedReader(_Reader):
         return self._ends(self._logs()).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """See `_Reader.partitions`. A truncated log is noticed only here: `latestOffset` does not learn what was read
+        """See `_Reader.partitions`. A truncated log is noticed only here: `latestOffset` does not get what was read
         before. Raises DataLost."""
         if start != end and _STARTING not in start:
             read, planned = (NextOffsets.of_json(bound, self._topic) for bound in (start, end))

@@ -291,7 +291,7 @@ def report_of(
 
 
 def _last_of(moment_ms: int) -> int:
-    """The last millisecond of a moment in whole seconds, in which reports print theirs."""
+    """The last millisecond of a moment in whole seconds: reports print moments without milliseconds."""
     return moment_ms if moment_ms % 1000 else moment_ms + 999
 
 
@@ -398,7 +398,7 @@ def _names(table: Table) -> set[str]:
 
 
 def _about_topics(name: str, rows: pa.Table, patterns: tuple[str, ...]) -> pa.Table:
-    """The rows of a table that `table NAME --topic-filter …` prints; all of one whose rows are about no topic."""
+    """The rows of a table that `table NAME --topic-filter …` prints; all rows if they are not about topics."""
     if not patterns or not topic_columns(TABLES[name]):
         return rows
     query = query_of(TABLES[name], topics=patterns)

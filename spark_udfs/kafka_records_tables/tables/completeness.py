@@ -130,7 +130,7 @@ class Completeness:
 
     def _note_first_ends(self, batch: pa.RecordBatch, offsets: INT64, times: INT64, limit: int) -> None:
         """Note the first marker of each producer that a cleaner has not reached: the transaction that it ends may have
-        lost all of its records, those of later transactions are still there."""
+        lost all of its records; the records of later transactions are still there."""
         is_marker = batch.column("control").is_valid().to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(is_marker & (offsets >= limit))
         producers = batch.column("producer_id").take(pa.array(rows)).to_pylist()

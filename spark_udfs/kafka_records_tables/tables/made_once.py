@@ -76,7 +76,7 @@ class _Making(Generic[_Maker, _Made]):
         self.context = context
         """The findings, which each of the tables repeats."""
         self.made: list[_Made] = []
-        """The results that some table does not have yet."""
+        """The results that at least one table has not taken yet."""
         self.is_over = False
         self._had: list[int] = []
         """The number of results that each table has taken."""
@@ -87,7 +87,7 @@ class _Making(Generic[_Maker, _Made]):
         return len(self._had) - 1
 
     def next_of(self, number: int) -> list[_Made]:
-        """The results that this table does not have yet."""
+        """The results that this table has not taken yet."""
         found = self.made[self._had[number] :]
         self._had[number] = len(self.made)
         if all_have := min(self._had):

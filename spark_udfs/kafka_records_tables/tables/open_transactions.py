@@ -224,7 +224,7 @@ def _moment(pending: Any, entries: Any, in_logs: Any | None, now: int) -> int:
 
 
 def _say_moment(late: int, moment: int, context: Context) -> None:
-    """Report a note if transactions are late by now that were not late at the moment."""
+    """Report a note if transactions are late now that were not late at that moment."""
     from kafka_records_engine.findings import JUDGED_AS_OF, Finding
     from kafka_records_runtime.errors import plural
     from kafka_records_tables.tables.completeness import time_text

@@ -234,8 +234,8 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
 
 
 def _are_other_logs(folder: Place, looks: _Looks) -> bool:
-    """Whether no file of a folder has the name of a segment, as if a program writes its own `broker.log` there. Raises
-    OSError."""
+    """Whether no file of a folder has the name of a segment, as if another program wrote a `broker.log` of its own
+    there. Raises OSError."""
     return not any(_SEGMENT.fullmatch(entry.name) for entry in looks.files(folder))
 
 

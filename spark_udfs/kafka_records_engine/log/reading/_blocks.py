@@ -122,7 +122,7 @@ class _CarefulReader:
 
     @property
     def left_out(self) -> int:
-        """The number of control records so far that are not rows."""
+        """The number of control records that were read so far and are not rows."""
         return self._left_out.count
 
     def read(self, added: _Added, start: int, most: int | None = None) -> bool:
@@ -331,7 +331,8 @@ def transactions_of(states: NDArray[np.int8], control: INT64) -> NDArray[np.int8
 
 
 def _read_control(data: bytes, span: Span, of_quorum: bool) -> int | ControlTrouble:
-    """The index in CONTROLS for a control record that is a row; for any other the reason why it is not a row."""
+    """The index in CONTROLS for a control record that is a row; for any other record, the reason why it is not a
+    row."""
     key = data[span.key_at : span.key_at + span.key_size] if span.key_size >= 0 else None
     value = data[span.value_at : span.value_at + span.value_size] if span.value_size >= 0 else None
     trouble = control_trouble(key, value, of_quorum=of_quorum)

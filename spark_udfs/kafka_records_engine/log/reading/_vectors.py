@@ -109,7 +109,7 @@ def _fields(data: NDArray[np.uint8], at: INT64, batch: INT64, refused: FLAGS) ->
 def _record_starts(
     arena: bytes, data: NDArray[np.uint8], starts: INT64, ends: INT64, counts: INT64, refused: FLAGS
 ) -> INT64:
-    """The start of every record. Batches whose records do not fill them exactly are marked in `refused`."""
+    """The start of every record. Batches that their records do not fill exactly are marked in `refused`."""
     first = np.concatenate(([0], np.cumsum(counts)))
     found = np.zeros(int(first[-1]), np.int64)
     position = starts.copy()

@@ -191,8 +191,8 @@ def _end_of_run(data: bytes, position: int) -> int:
 def _without_cut(data: bytes) -> bytes:
     """A record set without the batch at its end that the byte limit cut off; the broker sends that batch again.
 
-    If a batch should have more bytes than exist, it is damaged and not cut off if sound batches follow it, or if
-    nothing precedes it and its bytes are not the beginning of a batch.
+    A batch whose size exceeds the remaining bytes counts as damaged instead of cut off if sound batches follow it, or
+    if nothing precedes it and its bytes are not the beginning of a batch.
     """
     whole, held = data + bytes(PAD), BytesIO(data)
     suspects = Suspects(held, None, BatchSearch(held, None), is_last=True)

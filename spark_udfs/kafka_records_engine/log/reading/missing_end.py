@@ -147,7 +147,7 @@ def _is_file(place: Place) -> bool:
 
 
 def _later_files(folder: Place, end: int, *, has_files: bool) -> list[tuple[str, int]]:
-    """Files beside a log which show that it once went on: a producer snapshot of a later offset, or an index whose
+    """Files next to a log which show that it was once longer: a producer snapshot of a later offset, or an index whose
     segment file is gone."""
     found: dict[tuple[str, int], None] = {}
     logs, others = set(), []

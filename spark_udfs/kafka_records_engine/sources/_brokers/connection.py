@@ -44,7 +44,7 @@ NOTE_AFTER: Final = 5.0
 """After waiting for this number of seconds, the program says in a note what it is waiting for."""
 
 _TELLING_MS: Final = 100
-"""A broker that says nothing for a shorter time is slow, and no reason to suspect another protocol."""
+"""A broker that does not answer for a shorter time is just slow; after this time, it may speak another protocol."""
 
 _log: Final = logging.getLogger(__name__)
 

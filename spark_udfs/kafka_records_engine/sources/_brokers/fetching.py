@@ -331,8 +331,8 @@ class Fetcher:
         raise PartitionUnavailable(address, what)
 
     def _redirected(self, preferred: int, address: str) -> None:
-        """The broker names another replica to read from. That replica is asked once; if the leader names one again, the
-        leader is read."""
+        """Handle an answer that names another replica to read from. That replica is asked once; if the leader names one
+        again, the leader is read."""
         is_leader = self._follower is None
         if is_leader and not self._is_redirected and self._cluster.address_of(preferred) is not None:
             self._follower, self._is_redirected = preferred, True

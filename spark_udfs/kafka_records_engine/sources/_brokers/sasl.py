@@ -92,7 +92,8 @@ class OAuthBearer:
 
 
 def _advice_about(token: str) -> str:
-    """What to do about a token that is refused. Of the token only its end is shown, if that has passed."""
+    """What to do about a token that is refused. The only part of the token that is shown is its expiry time, if it is
+    over."""
     try:
         claims = token.split(".")[1]
         expires = json.loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]

@@ -49,7 +49,8 @@ def read_at_ms(log: LogPartition) -> int:
 
 
 class _WithoutForbidden(Findings):
-    """Findings, of which one about a file that the user may not read ends the pass: the next run stores its records."""
+    """Findings. One about a file that the user may not read ends the pass; the next run stores the records of that
+    file."""
 
     def add(self, finding: Finding) -> None:
         """Keep a finding. Raises NotReadable."""

@@ -159,8 +159,8 @@ def _user_data(protocol: str | None, data: bytes | None) -> Opened | None:
 
 
 def _subscription_info(data: bytes | None) -> Opened | None:
-    """What a Streams instance tells the leader of its group: of a known version, and consistent with the latest version
-    that the instance knows, as in `SubscriptionInfo.decode` and `validateVersions`."""
+    """The data that a Streams instance sends to the leader of its group. The version must be known, and consistent with
+    the latest version that the instance knows, as in `SubscriptionInfo.decode` and `validateVersions`."""
     schema = _schema(_SUBSCRIPTION_INFO)
     if schema is None or schema.versions is None or data is None or len(data) < _INT32.size:
         return None

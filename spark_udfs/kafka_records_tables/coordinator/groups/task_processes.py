@@ -24,7 +24,7 @@ PICKED: Final[Picked] = {
 """The fields that this module needs, by record."""
 
 _Task = tuple[str, str, int]
-"""The list that has it, without regard to whether it is to be given up; its subtopology; its number."""
+"""The list that has the task, whether or not the task must be given up; its subtopology; its number."""
 
 
 class _StopsError(Exception):

@@ -31,7 +31,7 @@ PARTS: Final = 4
 """The number of parts into which a window is divided. The last advance in each part is kept."""
 
 _KEPT_PARTS: Final = 3 * PARTS
-"""The number of parts of which the last advance is kept. When parts become twice as long, half as many are left."""
+"""The number of parts whose last advance is kept. When parts become twice as long, half as many parts are left."""
 _LAST: Final = 4
 _LONGEST: Final = 4
 _STATE: Final = (

@@ -115,7 +115,7 @@ class CommitSteps:
         if batch.num_rows:
             self._rows += batch.num_rows
             self._end = int(batch.column("offset")[-1].as_py()) + 1
-            # The caller goes over all keys once per batch, so batches must not be small.
+            # The caller loops over all keys once per batch, so batches must not be small.
             if self._rows > max(LOT_ROWS, 2 * self._kept):
                 yield self._lot()
 
@@ -146,7 +146,7 @@ class CommitSteps:
         return _steps(decoded, usable & ~is_unknown)
 
     def _keep(self, settled: Resolved, markers: pa.RecordBatch | None) -> None:
-        """Keep rows with the places where they take effect; null if it is unknown whether they do."""
+        """Keep rows, each with the place at which it takes effect; null if it is unknown whether it does."""
         outcome, rows = settled
         if outcome in (ABORTED, OPEN) or not rows.num_rows:
             return

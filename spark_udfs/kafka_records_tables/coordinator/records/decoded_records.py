@@ -30,7 +30,7 @@ _BATCH_PLACE: Final = ("file", "position", "base_offset")
 
 
 _REMEMBERED: Final = 4
-"""So many of the last lots that were decoded are remembered: those of tables of state, and of history."""
+"""The number of decoded lots that are remembered, the latest ones: those of tables of state, and of history."""
 
 
 def schemas(context: Context, folder: str) -> Mapping[int, RecordSchema]:

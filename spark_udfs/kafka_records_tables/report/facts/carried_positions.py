@@ -10,7 +10,7 @@ from kafka_records_tables.report.facts.group_facts import commit_spans, ends_of_
 from kafka_records_tables.report.rule_context import RuleContext
 
 _CLOCKS_MS: Final = 100
-"""A record must be so much younger than the commit, because clocks of producers differ."""
+"""The time by which a record must be younger than the commit, because clocks of producers differ."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ _NOTICED_MS: Final = 10 * MINUTE_MS
 """Clients notice that a topic is gone within this time: they refresh metadata every five minutes
 (`metadata.max.age.ms`; `topic.metadata.refresh.interval.ms` of librdkafka)."""
 _SHARE: Final = 4
-"""All but one of so many rebalances of a series must come after the deletion."""
+"""At most one in this many rebalances of a series may come before the deletion."""
 
 
 @dataclass(frozen=True, slots=True)

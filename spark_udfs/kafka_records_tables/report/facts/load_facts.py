@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _LEAST: Final = 3
-"""The fewest commits in other logs that show that only this one was silent."""
+"""The minimum number of commits in other logs that shows that only this log was silent."""
 
 
 @dataclass(frozen=True, slots=True)

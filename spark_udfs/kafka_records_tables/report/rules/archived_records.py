@@ -111,14 +111,14 @@ def _incident(
     none = "none is there now" if members_known(context, group) else "who they are is unknown here: ask the brokers"
     who = listed(clients) if clients else none
     unnamed = context.ask_kafka(
-        "Ask the brokers for the name of the topic, which no file here contains",
+        "Ask the brokers for the name of the topic: no file of the source contains it",
         "kafka-topics",
         "--describe",
         "--topic-id",
         topic_id,
     )
     look = context.ask_kafka(
-        f"Look at such a record, and in the logs of the consumers ({who}) for what fails",
+        f"Look at such a record, and find out from the logs of the consumers ({who}) what fails",
         "kafka-console-consumer",
         *_printing(name, last),
     )
@@ -220,9 +220,9 @@ def _incident(
             *(() if name else (unnamed,)),
             look,
             NextStep(
-                "Fix the consumers, or have them reject what they cannot process (acknowledge with REJECT) and put "
-                "it aside. If they only take too long, raise share.record.lock.duration.ms of the group; if more "
-                "deliveries help, raise share.delivery.count.limit"
+                "Fix the consumers, or have them reject what they cannot process (acknowledge with REJECT) and "
+                "store it elsewhere. If they only take too long, raise share.record.lock.duration.ms of the "
+                "group; if more deliveries help, raise share.delivery.count.limit"
             ),
             *(
                 [NextStep("List each change of its state, with its time", command_line(words))]
@@ -235,13 +235,18 @@ def _incident(
     )
     verdicts = {"cannot_be_processed": verdict, "rejected": rejected, "no_records": no_records}
     if locks is not None:
-        follow = (Evidence("they follow one another: not only single records fail"),) if gap == 1 and runs_out else ()
+        follow = (
+            (Evidence("the archived records follow one another: it is not a single record that fails"),)
+            if gap == 1 and runs_out
+            else ()
+        )
         verdicts["locks_run_out"] = replace(locks, evidence_for=(*locks.evidence_for, *follow))
     return Incident(finding, count, verdicts, look.command)
 
 
 def _printing(name: str | None, last: dict[str, Any]) -> tuple[str, ...]:
-    """Arguments that print the record at an offset, or else the next one, with its offset."""
+    """Arguments for a command that prints the record at an offset, or the next record if there is none, with its
+    offset."""
     place = ("--partition", str(last["partition"]), "--offset", str(last["first_offset"]))
     return (*option("--topic", name or "TOPIC"), *place, "--max-messages", "1", "--property", "print.offset=true")
 
@@ -256,7 +261,8 @@ def _records_among(context: RuleContext, name: str | None, ranges: list[dict[str
         return None
     last = found[-1]
     return Evidence(
-        f"there are records at these offsets: {len(found)} of {len(ranges)} are the last of a batch of records",
+        f"there are records at these offsets: {len(found)} of the {len(ranges)} ranges end with the last record "
+        "of a batch",
         name,
         last["partition"],
         last["last_offset"],
@@ -283,8 +289,8 @@ at the first deliveries are reported if there are `rejected` of them or more."""
         PossibleCause(
             "locks_run_out",
             "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
-            "for: deliveries end as long after one another as the lock, or equally long, and records that follow one "
-            "another are archived; refuted if most end sooner",
+            "for: the time between the ends of deliveries is that of the lock, or is always the same, and "
+            "records that follow one another are archived; refuted if most deliveries end sooner",
         ),
         PossibleCause(
             "cannot_be_processed",
@@ -297,8 +303,8 @@ at the first deliveries are reported if there are `rejected` of them or more."""
         PossibleCause(
             "no_records",
             "the offsets are markers of transactions or gaps (`AcknowledgeType.GAP`)",
-            "for: archived at the first deliveries; refuted otherwise, and if batches of the topic end with such "
-            "offsets",
+            "for: archived at the first deliveries; refuted if they were archived later, or if batches of the "
+            "topic end with such offsets",
         ),
     ),
     questions=(

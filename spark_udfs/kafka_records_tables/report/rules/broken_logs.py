@@ -122,7 +122,11 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             said = (
                 f"{many}{who}{where}"
                 f"{', for instance' if len(details) > 1 else ''}: {details[0].rstrip('.')}. "
-                + ("It disappears when the change under way ends." if is_passing else f"{_what(kind, case)}{stand}")
+                + (
+                    "This finding disappears when the change that is under way ends."
+                    if is_passing
+                    else f"{_what(kind, case)}{stand}"
+                )
             )
         return ReportFinding(
             kind=kind,
@@ -162,7 +166,7 @@ def _since_note(kind: str, first_ms: int | None) -> str | None:
     if first_ms is None:
         return "the evidence has no time"
     if kind == "records_misplaced":
-        return "the first of these records; if partitions were added after it, it was in the right one until then"
+        return "the first of these records; if partitions were added later, it was in the right one until then"
     return None
 
 
@@ -277,7 +281,7 @@ _GATHERED: Final = frozenset(
 )
 """Checks whose rows are about several records each."""
 _NOT_SURE: Final = {
-    "coordinator_cannot_load": ("no release of Kafka that this package knows reads past them; a newer one may")
+    "coordinator_cannot_load": ("no release of Kafka that this package knows can read past them; a newer one may")
 }
 _ASK_FOR_RELEASES: Final = (
     "Find out whether a newer broker was in the cluster, or brokers were rolled back to an older release: a broker of "
@@ -301,7 +305,7 @@ _WHAT: Final = {
     "share_state_broken": (
         "No member of the group can consume these partitions: the leader that reads the state is refused."
     ),
-    "share_state_left": "A group with this name may be refused its own state.",
+    "share_state_left": "A new group with this name may fail to initialize its state (FENCED_STATE_EPOCH).",
 }
 _NOT_LOADED: Final = {
     OFFSETS: (
@@ -322,7 +326,7 @@ _NOT_LOADED: Final = {
 
 
 _NO_STATE: Final = ", and it has no state"
-_UNDER_WAY: Final = " A change counts after `report.group_settles_within`."
+_UNDER_WAY: Final = " A change that is under way is left out for `report.group_settles_within`."
 
 
 _MORE_TABLES: Final = {"coordinator_cannot_load": ("groups",), "share_state_broken": ("log_ends",)}

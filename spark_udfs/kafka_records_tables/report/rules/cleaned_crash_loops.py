@@ -71,7 +71,8 @@ def _incident(context: RuleContext, loop: CleanedLoop) -> Incident:
             "partitions": 1 + len(loop.others),
         },
         symptom_confidence="medium",
-        why_not_sure="compaction removed what earlier members had and committed: the offset may have moved meanwhile",
+        why_not_sure="compaction removed the assignments and commits of earlier members: the offset may have moved "
+        "meanwhile",
         evidence=_evidence(context, loop),
         evidence_count=number,
         rows=(Rows("timeline", of_group(group)), Rows("lag", of_group(group))),
@@ -91,17 +92,18 @@ def _seen_words(loop: CleanedLoop) -> str:
     if loop.by_tombstones:
         return (
             f"the first member left {length(loop.departures[0] - loop.written_ms)} later, at least "
-            f"{len(loop.departures)} have left by now, one every {length(loop.every_ms)}, each under another member id,"
-            f" and the offset is still {loop.span.offset}. Compaction removed what most of them had and committed."
+            f"{len(loop.departures)} have left by now, one every {length(loop.every_ms)}, each under another "
+            f"member id, and the offset is still {loop.span.offset}. Compaction removed the assignments and "
+            "commits of most of them."
         )
     stays = [each for each in map(stopped_quickly, loop.seen) if each is not None]
     names = listed(list(Counter(each.name for each in loop.seen)))
     again = f", which was committed {counted(loop.span.commits, 'time')}" if loop.span.commits > 1 else ""
     return (
-        f"in the {length(loop.departures[-1] - loop.seen_from_ms)} of which compaction left everything, "
+        f"in the {length(loop.departures[-1] - loop.seen_from_ms)} of which compaction removed nothing, "
         f"{counted(len(loop.seen), 'member')} took the partition and left, half of them within "
-        f"{length(median(stays) if stays else 0)} ({names}), and the offset stayed{again}. Joins and departures have "
-        f"raised its epoch to {loop.epoch} since the group was created."
+        f"{length(median(stays) if stays else 0)} ({names}), and the offset stayed{again}. Joins and departures "
+        f"have raised its epoch to {loop.epoch} since the group was created."
     )
 
 

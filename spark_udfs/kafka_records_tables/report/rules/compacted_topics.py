@@ -175,17 +175,18 @@ def _incident(context: RuleContext, compacted: CompactedTopic, behind: list[Behi
         "cleanup.policy=delete",
     )
     again = NextStep(
-        f"Get the removed records from their origin if {listed(names)} needs each of them: no offset brings them back"
+        f"Get the removed records from their origin if {listed(names)} needs each of them: resetting offsets "
+        "does not bring them back"
     )
     finding = ReportFinding(
         kind=KIND,
         level=Level.MODERATE,
         title=RULE.title,
         problem=(
-            f"The topic {shown(topic)} has been compacted since {moment(since_ms)}{ended}; before, each record was "
-            f"kept. {counted(removed, 'offset')} of its logs have no record now. {listed(names)} read on up to "
-            f"{counted(times, 'time')} from a position in an older file, which the cleaner may have compacted by then: "
-            f"it may have missed up to {counted(most, 'record')}."
+            f"The topic {shown(topic)} has been compacted since {moment(since_ms)}{ended}; before that, each "
+            f"record was kept. {counted(removed, 'offset')} of its logs have no record now. {listed(names)} read "
+            f"on up to {counted(times, 'time')} from a position in an older file, which the cleaner may have "
+            f"compacted by then: it may have missed up to {counted(most, 'record')}."
             + (f" {listed(others)} stayed in the newest file, which is not compacted." if others else "")
         ),
         impact="Readers that are further behind than the newest file get only the last record of each key.",

@@ -219,7 +219,8 @@ def _incident(
             *(
                 (
                     Evidence(
-                        f"before, {usual_tries} had {first.place} and left between two offsets, in 95 % of the cases"
+                        f"before, {usual_tries} had {first.place} and left before its offset moved, in 95 % of "
+                        "the cases"
                     ),
                 )
                 if first.usual is not None
@@ -251,7 +252,9 @@ def _incident(
         evidence_for=(Evidence(slow),) if slow else (),
         evidence_against=(Evidence("other partitions of the group move on"),) if moves else (),
         is_certain=bool(slow) and not moves,
-        refuted_by=None if slow else Evidence(f"half of the members left within {length(usual)}, and at no fixed time"),
+        refuted_by=(
+            None if slow else Evidence(f"half of the members left within {length(usual)}, and not after a fixed time")
+        ),
         steps=(
             NextStep(
                 "Find out why the work became slow; until then lower max.poll.records, or raise max.poll.interval.ms "

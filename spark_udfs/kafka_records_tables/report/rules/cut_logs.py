@@ -148,19 +148,19 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 _GONE_TITLE: Final = "a log of a coordinator is missing"
 _WHERE: Final = {"start": ("log_start_offset>0",), "end": (), "log": ()}
 _START: Final = (
-    "{logs} lacks its beginning, {missing} in all. A broker deletes records at the start of a log of this topic only "
-    "while its cleanup.policy has delete, and a cleaner keeps the name of the first file: unless it had that policy, "
-    "files are missing. {groups}The records in them are unknown, and groups that have written nothing since are not in "
-    "this report."
+    "{logs} lacks its beginning, {missing} in all. A broker deletes records at the start of a log of this topic "
+    "only while its cleanup.policy contains delete, and a cleaner keeps the name of the first file: unless the "
+    "topic had that policy, files are missing. {groups}The records in them are unknown, and groups that have "
+    "written nothing since are not in this report."
 )
 _END: Final = (
-    "{logs} lacks its end: {missing} that it had, as other files of the broker show. {groups}Their later records are "
-    "unknown, so the report concludes nothing from what they have not done since; groups whose only records are in "
-    "the missing part are not in it."
+    "{logs} lacks its end: {missing} that it had, as other files of the broker show. {groups}Their later "
+    "records are unknown, so the report does not conclude that a group has done nothing since; groups whose "
+    "only records are in the missing part are not in the report."
 )
 _GONE: Final = (
-    "There is no folder {logs}. The log had {missing}, as other files of the broker show. {groups}What else it has is "
-    "unknown, so its groups, share state or transactions are not in this report."
+    "There is no folder {logs}. The log had {missing}, as other files of the broker show. {groups}What else it "
+    "had is unknown, so its groups, share state or transactions are not in this report."
 )
 _COPIED: Final = (
     "{logs} ends {missing} before the offset that the broker wrote down a little later, as in a copy that was made "
@@ -194,8 +194,8 @@ copy that was made while a broker wrote, logs end a little earlier: that is a no
 what a group has not done leave out groups of such a log. A missing file in between is `segment_lost`.""",
     tables=("log_ends", "groups"),
     levels={
-        Level.HIGH: "files show it, the broker had stopped, or it wrote the later end `silent_for` after the last "
-        "record",
+        Level.HIGH: "the files show it, and the broker had stopped; or the broker wrote the later end `silent_for` or "
+        "longer after the last record",
         Level.NOTE: "it may have been copied while the broker wrote",
     },
     cases=_cases,

@@ -49,7 +49,7 @@ def _incident(context: RuleContext, each: Deleting) -> Incident:
         if starts
         else " All of its logs still begin at offset 0."
     )
-    lost = f" The share groups {listed(groups)} have state, and no metadata any more." if groups else ""
+    lost = f" The share groups {listed(groups)} have state, but no metadata any more." if groups else ""
     finding = ReportFinding(
         kind=KIND,
         level=Level.HIGH,
@@ -91,7 +91,7 @@ def _rows(topic: str) -> Rows:
 
 
 def _repair(context: RuleContext, each: Deleting) -> NextStep:
-    """The command that lets no broker delete records any more."""
+    """The command that keeps brokers from deleting more records."""
     limits = ("--delete-config", ",".join(each.limits)) if each.limits and each.topic != SHARE_STATE else ()
     # Brokers create the topic of share state with this policy, and with no limit.
     to = "retention.ms=-1,retention.bytes=-1" if each.topic == SHARE_STATE else "cleanup.policy=compact"
@@ -110,7 +110,9 @@ def _repair(context: RuleContext, each: Deleting) -> NextStep:
 
 def _save(context: RuleContext, topic: str) -> tuple[NextStep, ...]:
     if topic != OFFSETS:
-        return (NextStep(f"Restart no broker that leads a partition of {topic} until its state was written again"),)
+        return (
+            NextStep(f"Restart no broker that leads a partition of {topic} until its state has been written again"),
+        )
     return (
         context.ask_kafka(
             "Restart no broker before the offsets of each quiet group are written again: the coordinator still has "

@@ -126,7 +126,8 @@ def _had_until(life: MemberLife, topic: str) -> int:
 def _successors(
     context: RuleContext, group: str, topic: str, since_ms: int | None, former: list[MemberLife]
 ) -> list[tuple[str, int]]:
-    """Other groups that began to read a topic while the group still read it, but not with it, or later."""
+    """Other groups that began to read a topic after the first half of the time in which the group read it, and at most
+    a day before it stopped, or later."""
     if since_ms is None:
         return []
     begins = min((each.joined_ms for each in former if each.joined_ms is not None), default=since_ms)
@@ -175,19 +176,19 @@ def _incident(context: RuleContext, dropped: Dropped) -> Incident:
     took = f" They have {listed(dropped.taken_in)} in addition." if dropped.taken_in else ""
     written = "" if dropped.written is None else f"; {dropped.written} of them were written since then"
     others = (
-        f" {listed([name for name, _ in dropped.successors])} began to read it about then."
+        f" {listed([name for name, _ in dropped.successors])} began to read it at about that time."
         if dropped.successors
         else ""
     )
     expire = (
         "before its offsets expire"
         if dropped.expires_ms is None
-        else f"before {moment(dropped.expires_ms)}: then its first offset expires"
+        else f"before {moment(dropped.expires_ms)}, when its first offset expires"
     )
     rows = Rows("deletable_offsets", of_group(dropped.group, "kind=offset", "reason=not_subscribed"))
     delete = context.ask_records(
-        f"Only if {topic} was taken out on purpose: this shows what deleting its offsets would do; --execute does it, "
-        "and writes a file that can restore them",
+        f"Only if {topic} was removed from the subscription on purpose: this shows what deleting its offsets "
+        "would do; --execute does it, and writes a file that can restore them",
         "delete-offsets",
         *option("--group", dropped.group),
         *option("--topic", dropped.topic),
@@ -203,9 +204,9 @@ def _incident(context: RuleContext, dropped: Dropped) -> Incident:
             f"{'is' if dropped.unread == 1 else 'are'} unread{written}.{before}{now}{took}{others}"
         ),
         impact=(
-            f"Nobody in {group} reads the records of {topic}, and the group looks healthy otherwise. When its offsets "
-            "have expired, a member that subscribes again begins where auto.offset.reset says: it skips what is "
-            "unread, or reads all again."
+            f"Nobody in {group} reads the records of {topic}, and the group looks healthy otherwise. When its "
+            "offsets have expired, a member that subscribes again begins where auto.offset.reset says: it skips "
+            "what is unread, or reads all records again."
         ),
         group_ids=(dropped.group,),
         topics=(dropped.topic,),
@@ -229,9 +230,9 @@ def _incident(context: RuleContext, dropped: Dropped) -> Incident:
         rows=(rows, Rows("timeline", of_group(dropped.group))),
         next=(
             NextStep(
-                f"Compare the topics that the version of {listed(new) if new else 'the present members'} subscribes to "
-                f"with those of the version before. If {topic} is missing by mistake, put it back and deploy {expire}; "
-                "the group then goes on from its committed offsets, without a reset"
+                f"Compare the topics that the version of {listed(new) if new else 'the present members'} "
+                f"subscribes to with those of the version before. If {topic} is missing by mistake, put it back "
+                f"and deploy {expire}; the group then continues from its committed offsets, without a reset"
             ),
             context.describe_members(dropped.group),
             context.see("See the offsets", rows),
@@ -245,7 +246,11 @@ def _incident(context: RuleContext, dropped: Dropped) -> Incident:
 def _since_note(dropped: Dropped) -> str:
     if dropped.since_ms is None:
         return "no record shows when the subscription changed"
-    return "or later: the last commit for it" if dropped.last_reader is None else "when its last member with it left it"
+    return (
+        "or later: the last commit for it"
+        if dropped.last_reader is None
+        else "when the last member that subscribed to the topic left"
+    )
 
 
 def _proof(dropped: Dropped) -> tuple[Evidence, ...]:
@@ -253,7 +258,11 @@ def _proof(dropped: Dropped) -> tuple[Evidence, ...]:
     gone = (
         (
             Evidence(
-                f"{last.name}, the last member with it, leaves", OFFSETS, last.log_partition, last.left_at, last.left_ms
+                f"{last.name}, the last member that subscribed to the topic, leaves",
+                OFFSETS,
+                last.log_partition,
+                last.left_at,
+                last.left_ms,
             ),
         )
         if last is not None and last.left_at is not None
@@ -276,9 +285,11 @@ def _weigh_mistake(dropped: Dropped) -> Verdict:
     supports, against = [], _taken_over(dropped)
     if dropped.written:
         last = "" if dropped.written_ms is None else f", the last one at {moment(dropped.written_ms)}"
-        supports.append(Evidence(f"its producers go on: {counted(dropped.written, 'record')} since then{last}"))
+        supports.append(Evidence(f"{counted(dropped.written, 'record')} were written to it since then{last}"))
     if dropped.taken_in:
-        supports.append(Evidence(f"the list was changed then: {listed(dropped.taken_in)} came into it"))
+        supports.append(
+            Evidence(f"the list of topics was changed at that time: {listed(dropped.taken_in)} came into it")
+        )
     return Verdict(
         f"The new version of the application of {shown(dropped.group)} lacks {shown(dropped.topic)} in its list of "
         "topics by mistake.",
@@ -299,9 +310,10 @@ def _weigh_purpose(dropped: Dropped) -> Verdict:
     if dropped.is_new_deployment:
         supports.append(Evidence("all members that read it were replaced: it is a new version, not a single process"))
     if dropped.written and not dropped.successors:
-        against.append(Evidence("it is still written, and no other group began to read it about then"))
+        against.append(Evidence("it is still written, and no other group began to read it at about that time"))
     return Verdict(
-        f"{shown(dropped.topic)} was taken out on purpose: {shown(dropped.group)} no longer needs it.",
+        f"{shown(dropped.topic)} was removed from the subscription on purpose: {shown(dropped.group)} no longer "
+        "needs it.",
         evidence_for=tuple(supports),
         evidence_against=tuple(against),
     )
@@ -327,18 +339,18 @@ counts as its successor. If nothing was written since, the offsets are a note (`
         PossibleCause(
             _MISTAKE,
             "a new version of the application lacks the topic in its list by mistake",
-            "for: the topic is still written, other topics came into the list at the same time; against: another group "
-            "began to read it about then",
+            "for: the topic is still written, other topics came into the list at the same time; against: "
+            "another group began to read it at about that time",
         ),
         PossibleCause(
             _PURPOSE,
-            "the topic was taken out on purpose",
-            "for: another group began to read it about then, all members were replaced; against: it is still written, "
-            "and no other group began to read it",
+            "the topic was removed from the subscription on purpose",
+            "for: another group began to read it at about that time, all members were replaced; against: it is "
+            "still written, and no other group began to read it",
         ),
     ),
     questions=(
-        Question(_PURPOSE, _MISTAKE, "Was the topic taken out of the subscription on purpose?", comes_first=False),
+        Question(_PURPOSE, _MISTAKE, "Was the topic removed from the subscription on purpose?", comes_first=False),
     ),
 )
 

@@ -173,7 +173,11 @@ def _incident(
     or_topic = " or its topic" if "topic_deleted" in words else ""
     if not by_clean_up:
         expired = replace(
-            expired, refuted_by=Evidence("their retention was not over, and a clean-up deletes no others"), lacked=()
+            expired,
+            refuted_by=Evidence(
+                "their retention was not over, and a clean-up deletes only offsets whose retention is over"
+            ),
+            lacked=(),
         )
     deleted = Verdict(
         f"Somebody deleted the group {shown(group)} or its offsets{or_topic} while it was away.",
@@ -230,10 +234,11 @@ def _incident(
                 else ()
             ),
             NextStep(
-                f"{'If records were skipped, read them' if is_unsure else 'Read the skipped records'} with another "
-                f"group id, from {restarts[0].before.offset} of {restarts[0].topic}-{restarts[0].partition} on"
+                f"{'If records were skipped, read them' if is_unsure else 'Read the skipped records'} with "
+                f"another group id, from offset {restarts[0].before.offset} of "
+                f"{restarts[0].topic}-{restarts[0].partition} on"
                 if skipped
-                else "Check whether it did harm to read these records a second time"
+                else "Check whether reading these records a second time did harm"
             ),
             context.see("List each deletion, and how certain its cause is", Rows("disappearances", of_group(group))),
             context.see("List what was committed before and after it", Rows("history", of_group(group))),
@@ -276,7 +281,7 @@ either, and both counts are given.""",
         Question(
             "expired",
             "offsets_deleted",
-            "Is offsets.retention.minutes of the brokers shorter than the group was away?",
+            "Is offsets.retention.minutes of the brokers shorter than the time for which the group was away?",
             lambda context, _: kafka_command(
                 "kafka-configs", context.bootstrap, context.config, "--describe", "--entity-type", "brokers", "--all"
             ),

@@ -125,7 +125,7 @@ def _weigh_beyond_end(context: RuleContext, case: dict[str, Any]) -> Verdict | N
     ]
     nobody = _nobody_read(context, case)
     others = _written_along(context, case) if nobody else []
-    along = f" {listed(others)} got offsets of the topic in the same second, without members too." if others else ""
+    along = f" {listed(others)} also had no members, and got offsets of the topic in the same second." if others else ""
     why = "because a tool wrote them or the log was cut" if not nobody else "because a tool wrote them without members"
     return Verdict(
         f"The higher offsets were beyond the end of the log, {why}, and auto.offset.reset decided where consumers "

@@ -88,8 +88,8 @@ def _incident(
         )
     shows = tuple(
         Evidence(
-            f"epoch {each['producer_epoch']} of producer id {each['producer_id']}, {length(each['idle_ms'])} after the"
-            " epoch before was used last",
+            f"epoch {each['producer_epoch']} of producer id {each['producer_id']}, {length(each['idle_ms'])} "
+            "after the previous epoch was used last",
             TRANSACTIONS,
             each["log_partition"],
             each["log_offset"],

@@ -237,7 +237,7 @@ commits, so counts are lower bounds, and a compacted flood is not found.""",
             "count",
             10_000_000,
             "bytes in the busiest hour of a group whose commits are large",
-            "100 000 usual commits take as much",
+            "100 000 usual commits have as many bytes",
         ),
         Threshold(
             "commit_bytes",

@@ -299,9 +299,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
 
 def _set(context: RuleContext, group: str, topic: str, to: str, what: str) -> NextStep:
     words = ("--reset-offsets", *option("--group", group), *option("--topic", topic), to, "--dry-run")
-    return context.ask_kafka(
-        f"{what} (with --execute in place of --dry-run it is done)", "kafka-consumer-groups", *words
-    )
+    return context.ask_kafka(f"{what} (--execute in place of --dry-run does it)", "kafka-consumer-groups", *words)
 
 
 RULE = incident_rule(

@@ -62,8 +62,9 @@ def weigh_skew(hot: HotPartition, read: int, lag: int, waiting: int) -> Verdict:
     share = round(100 * hot.written / max(hot.of_all, 1))
     others = (hot.of_all - hot.written) / hot.seconds / (hot.partitions - 1)
     rates = Evidence(
-        f"{hot.written / hot.seconds:.1f} records per second are written to {hot.place} and {read / hot.seconds:.1f} "
-        f"are read of it; each of the other {counted(hot.partitions - 1, 'partition')} gets {others:.1f} on average"
+        f"{hot.written / hot.seconds:.1f} records per second are written to {hot.place} and "
+        f"{read / hot.seconds:.1f} are read from it; each of the other "
+        f"{counted(hot.partitions - 1, 'partition')} gets {others:.1f} on average"
     )
     waits = Evidence(f"{lag} of {counted(waiting, 'waiting record')} are in {hot.place}")
     return Verdict(

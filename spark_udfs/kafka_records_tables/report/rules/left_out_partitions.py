@@ -203,7 +203,7 @@ def _incident(context: RuleContext, left: _LeftOut, is_simple: bool, sharers: li
         if added is None
         else (
             Evidence(
-                f"the topic has {added['partition_count']} partitions since {moment(added['at_timestamp_ms'])}",
+                f"the topic has had {added['partition_count']} partitions since {moment(added['at_timestamp_ms'])}",
                 METADATA,
                 0,
                 added["log_offset"],
@@ -227,8 +227,8 @@ def _incident(context: RuleContext, left: _LeftOut, is_simple: bool, sharers: li
         refuted_by=None if is_simple else Evidence("the group has members, which get their partitions assigned"),
     )
     unassigned = Verdict(
-        f"The members of {group} have not been assigned {parts}: the one that assigns does not know of them, or leaves "
-        "them out.",
+        f"The members of {group} have not been assigned {parts}: the member that computes the assignment does "
+        "not know them, or leaves them out.",
         evidence_for=(commits, *grown),
         refuted_by=Evidence("the group has had no members at all") if is_simple else None,
     )

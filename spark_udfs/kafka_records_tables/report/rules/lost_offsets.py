@@ -181,7 +181,7 @@ def _failing(loops: list[GoneOffset]) -> str:
     if not loops:
         return ""
     members = counted(max(each.attempts for each in loops), "member")
-    return f" With none it fails, and so it stops: {members} took the partition and left since."
+    return f" With none the consumer fails and ends: {members} took the partition and left since."
 
 
 def _since_failures(loops: list[GoneOffset]) -> str:
@@ -193,7 +193,7 @@ def _since_failures(loops: list[GoneOffset]) -> str:
 
 
 def _who(context: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
-    """The groups that the offsets belong to, and whether somebody consumes for these."""
+    """The groups that the offsets belong to, and whether somebody consumes for them."""
     if len(groups) == 1:
         ((group, each),) = groups.items()
         return f"The group {shown(group)} {life_words(context, group, each['members'], each['last_ms'])}."

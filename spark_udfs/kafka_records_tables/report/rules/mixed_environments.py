@@ -116,7 +116,7 @@ def _incident(
             f"{counted(missed, 'record')} there{'' if goes_on else f', until {moment(until)}'}, which the members of "
             f"{first} did not get."
         ),
-        impact="The lag shows nothing of it: these records are committed, but were processed in the other environment.",
+        impact="The lag does not show this: these records are committed, but were processed in the other environment.",
         group_ids=(group,),
         topics=tuple(sorted({topic for topic, _ in taken})),
         partitions=tuple(sorted(n for _, n in taken)) if len({topic for topic, _ in taken}) == 1 else (),
@@ -154,15 +154,15 @@ def _incident(
 
 
 def _again(context: RuleContext, group: str, environment: str, taken: Taken) -> tuple[NextStep, ...]:
-    """The step of reading again what the other environment took."""
+    """The step to read again what the other environment took."""
     if not taken:
         return ()
     lines = "; ".join(
         f"{topic},{number},{start}" for (topic, number), (start, _) in sorted(taken.items())[:_MOST_LINES]
     )
     step = context.ask_kafka(
-        f"Then have {environment} read these records: stop the group, and write into offsets.csv, one a line: {lines} "
-        "(it is done with --execute in place of --dry-run)",
+        f"Then have {environment} read these records: stop the group, and write into offsets.csv, one a line: "
+        f"{lines} (--execute in place of --dry-run does it)",
         "kafka-consumer-groups",
         "--reset-offsets",
         *option("--group", group),

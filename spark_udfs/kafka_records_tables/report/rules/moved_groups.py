@@ -122,11 +122,11 @@ def _incident(context: RuleContext, count: int, change: _Change, moved: list[Mov
         level=Level.LOW if (since or 0) < context.at_ms - context.limit(f"{KIND}.lately") else Level.CRITICAL,
         title=RULE.title,
         problem=(
-            f"{counted(len(moved), 'group')} of {len(_groups(context))}"
-            f" ({listed([each.group_id for each in moved])}) have"
-            f" their offsets in a partition of {OFFSETS} that their coordinators do not read: the topic has {count}"
-            f" partitions{'' if before is None else f', and the groups are where {before} put them'}. So their"
-            " coordinators know nothing of them."
+            f"{counted(len(moved), 'group')} of {len(_groups(context))} "
+            f"({listed([each.group_id for each in moved])}) have their offsets in a partition of {OFFSETS} that "
+            f"their coordinators do not read: the topic has {count} "
+            f"partitions{'' if before is None else f', and the groups are where {before} put them'}. So their "
+            "coordinators do not know these groups."
         ),
         impact=_impact(moved, again, either, stopped, [each for each in known if each.is_idle(until)], until),
         consequence="work_repeated" if again else "work_stopped" if stopped else "none",
@@ -312,8 +312,8 @@ def _not_restored(passed: Sequence[MovedGroup]) -> str:
         return ""
     they = "it has" if len(passed) == 1 else "they have"
     return (
-        f"Nothing is to restore for {_names(passed, _MOST_NAMED)}: {they} read up to the old offsets again, which "
-        "would only repeat records. "
+        f"There is nothing to restore for {_names(passed, _MOST_NAMED)}: {they} read up to the old offsets "
+        "again, which would only repeat records. "
     )
 
 

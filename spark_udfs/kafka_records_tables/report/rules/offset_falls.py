@@ -323,7 +323,7 @@ _FIRST = {
         "the other one",
     ),
 }
-"""Steps that do not depend on what the others show."""
+"""Steps that do not depend on the results of other steps."""
 
 LATELY = Threshold(
     "lately", "duration", "24h", "incidents within this time are new", "since the last shift", "of_the_past"

@@ -155,7 +155,7 @@ def _jumps_after_absence(
 ) -> list[Jump]:
     """The jumps of a group that came back to a topic whose records retention deletes as soon as they are written,
     because of their timestamps. The present start of a log proves nothing about earlier jumps, but these records were
-    deleted within a check of retention."""
+    deleted at the next check of retention."""
     back = [each for each in jumps if _away(emptied, [each]) is not None]
     partitions = sorted({each.partition for each in back})
     if not back or not log_deletions(context, topic, partitions, ends_of_topic(context, group, topic)).early_times:
@@ -185,7 +185,8 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
     speed = f", about {counted(a_minute, 'record')} a minute" if a_minute else ""
     goes_on = waiting > 0 or context.at_ms - until <= 3 * lasts / max(len(jumps), 1)
     more = (
-        f" {counted(waiting, 'record')} before the start of the log are among them, which it has not reached yet."
+        f" Among them are {counted(waiting, 'record')} between its last commit and the start of the log, over "
+        "which it has yet to jump."
         if waiting
         else ""
     )

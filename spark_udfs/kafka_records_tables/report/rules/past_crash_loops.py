@@ -168,7 +168,7 @@ def past_incident(
             f"The group {shown(group)} did not get past offset {first.offset} of {shown(first.topic)} partition "
             f"{first.partition} for {length(ended - since)}: {counted(len(first.attempts), 'member')} took the "
             f"partition and left, half of them within {length(median(stays) if stays else 0)} "
-            f"({listed(list(clients))}). It is over since {moment(ended)}, {how}.{along}"
+            f"({listed(list(clients))}). It ended at {moment(ended)}, {how}.{along}"
         ),
         impact=(
             f"The topic keeps records for {length(kept_ms or 0)}: some"
@@ -232,7 +232,7 @@ def _late(context: RuleContext, group: str, stays: list[int], moves: bool) -> Ve
         refuted_by=(
             None
             if is_fixed_time(stays)
-            else Evidence(f"half of the members left within {length(usual)}, and at no fixed time")
+            else Evidence(f"half of the members left within {length(usual)}, and not after a fixed time")
         ),
         lacked=() if slow else ("max.poll.interval.ms of the members of that time",),
     )

@@ -79,11 +79,11 @@ def whole_report(context: RuleContext, group: str, stays: list[ShortStay]) -> tu
         return ()
     words = option("--group", group)
     if context.request.as_of:
-        what = "Make a report without --as-of, which knows whether there is something to read"
+        what = "Make a report without --as-of, which can tell whether there is something to read"
         return (NextStep(what, context.reading_command("report", *words)),)
     what = (
-        "Make a report that knows whether there is something to read: of the whole data directory of each broker that "
-        "has these logs, or of the running brokers"
+        "Make a report that can tell whether there is something to read: of the whole data directory of each "
+        "broker that has these logs, or of the running brokers"
     )
     return (context.ask_records(what, "report", *words),)
 
@@ -117,7 +117,7 @@ def _weigh_no_work(context: RuleContext, case: dict[str, Any]) -> Verdict | None
     if not stays:
         return None
     return Verdict(
-        "Nothing is left to read, and it ends and starts again for that reason, as a job does.",
+        "Its members have nothing left to read, and for that reason end and are started again, as a job is.",
         lacked=(ends_of_logs(each.place for each in stays),),
     )
 
@@ -198,7 +198,7 @@ def _left_early(
     lasted, _, _, event = stays[len(stays) // 2]
     if lasted >= (_SHORT_MS if shortest is None else shortest):
         return None, False
-    apart = "" if shortest is None else f", and may poll {length(shortest)} apart"
+    apart = "" if shortest is None else f", and may let {length(shortest)} pass between two polls"
     fact = Evidence(
         f"half of the members left within {length(lasted)} of joining{apart}",
         OFFSETS,
@@ -251,8 +251,8 @@ CAUSES: Final = (
     Hypothesis(
         "topic_deleted",
         "a topic of its members was deleted, and clients join again when they notice",
-        "For: a record of the metadata log deleted it within ten minutes before the rebalances, or three quarters of "
-        "them. Does not apply otherwise.",
+        "For: a record of the metadata log deleted it within ten minutes before the rebalances, or before three "
+        "quarters of them. Does not apply otherwise.",
         _weigh_deletion,
     ),
     Hypothesis(

@@ -279,9 +279,9 @@ def _lost(context: RuleContext, gone: list[dict[str, Any]]) -> str:
 def _carried(topic: str, each: CarriedPosition) -> str:
     return (
         f"{shown(each.group_id)} committed {each.offset} for the new {topic}-{each.partition} at "
-        f"{moment(each.committed_ms)}, before the record before it was written ({moment(each.written_ms)}): that was "
-        f"its position in the old topic. It read on from there, and never read {counted(each.records, 'record')} of "
-        "the new one that the log still has."
+        f"{moment(each.committed_ms)}, before the record in front of this offset was written "
+        f"({moment(each.written_ms)}): so this was its position in the old topic. It read on from there, and "
+        f"never read {counted(each.records, 'record')} of the new one that the log still has."
     )
 
 
@@ -317,9 +317,9 @@ def _read_again(context: RuleContext, topic: str, skip: PossibleSkip) -> NextSte
 
     has = "the log still has them" if skip.left == skip.records else f"the log still has {skip.left} of them"
     return context.ask_kafka(
-        f"If auto.offset.reset of {shown(skip.group_id)} is latest, have it read the skipped records: {has}. Stop its "
-        "consumers, and let it begin at the start of the new topic (it also repeats what it has read since); it is "
-        "done with --execute in place of --dry-run",
+        f"If auto.offset.reset of {shown(skip.group_id)} is latest, have it read the skipped records: {has}. "
+        "Stop its consumers, and let it begin at the start of the new topic (it also repeats what it has read "
+        "since); --execute in place of --dry-run does it",
         *_to_earliest(skip.group_id, topic),
     )
 
@@ -337,8 +337,8 @@ def _resets(context: RuleContext, topic: str, waits: list[dict[str, Any]]) -> li
     return [
         context.ask_kafka(
             f"{'Stop the consumers' if each['members'] else 'Before the consumers'} of "
-            f"{shown(group)}{', and have them begin' if each['members'] else ' start again, have them begin'} with "
-            f"the new topic; it is done with --execute in place of --dry-run{also}",
+            f"{shown(group)}{', and have them begin' if each['members'] else ' start again, have them begin'} "
+            f"with the new topic; --execute in place of --dry-run does it{also}",
             *_to_earliest(group, topic),
         )
         for group, each in list(groups.items())[:_MOST_WAITING]

@@ -26,9 +26,10 @@ DOES_NOT_COMMIT: Final = PossibleCause(
     "members joined; against: they leave sooner; refuted if an offset moves, or if it is Kafka Streams",
 )
 _LONG: Final = 3
-"""A member that works for this many times as long as 95 % of the intervals between commits would have committed."""
+"""A member would have committed if it worked for this many times the usual interval between commits, below which 95 %
+of them are."""
 _SESSION_MS: Final = 45_000
-"""The default session timeout of brokers and clients since Kafka 3.0: a dead member stays for as long."""
+"""The default session timeout of brokers and clients since Kafka 3.0: a dead member stays for this long."""
 _STREAMS: Final = ("stream", "streams")
 """Protocol and kind of groups of Kafka Streams, which commits by itself."""
 

@@ -134,7 +134,8 @@ def _is_end(ends: LogEnds, place: tuple[str, int], commit: Span) -> bool:
 
 
 def _interval_of(lives: list[MemberLife], commit: Span) -> tuple[int, int]:
-    """The number of the interval without members in which a commit was written: by log and by who had left before."""
+    """A key for the interval without members in which a commit was written: the log, and how many members had left
+    before."""
     left = [each for each in lives if each.left_at is not None and each.left_at < commit.log_offset]
     return commit.log_partition, len(left)
 
@@ -152,7 +153,7 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
     ends = "the end of the log" if len(jumps) == 1 else "the ends of the logs"
     to = f" to {ends}" if all(each.is_to_end for each in jumps) else ""
     goes_on = [each for each in lives if each.joined_ms is not None and each.joined_ms > last]
-    continued = f"; its members continue from there since {moment(goes_on[0].joined_ms or 0)}" if goes_on else ""
+    continued = f"; its members have continued from there since {moment(goes_on[0].joined_ms or 0)}" if goes_on else ""
     old = moment(min(each.before.from_ms or since for each in jumps))
     where_begins, others = "where it would begin", ""
     if len(jumps) > 1:
@@ -282,7 +283,7 @@ finding. Commits that are more than ten minutes apart are separate findings. Off
             "records",
             "count",
             20,
-            "offsets between the old and the new one that are more than what somebody leaves out on purpose",
+            "distance from the old offset to the new one that is more than somebody leaves out on purpose",
             "records that cannot be processed are skipped one by one",
         ),
         Threshold("lately", "duration", "24h", "incidents within this time are new", "since the last shift"),

@@ -292,7 +292,11 @@ def _incident(
             f" ({partitions_shown([each for _, each in growth.places])}), and {writes:.1f} are written: its backlog has"
             f" grown since {moment(growth.since_ms)}, for {length(growth.until_ms - growth.since_ms)}, to"
             f" {counted(waiting, 'record')}.{_own_history(growth)}"
-            + (f" Its other partitions keep up: what waits is in {partitions_shown(behind)}." if is_uneven else "")
+            + (
+                f" Its other partitions keep up: the waiting records are in {partitions_shown(behind)}."
+                if is_uneven
+                else ""
+            )
         ),
         impact=(
             f"It falls behind by {writes - reads:.1f} records per second: its results are later and later, and records "
@@ -369,11 +373,11 @@ def _own_history(growth: Growth) -> str:
     """A sentence about the history with which the group is compared."""
 
     if growth.before is None:
-        return " Its own history before is too short to know what is usual for it, so thresholds decide."
+        return " Its earlier history is too short to know what is usual for it, so thresholds decide."
     lasts = length(growth.since_ms - growth.from_ms)
     told = (
-        f" Compared with its own history from {moment(growth.from_ms)} on: for {lasts} its backlog was"
-        f" at most {counted(growth.usual_lag, 'record')} at half of the moments"
+        f" Compared with its own history from {moment(growth.from_ms)} on: in the {lasts} before, its backlog "
+        f"was at most {counted(growth.usual_lag, 'record')} for half of the time"
     )
     if growth.episodes:
         return f"{told}, and it read a backlog of this size {counted(growth.episodes, 'time')} before."
@@ -438,7 +442,7 @@ for each partition with a backlog, of any topic, of the groups with the five lar
     levels={
         Level.HIGH: "it reads less than half of what is written",
         Level.MODERATE: "it reads more",
-        Level.NOTE: "it had such a backlog twice before, and read it",
+        Level.NOTE: "it had such a backlog twice before, and caught up",
     },
     find=_find,
     listing=Rows("progress", ("state=falling_behind",)),

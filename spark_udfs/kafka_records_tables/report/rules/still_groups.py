@@ -164,7 +164,7 @@ def _incident(
         evidence_for=(
             Evidence(f"nothing was committed after {moment(last)}", OFFSETS, places[0]["log_partition"], None, last),
             Evidence(
-                f"a stop is longer than {length(limit)} for this group: "
+                f"for this group, a stop is a pause of more than {length(limit)}: "
                 + (
                     f"{STOP} times what {'95 % of' if context.is_stored else 'all'} {gaps.count} intervals between "
                     f"its commits of new offsets took at most (half of them: {length(gaps.median_ms)}), and at least "

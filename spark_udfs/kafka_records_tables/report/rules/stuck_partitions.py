@@ -27,13 +27,13 @@ KIND: Final = "crash_loop"
 _OF_BROKERS: Final = ("consumer", "streams")
 """The kinds of groups whose session timeout is a setting of the brokers, not of the members."""
 _SESSION_MS: Final = 45_000
-"""The default of that setting, and the least that `group.*.min.session.timeout.ms` allows by default."""
+"""The default of that setting, and the lowest value that `group.*.min.session.timeout.ms` allows by default."""
 _LEAST_SESSION_MS: Final = 6000
 """The default of `group.min.session.timeout.ms`, for members of classic groups."""
 _RECORDS: Final = 20
 """The records to look at after a committed offset, unless commits advance further."""
 _MOST_RECORDS: Final = 500
-"""The maximum number of records to look at; consumers of Java get so many in one poll (`max.poll.records`)."""
+"""The maximum number of records to look at; Java consumers get at most this many in one poll (`max.poll.records`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,10 @@ QUESTIONS: Final = tuple(
 _JUST_BEFORE_MS: Final = MINUTE_MS
 _LATER_MS: Final = MINUTE_MS // 3
 """A quota that was set so much later than the backlog began to grow is not its cause. The beginning is one of sixty
-moments, and a group goes on with what it has fetched."""
+moments, and a group continues with the records that it has fetched."""
 _NEAR: Final = (0.4, 1.6)
-"""A rate is that of a quota within these bounds: brokers measure it over eleven seconds, and let pass at least one
-batch; the size of a record is a mean."""
+"""A rate counts as that of a quota within these bounds: brokers measure rates over eleven seconds, and let at least one
+batch pass; the size of a record is a mean."""
 _FAR: Final = 0.2
 """Below this part of a quota, brokers do not throttle."""
 
@@ -142,6 +142,6 @@ def _others(context: RuleContext, group: str, quota: Quota) -> bool:
     """Whether other groups have members that share a quota."""
     rows = context.table("members")
     if quota.of_client_id is not None:
-        # The default of client ids is a limit for each of them.
+        # The default quota of client ids limits each client id separately.
         rows = kept(rows, equal(rows, "client_id", quota.client_id))
     return any(each != group for each in rows["group_id"].to_pylist())

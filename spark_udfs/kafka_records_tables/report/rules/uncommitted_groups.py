@@ -48,7 +48,10 @@ def commits_seldom(context: RuleContext, group: str) -> Verdict | None:
     return Verdict(
         f"The application of {shown(group)} reads, but commits only when it ends or partitions are taken from it.",
         evidence_for=(
-            Evidence(f"it has never committed {places_shown(found.places)}, which its members have too, with records"),
+            Evidence(
+                f"it has never committed {places_shown(found.places)}, although its members have these too, and "
+                "they have records"
+            ),
         ),
         steps=(
             NextStep(
@@ -60,8 +63,8 @@ def commits_seldom(context: RuleContext, group: str) -> Verdict | None:
 
 
 def _level(context: RuleContext, group: Uncommitted) -> Level:
-    """Above a note only if the group commits otherwise, and nothing shows that it just has not got to it yet, or if it
-    was restarted, so that it may have read records twice or skipped some."""
+    """The level. It is above a note if the group commits other partitions and is not so far behind there that it may
+    simply not have reached a commit; or if it was restarted, and may have read records twice or skipped some."""
     if group.records is None:
         return Level.NOTE
     if not (group.others or group.former):
@@ -200,7 +203,7 @@ def _last_of_others(group: Uncommitted) -> str:
 
 
 def _polls(context: RuleContext, group: Uncommitted) -> Evidence | None:
-    """The fact that members are there for longer than a client may go without a poll."""
+    """The fact that members have been there for longer than a client may go without a poll."""
     limits = [each["rebalance_timeout_ms"] for each in group.members if each["rebalance_timeout_ms"]]
     most = max(limits, default=0)
     if group.with_former or not most or len(limits) < len(group.members) or group.held_ms <= most:
@@ -243,8 +246,8 @@ def _weigh_elsewhere(group: Uncommitted, name: str) -> Verdict:
         shows = "it committed offsets to Kafka earlier"
         against.append(Evidence(shows, OFFSETS, span.log_partition, span.log_offset, span.from_ms))
     return Verdict(
-        f"The application of {name} keeps its offsets elsewhere (a database, or a checkpoint as in Flink and Spark "
-        "Structured Streaming). Then this is right.",
+        f"The application of {name} keeps its offsets elsewhere (a database, or a checkpoint as in Flink and "
+        "Spark Structured Streaming). Then nothing is wrong.",
         evidence_for=speaks,
         evidence_against=tuple(against),
     )

@@ -124,7 +124,7 @@ def _names(lives: Sequence[MemberLife]) -> list[str]:
 
 
 def _has_several(sharing: Sharing) -> bool:
-    """Whether each application has several processes with client ids of one kind, which hosts do not have."""
+    """Whether each application has several client ids of one kind, so that the kinds are not just names of hosts."""
     return all(len(_names(each)) > 1 for each in (sharing.first, sharing.second))
 
 
@@ -253,8 +253,9 @@ def _repairs(context: RuleContext, sharing: Sharing, taken: dict[str, list[int]]
     second, first = listed(_names(sharing.second)), listed(_names(sharing.first))
     again = [
         context.ask_kafka(
-            f"Then have {first} read what only {second} got, if it needs these records: stop the group, and move these "
-            "partitions back to the time when both were there first (it is done with --execute in place of --dry-run)",
+            f"Then have {first} read what only {second} got, if it needs these records: stop the group, and move "
+            "these partitions back to the time when both were there first (--execute in place of --dry-run does "
+            "it)",
             "kafka-consumer-groups",
             "--reset-offsets",
             *option("--group", sharing.group_id),
@@ -283,7 +284,7 @@ with other client ids is not a finding. It is more than a note if both are still
 different subscriptions, or if the later one joined a group whose members all stayed, and each has several members.""",
     tables=("timeline", "members"),
     levels={
-        Level.MODERATE: "both are there, and the clients differ, or the second one joined beside the first",
+        Level.MODERATE: "both are there, and the clients differ, or the second one joined while the first stayed",
         Level.NOTE: "only the client ids say so, or one of them has gone",
     },
     find=_find,

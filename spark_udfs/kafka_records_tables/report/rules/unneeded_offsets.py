@@ -75,8 +75,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             f"The group {shown(group)} has members, and {counted(count, 'offset')} of topics that they do not subscribe"
             f" to: {listed(topics)}. "
             + (f"The last of them was committed at {moment(newest)}. " if newest is not None else "")
-            + "If the topics were taken out on purpose, the lag that monitors show for them until they expire means "
-            "nothing."
+            + "If the topics were removed on purpose, the lag that monitors show for these offsets until they "
+            "expire means nothing."
         ),
         group_ids=(group,),
         topics=topics,

@@ -117,7 +117,7 @@ def _twice(
     events: Mapping[str, Event],
     topics: Topics,
 ) -> Iterator[CheckRow]:
-    """In log order, so that the record shown is the one that assigns a partition for the second time."""
+    """Yields rows in log order, so that the record shown is the one that assigns a partition for the second time."""
     owners: dict[_Part, str] = {}
     for member_id in sorted(shares, key=lambda member: events[member].offset):
         for part in sorted(shares[member_id]):

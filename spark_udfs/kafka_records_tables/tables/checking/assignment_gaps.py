@@ -199,7 +199,7 @@ def _of_subtopologies(group: Group, topics: Topics) -> _Expected:
 
 def _topology(group: Group) -> list[tuple[Any, ...]] | None:
     """For each subtopology, its id, the topics it reads, and its repartition topics with the number of partitions that
-    the topology wants; 0 if that follows from others."""
+    the topology wants; 0 if that follows from other topics."""
     event = group.record(TOPOLOGY)
     if event is None or not event.value:
         return None

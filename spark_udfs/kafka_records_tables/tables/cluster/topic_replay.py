@@ -82,8 +82,8 @@ class TopicReplay(MetadataReplay):
             self._count(made and made[1], changed and changed[1])
 
     def _add_columns(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
-        """Add records, none of which removes a topic: then topics and configs need no common order, and no object for
-        each record."""
+        """Add records, none of which removes a topic. So topics and configs can be added one after the other, without
+        an object for each record."""
         made, configs = (values_of(decoded, self._in_order[name]) for name in (_MADE, _CONFIG))
         if made is not None:
             rows, values = made

@@ -74,7 +74,7 @@ class _Seen(NamedTuple):
     """A member, as far as events need it."""
 
     offset: int
-    """From the record that creates the member."""
+    """Offset of the record that creates the member."""
     instance_id: str | None = None
     client: tuple[str | None, str | None] = (None, None)
     """Client id and host."""
@@ -354,8 +354,8 @@ def _of_epochs(life: _GroupBetweenBatches, told: _Telling) -> None:
 
 
 def _has_to_follow(told: _Telling, state: GroupState) -> bool:
-    """Whether members have to follow though the epoch has the same number: it changed while the group had no members, a
-    member that no longer subscribes to a topic gives it up, or a converted group has as its epoch the generation it
+    """Whether members have to follow although the epoch has the same number: it changed while the group had no members,
+    a member that no longer subscribes to a topic gives it up, or a converted group has as its epoch the generation it
     had."""
     if state.state in ("Assigning", "NotReady"):
         return True
@@ -366,8 +366,8 @@ def _has_to_follow(told: _Telling, state: GroupState) -> bool:
 
 
 def _keeps_target(told: _Telling, state: GroupState) -> bool:
-    """Whether a streams group has a new epoch and no member a new target: as where a warm-up task is ready, and members
-    take the next step towards the target that they have (KAFKA-20665, Kafka 4.5)."""
+    """Whether a streams group has a new epoch and no member a new target: this happens when a warm-up task is ready and
+    members take the next step towards the target that they have (KAFKA-20665, Kafka 4.5)."""
     roles = {ROLES.get(each.event.record) for each in told.unit}
     return state.kind == STREAMS and told.before is not None and TARGET in roles and TARGET_OF_MEMBER not in roles
 

@@ -31,7 +31,8 @@ def has_match(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Array:
 
 
 def _places(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Array | None:
-    """For each of the rows the place of that with the same key, or null; None if several have the same key."""
+    """For each of the rows, the index of the one in `others` with the same key, or null; None if several of them have
+    the same key."""
     own, theirs = _codes(rows, others, key)
     known = pc.index_in(own, theirs.drop_null() if theirs.null_count else theirs)
     if theirs.null_count:
@@ -40,7 +41,7 @@ def _places(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Array | 
 
 
 def _codes(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:
-    """A number for each key in both tables, the same for the same; null if a part of the key is null."""
+    """A number for each key in both tables, equal for equal keys; null if a part of the key is null."""
     both = pa.concat_tables([rows.select(key), others.select(key)])
     columns = [both[name] for name in key]
     is_null = np.logical_or.reduce([pc.is_null(each).to_numpy() for each in columns])

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table
 
 _PATIENCE: Final = 2
-"""How many times the longest earlier wait of a group a wait may last before it counts as too long."""
+"""A wait counts as too long if it lasts longer than this many times the longest earlier wait of the group."""
 
 _GROWTH: Final = 10
 """A group is falling behind only if at least one in N new records remains unread."""
@@ -207,7 +207,7 @@ class _Advances:
         # If there are files, their batch headers are more exact.
         without = logs.left.exact_from[self.rows] == NONE
         self.evidence = logs.with_commits(self.rows[without], self.after[without], self.ms[without])
-        """When records were there: the samples of logs, and what groups committed in logs without samples."""
+        """When records existed: the samples of logs, and the commits of groups in logs without samples."""
 
 
 class _States:

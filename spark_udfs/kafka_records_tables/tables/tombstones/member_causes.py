@@ -115,8 +115,8 @@ def _replaced_by(event: Event, write: Write, member: Member | None) -> Event | N
 
 
 def _may_go_on(event: Event, write: Write, member: Member | None) -> bool:
-    """Whether the request that removed a static member may have gone on in another write, as requests may whose steps
-    are chained. A member that leaves, or is removed, raises the epoch of its group in the same write."""
+    """Whether the request that removed a static member may have continued in another write, as requests with chained
+    steps may. A member that leaves, or is removed, raises the epoch of its group in the same write."""
     metadata = None if member is None else member.metadata
     if metadata is None or _told(metadata, "instance_id") is None:
         return False
