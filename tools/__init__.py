@@ -1,1 +1,1 @@
-"""Chores of this repository; nothing here is installed."""
+"""Tools for this repository. Nothing here is installed."""

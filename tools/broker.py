@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A real Kafka broker on this machine, for tests and for trying things. See `--help`.
 
-One process, KRaft, loopback only, every group protocol on. Its jars come by Maven and stay outside the repository.
+It is one process in KRaft mode, listens only on loopback, and has all group protocols enabled. Maven fetches its jars,
+which stay outside the repository.
 
     with Broker() as broker:
         connect_to(broker.bootstrap)
@@ -31,7 +32,7 @@ from typing import Final, NoReturn, Self, TextIO
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
+    sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the one above
 
 from kafka_records_codegen.evolution.kafka_releases import (  # noqa: E402
     FetchError,
@@ -45,9 +46,9 @@ from tools.kafka_releases import DESCRIBED, LATEST, WITHOUT_TOOLS  # noqa: E402
 HOST: Final = "127.0.0.1"
 
 _SLF4J: Final = ("org.slf4j", "slf4j-simple", "1.7.36")
-"""Kafka's modules log through slf4j and bring nothing that writes the lines down."""
+"""Kafka's modules log through slf4j and do not include an implementation that writes the log."""
 
-# A broker runs without these two, which tests of Kafka's tools and of streams groups want.
+# A broker runs without these two. Tests of Kafka's tools and of streams groups need them.
 _TOOLS: Final = ("kafka-tools", "kafka-streams")
 
 _POM: Final = """\
@@ -73,10 +74,10 @@ _RELEASE: Final = tuple(int(part) for part in LATEST.split(".")[:2])
 
 
 def _protocols(release: tuple[int, ...]) -> str:
-    """A broker does not start with the name of a protocol that it does not know; before 3.7 none reads this.
+    """A broker does not start if it does not know a named protocol. Before 3.7, no broker reads this setting.
 
-    The coordinator of 3.7 that knows the new protocol, in early access there, refuses every TxnOffsetCommit with
-    INVALID_TXN_STATE: it lets no transaction be verified.
+    In 3.7, the coordinator with the new protocol (early access) refuses every TxnOffsetCommit with INVALID_TXN_STATE,
+    because it cannot verify transactions.
     """
     if release >= (4, 1):
         return "classic,consumer,share,streams"
@@ -88,7 +89,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "group.coordinator.rebalance.protocols": _protocols(_RELEASE),
-    # Groups settle at once.
+    # Groups become stable at once.
     "group.initial.rebalance.delay.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
@@ -110,7 +111,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "log.cleaner.dedupe.buffer.size": "4194304",
     "log.index.size.max.bytes": "1048576",
 }
-"""What a broker is started with, beside its addresses and folder; `Broker(settings=…)` adds and overrides."""
+"""The settings of a broker, without its addresses and folder; `Broker(settings=…)` adds and overrides."""
 
 _THROWN: Final = re.compile(r"^(?:[\w$]+\.)+\w+(?:Exception|Error): (.+?)\.?$", re.MULTILINE)
 
@@ -118,17 +119,17 @@ Tell = Callable[[str], None]
 
 
 class BrokerError(Exception):
-    """The broker did not start or ended by itself; the text says why and names its log."""
+    """The broker did not start, or ended unexpectedly. The text has the reason and the path of its log."""
 
 
 class MissingPrerequisite(BrokerError):
-    """This machine lacks Java, or Maven while the jars are not there yet; the text says what to do."""
+    """This machine lacks Java, or it lacks Maven and the jars are not in the cache. The text says what to do."""
 
 
 def broker_jars(tell: Tell = lambda line: None, release: str = LATEST) -> Path:
-    """The folder with the jars of a broker, fetched by Maven when the cache does not have it.
+    """The folder with the jars of a broker. Maven fetches them if they are not in the cache.
 
-    Raises MissingPrerequisite without Maven, FetchError when Maven fails.
+    Raises MissingPrerequisite without Maven, FetchError if Maven fails.
     """
     modules = ("kafka_2.13", *(() if release in WITHOUT_TOOLS else _TOOLS))
     wanted = [*(("org.apache.kafka", module, release) for module in modules), _SLF4J]
@@ -136,9 +137,10 @@ def broker_jars(tell: Tell = lambda line: None, release: str = LATEST) -> Path:
 
 
 def class_jars(release: str = DESCRIBED, tell: Tell = lambda line: None) -> Path:
-    """The folder with the message classes and coordinators of a release, and what they need. Raises as `broker_jars`.
+    """The folder with the jars of the message classes and coordinators of a release, and of their dependencies. Raises
+    as `broker_jars`.
 
-    Kafka may publish them before it publishes all that a broker is made of.
+    Kafka may publish them before it publishes all jars of a broker.
     """
     modules = ("kafka-clients", "kafka-group-coordinator", "kafka-share-coordinator", "kafka-transaction-coordinator")
     wanted = [("org.apache.kafka", module, release) for module in (*modules, "kafka-server")]
@@ -153,10 +155,10 @@ def jars_by_maven(
     *,
     alone: bool = False,
 ) -> Path:
-    """A folder with the jars that are `wanted` (group, name, version) and with those that they need, or `alone`.
+    """A folder with the `wanted` jars (group, name, version) and their dependencies, or without these if `alone`.
 
-    Fetched by Maven when the folder is not there; `what` says in messages what they are. Raises MissingPrerequisite
-    without Maven, FetchError when Maven fails.
+    Maven fetches them if the folder does not exist; `what` describes them in messages. Raises MissingPrerequisite
+    without Maven, FetchError if Maven fails.
     """
     if jars.is_dir():
         return jars
@@ -183,13 +185,14 @@ def jars_by_maven(
             )
         if done.returncode or not all((fetched / f"{name}-{version}.jar").is_file() for _, name, version in wanted):
             raise FetchError(f"Maven could not fetch {what}:\n{(done.stdout + done.stderr).strip()}")
-        # Renamed as a whole: an interrupted run leaves no half-filled folder that looks complete.
+        # The folder is renamed when it is complete, so that an interrupted run leaves no half-filled folder that looks
+        # complete.
         keep(fetched, jars)
     return jars
 
 
 def java() -> str:
-    """The Java to use: JAVA_HOME's, else the one on the PATH. Raises MissingPrerequisite."""
+    """The Java to use: that of JAVA_HOME, or else the one on the PATH. Raises MissingPrerequisite."""
     if home := os.environ.get("JAVA_HOME"):
         found = shutil.which("java", path=str(Path(home) / "bin"))
         if found is None:
@@ -209,11 +212,11 @@ def java() -> str:
 class Broker:
     """One broker: started by `start` or `with`, stopped by `stop` or the end of the block.
 
-    `folder` takes the configuration, the log and the data; a broker started there again serves what an earlier one
-    kept. Without `folder` it is a temporary one, which stays only when something went wrong, for its log. `settings`
-    are added to `SETTINGS`; `timeout` is how many seconds a start may take. `port` is where it listens; by default a
-    free one of each start. Settings with listeners of their own name the port of one in plain text. Brokers of one
-    `cluster` (`cluster_id`) have settings that tell them of each other. `release` is a release of Kafka.
+    `folder` is for the configuration, the log and the data. A broker that is started there again serves the data of the
+    earlier one. The default is a temporary folder, which is kept only after a failure, because of its log. `settings`
+    are added to `SETTINGS`. A start may take `timeout` seconds. The broker listens on `port`; the default is a free
+    port at each start. If settings define other listeners, they must include one in plain text with that port. Brokers
+    of one `cluster` (`cluster_id`) need settings with each other's addresses. `release` is a release of Kafka.
     """
 
     def __init__(
@@ -233,13 +236,13 @@ class Broker:
         self._temporary = folder is None
         self.folder = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if folder is None else folder.resolve()
         self.data = self.folder / "data"
-        """The folder that holds one folder per partition, `__consumer_offsets-0` among them once it exists."""
+        """The folder with one folder per partition, such as `__consumer_offsets-0`."""
         self.log = self.folder / "broker.log"
-        """The log of the broker's process, of every start in this folder."""
+        """The log of the broker's process, for all starts in this folder."""
         self.port = 0
-        """Where it listens on `HOST`; 0 before the start."""
+        """Its port on `HOST`; 0 before the start."""
         self.controller = ""
-        """The address of its controller; empty before the start."""
+        """The address of the controller; empty before the start."""
         self._settings = {**SETTINGS, **(settings or {}), "log.dirs": str(self.data)}
         self._timeout = timeout
         self._tell = tell
@@ -249,16 +252,16 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """The address clients ask for: `127.0.0.1:PORT`."""
+        """The bootstrap address for clients: `127.0.0.1:PORT`."""
         return f"{HOST}:{self.port}"
 
     @property
     def pid(self) -> int | None:
-        """The process that was started, None when there is none."""
+        """The id of the broker's process; None if it is not running."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start and wait until it answers. Raises MissingPrerequisite, FetchError or BrokerError."""
+        """Start the broker, and wait until it answers. Raises MissingPrerequisite, FetchError or BrokerError."""
         try:
             program = [found := java(), *_JVM, *archive_options("broker", self._release, found)]
             program += ["-cp", str(broker_jars(self._tell, self._release) / "*")]
@@ -267,7 +270,7 @@ class Broker:
             raise
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            # Ports are chosen before the broker binds them, so somebody else may be quicker.
+            # Ports are chosen before the broker binds them, so another process may take one first.
             for attempts_left in (2, 1, 0):
                 self._lock_folder()
                 self.log.touch()
@@ -282,18 +285,18 @@ class Broker:
                     self._fail("did not start")
         except BaseException as error:
             self._end_process()
-            if not isinstance(error, Exception):  # Ctrl-C: nobody wants to read the log then
+            if not isinstance(error, Exception):  # after Ctrl-C, the log is of no interest
                 self._forget_folder()
             raise
 
     def wait(self) -> None:
-        """Wait until the broker ends by itself, and raise BrokerError then."""
+        """Wait until the broker ends unexpectedly, and then raise BrokerError."""
         if self._process is not None:
             self._process.wait()
             self._fail("ended by itself")
 
     def stop(self) -> None:
-        """Stop the broker and wait for its end. Raises BrokerError when it had ended by itself before."""
+        """Stop the broker and wait for its end. Raises BrokerError if it ended before."""
         crashed = self._process is not None and self._process.poll() is not None
         self._end_process()
         if crashed:
@@ -301,7 +304,7 @@ class Broker:
         self._forget_folder()
 
     def kill(self) -> None:
-        """End the broker as a power cut would; it can be started again."""
+        """End the broker as a power failure would. It can be started again."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -321,7 +324,7 @@ class Broker:
             self._tell(f"Kafka's log stays at {self.log}")
 
     def _lock_folder(self) -> None:
-        # Kafka's own lock comes too late: a second broker damages the metadata before it finds the lock.
+        # Kafka's own lock is too late: a second broker damages the metadata before it finds the lock.
         self._lock = (self.folder / "lock").open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -360,12 +363,13 @@ class Broker:
     def _launch(self, program: Sequence[str]) -> None:
         command = [*program, "kafka.Kafka", str(self._properties)]
         if setpriv := shutil.which("setpriv"):
-            # A killed test run leaves no broker behind then. setpriv turns into the broker, with the same process id.
+            # So the broker ends if a test run is killed. setpriv becomes the broker, with the same process id.
             command = [setpriv, "--pdeathsig", "TERM", "--", *command]
         with self.log.open("ab") as log:
-            # A session of its own: Ctrl-C in the terminal reaches this process only, and this one stops the broker.
+            # The broker has a separate session, so that Ctrl-C in the terminal reaches only this process, which then
+            # stops the broker.
             assert self._lock is not None
-            # The broker inherits the lock, and holds it as long as it lives.
+            # The broker inherits the lock, and holds it while it runs.
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -376,7 +380,7 @@ class Broker:
             )
 
     def _answered(self) -> bool:
-        """Whether the broker answers a request; False when its process ended or the time is up."""
+        """Whether the broker answers a request; False if its process has ended or the time is up."""
         assert self._process is not None
         deadline = time.monotonic() + self._timeout
         while self._process.poll() is None and time.monotonic() < deadline:
@@ -403,7 +407,7 @@ class Broker:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _said(self) -> str:
-        """The broker's log since this start."""
+        """The broker's log since its last start."""
         return self.log.read_bytes()[self._log_start :].decode("utf-8", "replace")
 
     def _fail(self, what: str) -> NoReturn:
@@ -419,7 +423,7 @@ class Broker:
 
 
 def cluster_id() -> str:
-    """The id of a new cluster: Kafka's form of a UUID. A leading dash would pass for an option."""
+    """The id of a new cluster: a UUID in Kafka's form. Tools would take one with a leading dash for an option."""
     return "k" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii")[1:22]
 
 
@@ -459,7 +463,7 @@ examples:
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="broker.py",
-        description=f"Start a Kafka {LATEST} broker on loopback ports that it picks itself.",
+        description=f"Start a Kafka {LATEST} broker on free loopback ports.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -467,7 +471,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     run = commands.add_parser(
         "run",
         help="run a broker until Ctrl-C",
-        description="Run a broker until Ctrl-C. Its address is the one line on standard output.",
+        description="Run a broker until Ctrl-C. Its address is the only line on standard output.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -476,7 +480,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 0 when it was asked to stop, 1 when there is no broker."""
+    """Run the command; returns its exit status: 0 if it was asked to stop, 1 if there is no broker."""
     asked = _arguments(arguments)
     # A signal that ends this process must end the broker as well.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -1,9 +1,9 @@
-"""Finds a headless Chromium for the tests of pages, or unpacks Debian's packages into a folder of this user's cache.
+"""Finds a headless Chromium for the tests of pages, or unpacks Debian's packages into the user's cache folder.
 
     python -m tools.chromium    prints the program and the variables of its environment
 
-Nothing is installed on the machine, and nobody needs to be root: apt-get fetches lists and packages into the folder,
-dpkg-deb unpacks them there. KAFKA_RECORDS_CHROMIUM names another program.
+Nothing is installed on the machine, and root is not needed: apt-get fetches lists and packages into the folder, and
+dpkg-deb unpacks them there. KAFKA_RECORDS_CHROMIUM can name another program.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _FONTS: Final = """<?xml version="1.0"?>
 
 
 class NoChromium(Exception):
-    """No Chromium was found or could be fetched; the text says why and what to do."""
+    """No Chromium was found, and none could be fetched. The text has the reason, and what to do."""
 
 
 @dataclass(frozen=True)
 class Chromium:
-    """A program, and the variables that its environment needs in addition."""
+    """A program, and the additional environment variables that it needs."""
 
     program: Path
     environment: dict[str, str] = field(default_factory=dict)
 
 
 def chromium() -> Chromium:
-    """The Chromium of this machine, or one in the cache, which is filled the first time. Raises NoChromium."""
+    """The Chromium of this machine, or else one in the cache, which is fetched the first time. Raises NoChromium."""
     named = os.environ.get("KAFKA_RECORDS_CHROMIUM")
     if named:
         if not os.access(named, os.X_OK):
@@ -53,7 +53,7 @@ def chromium() -> Chromium:
 
 
 def unpacked(cache: Path) -> Chromium:
-    """Debian's Chromium in the folder `cache`, fetched unless it is there."""
+    """Debian's Chromium in the folder `cache`. It is fetched if it is missing."""
     cache.mkdir(parents=True, exist_ok=True)
     root = cache / "root"
     with (cache / "lock").open("w") as lock:

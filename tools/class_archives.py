@@ -15,7 +15,7 @@ from typing import Final
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+    sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 from kafka_records_codegen.evolution.kafka_releases import FetchError, cache_folder  # noqa: E402
 
@@ -44,21 +44,21 @@ spark.stop()
 
 
 def archive_options(what: str, release: str, java: str | None) -> list[str]:
-    """What makes a JVM take its classes from the archive; nothing if there is none."""
+    """The options with which a JVM loads its classes from the archive; empty if there is none."""
     archive = _place(what, release, java) if java else None
     if archive is None or not archive.is_file():
         return []
-    # A JVM says on its standard output why it cannot use an archive.
+    # Otherwise a JVM would print to standard output why it cannot use an archive.
     return [f"-XX:SharedArchiveFile={archive}", "-Xlog:disable"]
 
 
 def spark_options(java: str | None) -> list[str]:
-    """As `archive_options`, for the driver of the PySpark that is installed here."""
+    """The same as `archive_options`, for the driver of the installed PySpark."""
     try:
         found = archive_options("spark", version("pyspark"), java)
     except PackageNotFoundError:
         return []
-    # Spark's scripts take their options from one variable, split at spaces.
+    # Spark's scripts read their options from one variable, and split it at spaces.
     return [] if " " in "".join(found) else found
 
 
@@ -69,7 +69,8 @@ def _place(what: str, release: str, java: str) -> Path:
 
 
 def make(what: str, release: str, java: str, run: Callable[[], None]) -> bool:
-    """Whether an archive had to be made, of the classes that a JVM loads which `run` starts and ends."""
+    """Make an archive of the classes that a JVM loads, if it is missing; `run` starts and ends that JVM. Returns
+    whether it was made."""
     place = _place(what, release, java)
     if place.is_file():
         return False
@@ -93,14 +94,14 @@ def _run_broker() -> None:
 
 
 def _run_spark() -> None:
-    # The JVM has the same outputs and ends after Python, so their end is that of both.
+    # The JVM has the same outputs and ends after Python. So when the outputs are closed, both have ended.
     subprocess.run([sys.executable, "-c", _SPARK_PROGRAM], capture_output=True, text=True, check=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools/class_archives.py",
-        description="Make the archives that are not there.",
+        description="Make the archives that are missing.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

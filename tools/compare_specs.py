@@ -15,7 +15,7 @@ from kafka_records_codegen.spec.attributes import read_message
 from kafka_records_codegen.spec.violations import SpecErrors, SpecText
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the one above
 
 from kafka_records_codegen.evolution.kafka_releases import (  # noqa: E402
     FetchError,
@@ -44,12 +44,13 @@ examples:
 
 
 WITHOUT_SPECS = ("client_protocols", "proposed")
-"""The folders of messages that Kafka wrote by hand, and of those that design documents describe and no release has."""
+"""The folders of messages that Kafka implements by hand, and of messages that are described in design documents but are
+in no release."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A message, and which of its structs are common ones: that means something, and the resolved message lacks it."""
+    """A message, and which of its structs are common structs. The resolved message lacks this information."""
 
     message: Message
     common_structs: tuple[str, ...]
@@ -57,7 +58,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class Difference:
-    """Something two specs of a message disagree on. `path` leads to a field; it is empty for the message itself."""
+    """A difference between two specs of a message. `path` leads to a field; it is empty for the message itself."""
 
     message: str
     path: str
@@ -71,7 +72,7 @@ class Difference:
 
 
 def read_specs(folder: Path, *, older_dialect: bool = False) -> dict[str, Spec]:
-    """Every message below `folder` by name. Raises SpecErrors."""
+    """All messages below `folder`, by name. Raises SpecErrors."""
     return {
         message.name: Spec(message, _common_structs(folder, message, older_dialect))
         for message in load(folder, older_dialect=older_dialect).messages
@@ -79,9 +80,9 @@ def read_specs(folder: Path, *, older_dialect: bool = False) -> dict[str, Spec]:
 
 
 def compare(ours: Mapping[str, Spec], theirs: Mapping[str, Spec]) -> Iterator[Difference]:
-    """Every difference between our messages and theirs of the same name, sorted by name.
+    """All differences between our messages and the release's messages of the same name, sorted by name.
 
-    Messages that only they have do not matter, unless they are records of coordinators.
+    Messages that only the release has are ignored, unless they are records of coordinators.
     """
     record_folders = {folder_name(module) for module in RECORD_MODULES}
     for name in sorted(ours.keys() | theirs.keys()):
@@ -95,7 +96,7 @@ def compare(ours: Mapping[str, Spec], theirs: Mapping[str, Spec]) -> Iterator[Di
 
 
 def compare_messages(ours: Spec, theirs: Spec) -> Iterator[Difference]:
-    """Every difference between two specs of one message: first in its attributes, then in its fields, in our order."""
+    """All differences between two specs of a message: first in its attributes, then in its fields, in our order."""
     name = ours.message.name
     for what, our_value, their_value in _unequal(_message_values(ours), _message_values(theirs)):
         yield Difference(name, "", what, our_value, their_value)
@@ -165,7 +166,7 @@ def _unequal(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[tup
 
 
 def _text(value: int | None) -> str:
-    """A number or a boolean as a spec spells it."""
+    """A number or a boolean as it is written in a spec."""
     if value is None:
         return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)

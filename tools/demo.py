@@ -1,9 +1,10 @@
 """The tables of a captured data directory, tests/data/topics/kafka-4.3, which a Kafka 4.3.1 broker wrote.
 
-    python tools/demo.py local    the first rows of every table, in its most important columns, by the command
-    python tools/demo.py spark    the same by PySpark, and whether all rows are those of the local engine
+    python tools/demo.py local the command prints the first rows of every table, in its most important columns python
+    tools/demo.py spark PySpark prints the same, and compares all rows with those of the local engine
 
-Exit status 1 when a table has damage or the engines differ. `make demo` (tools/demo.sh) installs what the parts need.
+The exit status is 1 if a table has damage or the engines differ. `make demo` (tools/demo.sh) installs what both parts
+need.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def show_by_spark(source: str) -> int:
 
 
 def _place(name: str, source: str) -> str:
-    """The source of a table: the captured topics have no metadata log, so its tables read another directory."""
+    """The source of a table: the captured topics have no metadata log, so tables of that log read another directory."""
     if TABLES[name].topic != METADATA_TOPIC:
         return source
     return str(METADATA.relative_to(Path.cwd()) if METADATA.is_relative_to(Path.cwd()) else METADATA)

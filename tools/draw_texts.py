@@ -88,7 +88,7 @@ def _subjects(file: Path) -> dict[int, str]:
 
 
 def _lines(call: ast.Call) -> list[int]:
-    """The lines of the strings that a call is given."""
+    """The lines of the strings among the arguments of a call."""
     arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
     return [each.lineno for each in arguments if isinstance(each, ast.Constant | ast.JoinedStr)]
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write tests/data/evolution/verdicts.json: what Kafka's EvolutionVerifier thinks of every made-up change.
+"""Write tests/data/evolution/verdicts.json: the verdict of Kafka's EvolutionVerifier on every made-up change.
 
-Needs Java and Maven, which fetches the jar `generator` of the newest release with what it needs, once. The cases are in
-tests/evolution/made_up.py.
+This needs Java and Maven, which fetches the jar `generator` of the newest release and its dependencies, once. The cases
+are in tests/evolution/made_up.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the one above
 
 from kafka_records_codegen.evolution.kafka_releases import cache_folder  # noqa: E402
 from tests.evolution.made_up import CASES, Case  # noqa: E402
@@ -27,7 +27,7 @@ VERDICTS = ROOT / "tests/data/evolution/verdicts.json"
 
 
 def verdicts(cases: Iterable[Case], scratch: Path) -> dict[str, str]:
-    """By the name of a case, `accepts` or what EvolutionVerifier says against it."""
+    """For each case by name, `accepts` or the error of EvolutionVerifier."""
     wanted = [("org.apache.kafka", "generator", LATEST)]
     jars = jars_by_maven(cache_folder() / "generator" / LATEST, f"Kafka's generator {LATEST}", wanted)
     source = Path(__file__).with_name("VerifyEvolution.java")

@@ -20,7 +20,7 @@ from random import Random
 from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the one above
 
 _EPILOG: Final = """\
 Each input is read strictly and leniently, by the generated class, by the schema walker and as part of a record. It must
@@ -70,7 +70,8 @@ def starting_inputs(cls: Any) -> list[bytes]:
 
 
 def blind(cls: Any, seconds: float) -> tuple[int, str | None]:
-    """Send random changes of random messages for some seconds. Returns the number of inputs, and what was found."""
+    """Send random changes of random messages for some seconds. Returns the number of inputs, and the failure that was
+    found."""
     from tools.hostile import RuleBroken, mutated, watched
 
     read, inputs, random = target(cls), starting_inputs(cls), Random(cls.__name__)
@@ -88,7 +89,7 @@ def blind(cls: Any, seconds: float) -> tuple[int, str | None]:
 
 
 def single(cls: Any, data: bytes) -> str | None:
-    """Send one input. Returns what was found, with its traceback, if anything was."""
+    """Send one input. Returns the failure with its traceback, or None."""
     from tools.hostile import RuleBroken, watched
 
     with watched():
@@ -108,7 +109,8 @@ def _told(cls: Any, data: bytes, finding: object) -> str:
 
 
 def guided(package: str, name: str, seconds: float) -> tuple[int, str | None]:
-    """`blind` with inputs that atheris chooses. It has a process of its own, because the fuzzer ends its process."""
+    """The same as `blind`, with inputs that atheris chooses. It runs in a separate process, because the fuzzer ends its
+    process."""
     with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, __file__, "--package", package, "--message", name]
         command += ["--seconds", str(seconds), "--guided-in", scratch]
@@ -131,7 +133,7 @@ def _guide(package: str, name: str, seconds: float, scratch: Path) -> None:
 
         cls = importlib.import_module(f"{package}.registry").message_class(name)
         read, inputs = target(cls), starting_inputs(cls)
-        for data in inputs:  # so that all that is imported when it is needed has been
+        for data in inputs:  # so that everything that is imported on demand has been imported
             with watched():
                 _report_finding(cls, scratch, 0, data, read, RuleBroken)
     corpus = scratch / "corpus"
@@ -175,9 +177,9 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--message", action="append", metavar="NAME", help="a message by its spec name; may be repeated (default all)"
     )
     parser.add_argument(
-        "--seconds", type=float, default=1.0, metavar="S", help="time for each message (default 1), without its start"
+        "--seconds", type=float, default=1.0, metavar="S", help="time for each message without its start (default 1)"
     )
-    parser.add_argument("--blind", action="store_true", help="do without atheris, even where it is installed")
+    parser.add_argument("--blind", action="store_true", help="do not use atheris, even if it is installed")
     parser.add_argument("--input", type=bytes.fromhex, metavar="HEX", help="send this one input to the one --message")
     parser.add_argument("--guided-in", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)

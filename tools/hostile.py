@@ -18,28 +18,29 @@ from kafka_records_runtime.wire import walker
 from tools.random_messages import random_message
 
 BYTES_PER_BYTE: Final = 128
-"""Bytes of memory that a reader may take at its peak for each byte of input. A struct of a single byte takes most."""
+"""The maximum peak memory of a reader in bytes, for each byte of input. A struct of a single byte takes most."""
 
 SPARE_BYTES: Final = 256 * 1024
-"""Bytes of memory that any input may take besides: for the error, and for what readers build once and keep."""
+"""The additional memory in bytes that any input may take: for the error, and for data that readers build once and
+keep."""
 
 SECONDS_PER_BYTE: Final = 2e-4
 SPARE_SECONDS: Final = 0.5
-"""Seconds of processor time that a call may take. Fuzzers slow down what they watch, so this is generous and finds
-hangs only; tests count how work grows with the input."""
+"""The maximum processor time of a call in seconds. Fuzzers slow down the code, so this is generous and finds only
+hangs. Tests check how work grows with the input."""
 
 
 class RuleBroken(Exception):
-    """A check failed for some bytes; the text says which."""
+    """A check failed for some bytes. The text names it."""
 
 
 class _OutOfTime(BaseException):
-    """The time is up. No subclass of Exception, because a fast path swallows those."""
+    """The time is up. This is not a subclass of Exception, because a fast path catches those."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call returned, or the error of our tree that it raised."""
+    """The result of a call, or the KafkaRecordsError that it raised."""
 
     value: Any
     error: KafkaRecordsError | None
@@ -50,7 +51,7 @@ class Outcome:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Lets `check` measure memory and time. Nothing else can meanwhile: this uses `tracemalloc` and SIGPROF."""
+    """Lets `check` measure memory and time. Nothing else may use `tracemalloc` and SIGPROF meanwhile."""
 
     def stop(*_: object) -> None:
         raise _OutOfTime
@@ -67,10 +68,11 @@ def watched() -> Iterator[None]:
 def check(cls: Any, version: int, data: bytes) -> None:
     """Read `data` as the message `cls` in every way there is. Raises RuleBroken if a check fails.
 
-    The generated class and the schema walker return the same or raise the same. A lenient reader takes what the strict
-    one takes; if it takes more, it names the leniency. Records around the message are read or refused. A message that
-    was read can be written, printed and explained. Every exception is a KafkaRecordsError, and no reader takes memory
-    or time out of proportion to its input. Call this within `watched`.
+    The generated class and the schema walker must return the same message or raise the same error. A lenient reader
+    must accept all that the strict one accepts, and name the leniency if it accepts more. Records around the message
+    must be read or refused. A message that was read must be writable, printable and explainable. Every exception must
+    be a KafkaRecordsError, and no reader may take memory or time out of proportion to its input. Call this within
+    `watched`.
     """
     size, codec = len(data), cls.CODEC
     schema, classes = codec.schema, codec.classes
@@ -107,7 +109,7 @@ def check(cls: Any, version: int, data: bytes) -> None:
 
 
 def ready(cls: Any) -> None:
-    """Import what is imported on demand, and build what is kept, so that no input is charged for it."""
+    """Import what is imported on demand, and build what is kept, so that this does not count for an input."""
     for version in cls.VERSIONS:
         data = cls().encode(version)
         cls.decode(data, version)
@@ -122,7 +124,7 @@ def ready(cls: Any) -> None:
 
 
 def seeds(cls: Any, random: Random, per_version: int) -> Iterator[tuple[int, bytes]]:
-    """Versions and messages to start from: the default message, random ones, and bytes that claim large sizes."""
+    """Initial versions and messages: the default message, random ones, and bytes that claim large sizes."""
     for version in cls.VERSIONS:
         yield version, cls().encode(version)
         for number in range(per_version):
@@ -153,12 +155,14 @@ def mutated(data: bytes, random: Random) -> bytes:
 
 
 def _run(what: str, size: int, allowed: type[KafkaRecordsError], call: Callable[[], Any]) -> Outcome:
-    """The outcome of `call`, if it stays within its memory and time and raises only `allowed`."""
+    """The outcome of `call`. Raises RuleBroken if it takes too much memory or time, or raises another error than
+    `allowed`."""
     seconds = SPARE_SECONDS + size * SECONDS_PER_BYTE
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
     collects = gc.isenabled()
-    # A collection looks at the whole process: it is not the work of `call`, and Python swallows what is raised in one.
+    # Garbage collection scans the whole process, which is not the work of `call`; and Python ignores exceptions that
+    # are raised in one.
     gc.disable()
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:

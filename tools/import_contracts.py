@@ -1,10 +1,11 @@
-"""Three import-linter contracts: what a package may import of this house and of others, and which modules are private.
+"""Three import-linter contracts: what a package may import from this project and from third parties, and which modules
+are private.
 
-import-linter's own `forbidden` contract lists the modules to keep out, so a new dependency slips in unseen.
-In `only` and `third_parties` every import outside the list is a violation; the standard library and the package's own
-modules are always allowed. `private` needs no list: a leading underscore makes a module private.
+import-linter's own `forbidden` contract lists forbidden modules, so it does not notice a new dependency. For `only` and
+`third_parties`, every import outside the list is a violation; the standard library and the package's own modules are
+always allowed. `private` needs no list: a leading underscore makes a module private.
 
-Contracts see `import` statements, those for types too, and nothing that is imported by a name in a variable.
+Contracts check `import` statements, including those for types, but not imports by a name in a variable.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ def _listed(contract: Contract, field: str) -> list[str]:
 
 
 class OnlyContract(Contract):
-    """`importers`, without `not_importers`, import of this project only themselves and `may_import`.
+    """From this project, `importers` (without `not_importers`) may import only themselves and `may_import`.
 
-    Names stand for a module and everything below it. Direct imports are looked at; what the allowed modules
-    import in turn is the business of their own contracts, and third parties are that of `third_parties`.
+    Names stand for a module and everything below it. Only direct imports are checked. What the allowed modules import
+    is up to their own contracts; for third parties there is `third_parties`.
     """
 
     type_name = "only"
@@ -62,10 +63,11 @@ class OnlyContract(Contract):
 
 
 class ThirdPartiesContract(Contract):
-    """What modules import of others: `allowed` has lines of a module, a colon and the packages it may import.
+    """Third parties that modules may import: each line of `allowed` has a module, a colon and the packages that it may
+    import.
 
-    A line is for the module and everything below it, unless a longer line is for a part of that; `*` stands for the
-    rest of a name. Every module needs a line, and every package in a line needs a module that imports it.
+    A line applies to the module and everything below it, except parts that have a longer line; `*` matches the rest of
+    a name. Every module needs a line, and every package in a line needs a module that imports it.
     """
 
     type_name = "third_parties"
@@ -116,10 +118,10 @@ def _lines(graph: ImportGraph, importer: str, imported: str) -> Iterator[str]:
 
 
 class PrivateContract(Contract):
-    """A module whose name starts with an underscore is imported by modules of its own package alone.
+    """A module whose name starts with an underscore may be imported only by modules of its own package.
 
-    `a.b._c` is for `a.b` and everything below it. `packages` are those whose modules are looked at, as importers and as
-    imported; dunder names such as `__main__` are not private.
+    `a.b._c` is private to `a.b` and everything below it. `packages` are the packages whose modules are checked, as
+    importers and as imported modules. Dunder names such as `__main__` are not private.
     """
 
     type_name = "private"
@@ -146,7 +148,7 @@ class PrivateContract(Contract):
 
 
 def _private_home(module: str) -> str | None:
-    """The package that a private module belongs to; None for one that anybody may import."""
+    """The package that a private module belongs to; None for a module that any other may import."""
     parts = module.split(".")
     for index, part in enumerate(parts):
         if part.startswith("_") and not part.startswith("__"):

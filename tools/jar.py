@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 import pyspark  # noqa: E402
 
@@ -26,7 +26,7 @@ SOURCES: Final = ROOT / "java" / "kafkarecords"
 SCHEMAS: Final = ROOT / "generated" / "kafka_records" / "spark" / "jvm_schemas.txt"
 JAR: Final = ROOT / "spark_udfs" / "kafka_records_engine" / "spark" / "kafka-records.jar"
 JAVA: Final = "8"
-"""The oldest Java that the oldest supported Spark, 3.5, runs on."""
+"""The oldest version of Java on which the oldest supported Spark, 3.5, runs."""
 
 _MANIFEST: Final = "META-INF/MANIFEST.MF"
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
@@ -45,7 +45,7 @@ examples:
 
 
 def digest() -> str:
-    """A digest of all that the jar is made of; a jar with another one has to be made again."""
+    """A digest of all inputs of the jar. A jar with another digest must be built again."""
     found = blake2b(pyspark.__version__.encode(), digest_size=16)
     for path in (Path(__file__), *sorted(SOURCES.glob("*.java")), SCHEMAS, ROOT / "LICENSE"):
         found.update(path.name.encode() + b"\0" + blake2b(path.read_bytes()).digest())
@@ -54,7 +54,7 @@ def digest() -> str:
 
 
 def digest_in(jar: Path) -> str | None:
-    """What `digest` was when the jar was made; None without a jar that says so."""
+    """The digest with which the jar was built; None if there is no jar, or it has no digest."""
     try:
         with zipfile.ZipFile(jar) as archive:
             found = re.search(rb"^Made-Of: (\w+)\r$", archive.read(_MANIFEST), re.MULTILINE)
@@ -77,7 +77,7 @@ def contents(classes: Path) -> dict[str, bytes]:
 
 
 def write(files: dict[str, bytes], jar: Path) -> None:
-    """A jar of `files`, in the order of their names and without times. It appears whole or not at all."""
+    """Write a jar of `files`, sorted by name and without times. The jar appears only when it is complete."""
     unfinished = jar.with_suffix(".part")
     with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(files, key=lambda name: (name != _MANIFEST, name)):
@@ -86,7 +86,7 @@ def write(files: dict[str, bytes], jar: Path) -> None:
 
 
 def is_current(files: dict[str, bytes], jar: Path) -> bool:
-    """Whether `jar` holds just these files."""
+    """Whether `jar` has exactly these files."""
     if not jar.is_file():
         return False
     with zipfile.ZipFile(jar) as archive:
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--check", action="store_true", help="only compare")
     options = parser.parse_args(arguments)
     if not options.check and digest_in(JAR) == digest():
         print(f"{JAR.relative_to(ROOT)}: up to date")

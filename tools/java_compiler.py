@@ -1,4 +1,4 @@
-"""Java sources of this folder, compiled by the compiler that goes with the Java which runs them."""
+"""Compiles Java sources of this folder, with the compiler of the Java that runs them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class CompileError(Exception):
-    """Java sources could not be compiled; the text says why."""
+    """Java sources could not be compiled. The text has the reason."""
 
 
 def compile_java(
@@ -20,9 +20,9 @@ def compile_java(
     classes: Path,
     options: Sequence[str] = (),
 ) -> None:
-    """Compile `sources` into the folder `classes`; `what` says in messages what they are, `options` go to javac.
+    """Compile `sources` into the folder `classes`. `what` describes them in messages; `options` are passed to javac.
 
-    Raises CompileError without a compiler, or when it refuses a source.
+    Raises CompileError without a compiler, or if it rejects a source.
     """
     command = [
         *(_compiler(what), "-proc:none", "-encoding", "UTF-8", *options, "-d", str(classes)),
@@ -35,7 +35,7 @@ def compile_java(
 
 
 def _compiler(what: str) -> str:
-    """JAVA_HOME's, else the one on the PATH."""
+    """The compiler of JAVA_HOME, or else the one on the PATH."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("javac", path=str(Path(home) / "bin") if home else None)
     if found is None:

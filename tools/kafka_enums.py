@@ -1,4 +1,4 @@
-"""Enumerations of a release of Kafka, read out of its classes by a few lines of Java."""
+"""Enumerations of a release of Kafka, which a few lines of Java read from its classes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SOURCE: Final = Path(__file__).with_name("KafkaEnums.java")
 
 
 class KafkaEnum(NamedTuple):
-    """A Java enum by the name of its class; `field` holds the number."""
+    """A Java enum by the name of its class; `field` is the field with the number."""
 
     java_class: str
     field: str
 
 
 class Constant(NamedTuple):
-    """A constant of a Java enum with its number; `retriable` means something for Errors only."""
+    """A constant of a Java enum with its number; `retriable` is only meaningful for Errors."""
 
     name: str
     number: int
@@ -34,15 +34,15 @@ ENUMS: Final[Mapping[str, KafkaEnum]] = {
     "DeliveryState": KafkaEnum("org.apache.kafka.server.share.fetch.RecordState", "id"),
     "TransactionState": KafkaEnum("org.apache.kafka.coordinator.transaction.TransactionState", "id"),
 }
-"""The enumerations of ours, and which of Kafka's they follow."""
+"""Our enumerations, with the enumerations of Kafka that they follow."""
 
 
 class EnumsUnread(Exception):
-    """Kafka's enumerations could not be read; the text has Java's message."""
+    """Kafka's enumerations could not be read. The text has Java's message."""
 
 
 def kafka_enums(jars: Path, enums: Iterable[KafkaEnum]) -> dict[KafkaEnum, list[Constant]]:
-    """The constants of Java enums, each in its order, by the jars of a release. A missing enum has none."""
+    """The constants of Java enums in the jars of a release, in declared order. A missing enum has none."""
     found: dict[KafkaEnum, list[Constant]] = {each: [] for each in enums}
     by_class = {each.java_class: each for each in found}
     words = [word for each in found for word in each]

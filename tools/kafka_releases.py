@@ -1,6 +1,6 @@
-"""How many message specs each known release of Kafka holds.
+"""The number of message specs in each known release of Kafka.
 
-`kafka_records_codegen.evolution.kafka_releases` fetches them; what it fetched stays in the user's cache directory.
+`kafka_records_codegen.evolution.kafka_releases` fetches them into the user's cache directory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Final
 COUNTS: Final = Path(__file__).with_suffix(".json")
 
 SPEC_COUNTS: Final[Mapping[str, Mapping[str, int]]] = json.loads(COUNTS.read_text(encoding="utf-8"))
-"""Release, the oldest first → the modules whose jars hold its specs → how many. `make follow` adds to the file.
+"""the modules whose jars hold its specs → how many. → Release, the oldest first → the modules whose jars contain its
+specs → the number of specs. → the modules whose jars hold its specs → how many. `make follow` adds to the file.
 
 The records of coordinators were in the jar of the broker before they had modules of their own. Kafka did not publish
 the share coordinator of 3.9.
@@ -26,10 +27,10 @@ DESCRIBED: Final = tuple(SPEC_COUNTS)[-1]
 RELEASE_VARIABLE: Final = "KAFKA_RECORDS_KAFKA"
 
 WITHOUT_TOOLS: Final = frozenset({"4.4.0"})
-"""Releases of which Maven finds no kafka-streams, no kafka-tools and no connect-runtime."""
+"""The releases for which Maven has no kafka-streams, kafka-tools or connect-runtime."""
 
 WHOLE: Final = next(release for release in reversed(tuple(SPEC_COUNTS)) if release not in WITHOUT_TOOLS)
-"""The newest release that was published whole."""
+"""The newest release of which all modules were published."""
 
 LATEST: Final = os.environ.get(RELEASE_VARIABLE, WHOLE)
 """The release of Kafka whose brokers and classes tools and tests start; `$KAFKA_RECORDS_KAFKA` names another one."""
@@ -37,4 +38,4 @@ LATEST: Final = os.environ.get(RELEASE_VARIABLE, WHOLE)
 RECORD_MODULES: Final = frozenset(
     {"kafka_2.13", "kafka-group-coordinator", "kafka-share-coordinator", "kafka-transaction-coordinator"}
 )
-"""Modules that hold only the records of coordinators."""
+"""The modules that contain only records of coordinators."""

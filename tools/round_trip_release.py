@@ -28,7 +28,7 @@ from kafka_records_runtime.messages.avro import from_avro, read_schema, to_avro
 from kafka_records_runtime.wire import walker
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the one above
 
 from kafka_records_codegen.evolution.kafka_releases import (  # noqa: E402
     FetchError,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the one above
 
 from kafka_records_codegen.evolution.kafka_releases import cache_folder, keep  # noqa: E402
 from tools.pytest_results import read_results  # noqa: E402

@@ -22,7 +22,7 @@ from typing import Final
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
+    sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the one above
 
 from kafka_records_codegen.evolution.kafka_releases import FetchError, cache_folder, fetch_specs  # noqa: E402
 from kafka_records_codegen.evolution.spec_sets import read_spec_set  # noqa: E402

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the one above
+    sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the one above
 
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402

@@ -1,1 +1,1 @@
-"""Benchmarks: one script each, started by `make bench`."""
+"""Benchmarks, one script each. `make bench` runs them."""

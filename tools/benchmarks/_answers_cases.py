@@ -1,4 +1,4 @@
-"""What `answers.py` runs and which goals it compares the figures with."""
+"""The programs that `answers.py` runs, and the goals with which it compares their figures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CAPTURED_TABLES: Final = {
 }
 
 _BYTES_PER_RECORD: Final = 114
-"""The size of a record of commits, roughly."""
+"""The approximate size of a commit record."""
 _PARTITIONS: Final = 8
 _MIB: Final = 1024 * 1024
 _GB: Final = 10**9
@@ -78,7 +78,7 @@ class WrongAnswer(Exception):
 
 
 class Logs:
-    """Logs to read, written when they are asked for, below `folder`."""
+    """Logs to read. They are written below `folder` when they are first requested."""
 
     def __init__(self, folder: Path, mix: Mapping[str, float], tell: Callable[[str], None]) -> None:
         self.folder = folder
@@ -87,7 +87,7 @@ class Logs:
         self._written: dict[tuple[int, int], tuple[Path, WrittenLog]] = {}
 
     def of(self, records: int, keys: int) -> tuple[Path, WrittenLog]:
-        """A log with so many records about so many keys. Raises NotEnoughSpace."""
+        """A log with the given numbers of records and of keys. Raises NotEnoughSpace."""
         if (records, keys) not in self._written:
             folder = self.folder / f"{records}-records-{keys}-keys"
             self._expect(records)
@@ -100,7 +100,7 @@ class Logs:
         """A log of every topic, with records of every kind. Raises NotEnoughSpace."""
         folder = self.folder / f"{records}-records-of-every-kind"
         if not folder.exists():
-            # The smaller topics come on top.
+            # The smaller topics need additional space.
             self._expect(2 * records)
             self._tell(f"writing {records} records of every kind")
             for plan in every_table.plans(records, keys, _PARTITIONS):
@@ -126,7 +126,7 @@ def _write(folder: Path, plan: Plan) -> WrittenLog:
 
 @dataclass(frozen=True)
 class Work:
-    """A program to run, whose time is taken. `expected` is what the program has to print."""
+    """A program to run and time. `expected` is what the program has to print."""
 
     name: str
     command: tuple[str, ...]
@@ -203,7 +203,7 @@ def _no_slower(what: str, work: str, base: str, most: float, runs: Runs) -> Judg
 
 
 def _as_fast(what: str, work: str, base: str, least: float, runs: Runs) -> Judged:
-    """The goal that `work` reaches at least the part `least` of the speed of `base`."""
+    """The goal that `work` is at least `least` times as fast as `base`."""
     ours, theirs = _best(runs, work), _best(runs, base)
     ratio = theirs[0] / ours[0], theirs[1] / ours[1]
     by_processor = three_digits(_processor(runs, base) / _processor(runs, work))
@@ -211,7 +211,8 @@ def _as_fast(what: str, work: str, base: str, least: float, runs: Runs) -> Judge
 
 
 def _without_start(what: str, work: str, base: str, start: str, least: float, runs: Runs) -> Judged:
-    """At least N times as fast as `base`. The time of `start`, on nothing, is first taken from that of `base`."""
+    """The goal that `work` is at least `least` times as fast as `base`. The time of `start`, which reads nothing, is
+    first subtracted from that of `base`."""
     ours, theirs, none = _best(runs, work), _best(runs, base), _best(runs, start)
     rest = max(theirs[0] - none[0], 0.0), max(theirs[1] - none[1], 0.0)
     ratio = rest[0] / ours[0], rest[1] / ours[1]
@@ -226,7 +227,8 @@ def _memory_below(what: str, work: str, most: int, runs: Runs) -> Judged:
 
 
 def _linear(what: str, works: Mapping[float, str], figure: Callable[[Runs, str], float | None], runs: Runs) -> Judged:
-    """Grows no faster than the log. `ours` is the figure of the largest log, `against` that of the smallest."""
+    """The goal that a figure grows no faster than the log. `ours` is the figure of the largest log, `against` that of
+    the smallest."""
     found = [(size, value) for size, name in works.items() if (value := figure(runs, name)) is not None]
     if len(found) < len(works):
         return Judged(what, "", "", "-", "", f"exponent ≤ {_STEEPEST:g}", None)
@@ -243,7 +245,7 @@ _STEEPEST: Final = 1.05
 
 
 def _columns_beside_rows(batch_rows: int, rounds: int, runs: Runs) -> list[Judged]:
-    """What `columns.py` measures of committed offsets, on one core."""
+    """The figures of `columns.py` for committed offsets, on one core."""
     found = []
     for case in column_cases(batch_rows)[:2]:
         row = columns.run_case(case, rounds, 0.03, lambda line: None)
@@ -260,7 +262,7 @@ def _columns_beside_rows(batch_rows: int, rounds: int, runs: Runs) -> list[Judge
 
 @dataclass(frozen=True)
 class Case:
-    """A row of the table of goals, or several: programs that take turns, and what is said about them."""
+    """One or more rows of the table of goals: programs that take turns, and the text about them."""
 
     name: str
     works: Sequence[Work] = ()
@@ -276,7 +278,8 @@ CASES: Final = ("command", "current_offsets", "groups", "spark", "dump-tool", "c
 
 
 def make_case(name: str, sizes: Sizes, logs: Logs, rounds: int) -> Case:
-    """The case with that name; its logs are written. Raises NotEnoughSpace, MissingPrerequisite, FetchError."""
+    """Write the logs of the case with this name, and return the case. Raises NotEnoughSpace, MissingPrerequisite,
+    FetchError."""
     makers: dict[str, Callable[[], Case]] = {
         "command": partial(_command, logs),
         "current_offsets": partial(_local, "current_offsets", 0.8, sizes, logs),
@@ -300,7 +303,7 @@ def _child(kind: str, folder: Path, *more: object) -> tuple[str, ...]:
 
 
 def _command(logs: Logs) -> Case:
-    """Every table of a captured topic beside `dump`, and its report as a page."""
+    """Every table of a captured topic, compared with `dump`; and its report as a page."""
     works, goals = [], []
     for table, topic in _CAPTURED_TABLES.items():
         base = f"dump {topic}"
@@ -317,7 +320,7 @@ def _command(logs: Logs) -> Case:
 
 
 _LONGEST_REPORT: Final = 2.0
-"""Seconds until somebody who waits for the report of a small topic has it."""
+"""The maximum time for the report of a small topic, in seconds."""
 
 
 def _within(what: str, work: str, most: float, runs: Runs) -> Judged:
@@ -336,7 +339,7 @@ def _local_work(table: str, folder: Path, written: WrittenLog) -> Work:
 
 
 def _local(table: str, least: float, sizes: Sizes, logs: Logs) -> Case:
-    """A table by two processes beside reading alone."""
+    """A table by two processes, compared with reading alone."""
     folder, written = logs.of(sizes.records, sizes.keys)
     work = _local_work(table, folder, written)
     bare = Work(f"bare reader, {written.records} records", _child("bare_reader", folder), expected=_rows(written))
@@ -355,7 +358,7 @@ def _rows(written: WrittenLog) -> dict[str, int]:
 
 
 def _spark(sizes: Sizes, logs: Logs) -> Case:
-    """Tables by Spark beside the local engine."""
+    """Tables by Spark, compared with the local engine."""
     folder, written = logs.of(sizes.records, sizes.keys)
     small, _ = logs.of(_WARM_UP_RECORDS, _WARM_UP_RECORDS // 10)
     works: list[Work] = []
@@ -370,7 +373,7 @@ def _spark(sizes: Sizes, logs: Logs) -> Case:
 
 
 def _dump_tool(sizes: Sizes, logs: Logs) -> Case:
-    """Segments to Arrow columns beside Kafka's dump tool on the same files, without its start."""
+    """Segments to Arrow columns, compared with Kafka's dump tool on the same files, without the tool's start."""
     folder, written = logs.of(sizes.dumped, max(1, sizes.dumped // 100))
     work = Work(f"decoded, {written.records} records", _child("decoded", folder), expected={"rows": written.records})
     full = Work("dump tool", _dump(written.files), says_json=False)
@@ -389,7 +392,7 @@ def _dump(files: Iterable[Path]) -> tuple[str, ...]:
 
 
 def _growth(sizes: Sizes, logs: Logs) -> Case:
-    """The same number of keys in ever larger logs."""
+    """Logs of increasing size with the same number of keys."""
     keys = max(1, sizes.keys // 10)
     works: dict[float, Work] = {}
     for size in sizes.growing_gb:
@@ -408,7 +411,7 @@ def _growth(sizes: Sizes, logs: Logs) -> Case:
 
 
 def _every_table(sizes: Sizes, logs: Logs) -> Case:
-    """Every table beside reading alone, and over smaller logs with about as many keys."""
+    """Every table, compared with reading alone, and with smaller logs that have about as many keys."""
     counts = every_table.sizes_of(sizes.records)
     folders = {count: logs.of_every_kind(count, sizes.keys) for count in counts}
     largest = folders[counts[-1]]
@@ -434,7 +437,7 @@ def _every_table(sizes: Sizes, logs: Logs) -> Case:
 
 
 def _report(sizes: Sizes, logs: Logs) -> Case:
-    """The tables of a report beside reading their topics, and beside each of these tables read alone."""
+    """The tables of a report, compared with reading their topics, and with reading each of these tables alone."""
     folder = logs.of_every_kind(sizes.records, sizes.keys)
     bare = Work(f"bare reader, every topic, {sizes.records} records", _child("bare_reader", folder))
     alone = Work(f"report tables one by one, {sizes.records} records", _child("report_tables_alone", folder))
@@ -451,13 +454,13 @@ def _report(sizes: Sizes, logs: Logs) -> Case:
 
 
 def _beside(work: str, base: str, most: float | None, runs: Runs) -> Judged:
-    """How many times as long as `base`, and whether that is at most `most`, if there is such a goal."""
+    """The time of `work` as a multiple of that of `base`, and whether it is at most `most`, if that is given."""
     judged = _no_slower(work, work, base, most or 0.0, runs)
     return judged if most else replace(judged, goal="", met=None)
 
 
 def _at_each(what: str, works: Mapping[float, str], figure: Callable[[Runs, str], float | None], runs: Runs) -> Judged:
-    """A figure over each size of log, the smallest first."""
+    """A figure for each size of log, the smallest first."""
     found = (figure(runs, name) for name in works.values())
     return Judged(what, "", "", " / ".join("-" if each is None else three_digits(each) for each in found), "", "", None)
 
@@ -468,8 +471,8 @@ def _mebibytes(runs: Runs, name: str) -> float | None:
 
 
 def environment() -> dict[str, str]:
-    """What the programs run with: this checkout, wherever the interpreter's own packages are, and compiled modules, as
-    an installed package has them."""
+    """The environment variables of the programs. They import this checkout instead of installed packages, and compiled
+    modules, as in an installed package."""
     places = [str(ROOT / name) for name in ("generated", "generator", "spark_udfs", "")]
     own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**own, "PYTHONPATH": os.pathsep.join(places)}

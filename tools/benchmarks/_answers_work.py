@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""One piece of work of `answers.py`, in a process of its own: `_answers_work.py KIND FOLDER …` prints one line of JSON.
+"""One task of `answers.py`, in a separate process: `_answers_work.py KIND FOLDER …` prints one line of JSON.
 
-The clock runs from the call to its result. What an interpreter, Arrow or a JVM needs to start is not counted, except
-for the workers that the local engine starts itself.
+The measured time is that from the call to its result. It does not include the start of an interpreter, of Arrow or of a
+JVM, except for the workers that the local engine starts itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 
 ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+    sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 import pyarrow as pa  # noqa: E402
 import pyarrow.compute as pc  # noqa: E402
@@ -33,7 +33,7 @@ Outcome = dict[str, float]
 
 
 def _processor_seconds() -> float:
-    """The processor time of this process and of those that it started and that have ended."""
+    """The processor time of this process, and of the processes that it started and that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
@@ -55,8 +55,8 @@ def local_table(folder: Path, name: str) -> Outcome:
 
 
 def counted_table(folder: Path, name: str, options: str) -> Outcome:
-    """A table by the local engine. The rows of a history are counted and dropped, since there may be too many to
-    keep."""
+    """A table by the local engine. Rows of a history are counted and discarded, because they may be too many for the
+    memory."""
     from kafka_records_tables import read_table, stream_table
     from kafka_records_tables.tables import TABLES
 
@@ -68,7 +68,7 @@ def counted_table(folder: Path, name: str, options: str) -> Outcome:
 
 
 def report_tables(folder: Path) -> Outcome:
-    """The tables of a report by the local engine, which reads the log once."""
+    """The tables of a report by the local engine. It reads the log once."""
     from kafka_records_tables import read_tables
     from kafka_records_tables.report.making import REPORTED
 
@@ -92,7 +92,7 @@ def _of_table(table: pa.Table) -> Outcome:
 
 
 def _by_partition(folder: Path, read: Callable[[FoundLog], tuple[float, int]], topic: str = "") -> Outcome:
-    """Reads one partition after the other with two processes. The clock starts when both have started."""
+    """Read one partition after another with two processes. The measurement starts when both have started."""
     found = [log for log in find_logs([folder]) if topic in ("", log.topic)]
     logs = sorted(found, key=lambda log: -sum(file.stat().st_size for file in _files(folder, log)))
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
@@ -123,7 +123,7 @@ def _read(log: FoundLog) -> tuple[float, int]:
 
 
 def decoded(folder: Path) -> Outcome:
-    """Raw rows and, of every record, key and value as Arrow columns."""
+    """Raw rows, with the key and value of every record as Arrow columns."""
     return _by_partition(folder, _decode)
 
 
@@ -140,7 +140,7 @@ def _decode(log: FoundLog) -> tuple[float, int]:
 
 
 def spark_table(folder: Path, name: str, warm_up: Path) -> Outcome:
-    """A table by Spark, without output, after one over a small log."""
+    """A table by Spark, without output. A table over a small log is computed first, as a warm-up."""
     from kafka_records_tables.spark import read_table
     from tools.benchmarks._spark_runs import evaluate, local_session, processor_seconds
 

@@ -1,4 +1,4 @@
-"""What `columns.py` decodes: batches of encoded rows, the same on every machine.
+"""The input of `columns.py`: batches of encoded rows, the same on every machine.
 
 Every row of values starts with its int16 version, every key with its int16 record type, as on a topic.
 """
@@ -35,7 +35,7 @@ _BROKEN: Final = 0.01
 
 @dataclass(frozen=True)
 class Batch:
-    """Encoded rows. Without `keys` the message is decoded by itself; `broken` are the rows no reader can read."""
+    """Encoded rows. Without `keys`, only messages are decoded. `broken` are the rows that no reader can read."""
 
     schema: RecordSchema | MessageSchema
     keys: pa.Array | None
@@ -66,7 +66,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Case:
-    """A batch to time. The goals say how many times as long as `columns` a contender is meant to take."""
+    """A batch to time. The goals say how many times as long as `columns` a contender should take."""
 
     name: str
     make: Callable[[], Batch]
@@ -74,7 +74,7 @@ class Case:
 
 
 def cases(rows: int) -> tuple[Case, ...]:
-    """Every case, those with goals first."""
+    """All cases. Those with goals come first."""
     flat = {"rows": 8.0, "kio → Arrow": 4.0}
     fewer, huge = max(1, rows // 10), 2 * rows
     return (
@@ -122,8 +122,8 @@ def _cut_short(value: bytes, random: Random) -> bytes:
 
 
 def _text_beyond_the_end(value: bytes, _: Random) -> bytes:
-    # Behind the version (2 bytes), the offset (8) and the epoch (4) is the length of the metadata: as int16 in version
-    # 3, as varint in version 4. In both, this first byte claims more than any row has.
+    # After the version (2 bytes), the offset (8) and the epoch (4) follows the length of the metadata: an int16 in
+    # version 3, a varint in version 4. In both, this first byte claims more bytes than any row has.
     return value[:14] + b"\x7f" + value[15:]
 
 

@@ -1,8 +1,8 @@
-"""How a batch is decoded: the contenders of `columns.py`.
+"""The contenders of `columns.py`: the ways to decode a batch.
 
-A contender gets a batch, makes ready what it starts from (Arrow arrays, or lists of Python bytes) and gives a function
-that decodes it, which is what is timed. What that function returns, `shown` turns into plain values, by which the
-contenders are compared (`_column_proof.py`).
+A contender gets a batch, prepares its own input (Arrow arrays, or lists of Python bytes), and returns a function that
+decodes it. Only this function is timed. `shown` converts its result into plain values, with which the contenders are
+compared (`_column_proof.py`).
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ from tools.benchmarks._column_objects import (
 )
 
 Evidence = dict[str, list[Any]]
-"""Plain values by column, `key.<field>` or `value.<field>`, and under FAILED the numbers of the rows not decoded."""
+"""Plain values by column, `key.<field>` or `value.<field>`; under FAILED, the numbers of the rows that could not be
+decoded."""
 
 FAILED: Final = "failed"
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """`decode(argument)` is timed; `shown` turns its result into plain values."""
+    """`decode(argument)` is timed; `shown` converts its result into plain values."""
 
     argument: Any
     decode: Callable[[Any], Any]
@@ -53,7 +54,7 @@ class Decoder:
 
 @dataclass(frozen=True)
 class Contender:
-    """How a batch is prepared, and what a reader has to know about the contender."""
+    """The function that prepares a batch, and what a reader needs to know about the contender."""
 
     prepare: Callable[[Batch], Decoder]
     note: str
@@ -216,4 +217,4 @@ CONTENDERS: Final[dict[str, Contender]] = {
         _kio_to_arrow, "bytes to Arrow: objects by kio's entity_reader, then pa.array for each field"
     ),
 }
-"""By the name that heads a column; the first one is what the others are compared with."""
+"""The contenders by the header of their column. The others are compared with the first one."""

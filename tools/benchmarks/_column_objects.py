@@ -1,7 +1,7 @@
 """Row decoding for `columns.py`: from lists of bytes to objects, and from objects to Arrow arrays.
 
-The loops are written out, one expression per row: that is the fastest Python has. Only batches with broken rows go
-through loops that guard each row.
+The loops have one expression per row, because that is the fastest way in Python. Only batches with broken rows are read
+by loops that catch errors of each row.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from tools.benchmarks._column_batches import Batch
 from tools.benchmarks._row_contenders import kio_class
 
 UUID_TYPE: Final = pa.binary(16)
-"""Uuids stay bytes here: spelling them would cost these contenders more than what they are compared for."""
+"""Uuids stay bytes here. Converting them to text would take these contenders longer than the work that is compared."""
 
 _TYPES: Final[Mapping[str, pa.DataType]] = {**ARROW_TYPES, "uuid": UUID_TYPE}
 
 
 class Bytes(NamedTuple):
-    """What row decoders start from."""
+    """The input of row decoders."""
 
     keys: list[bytes]
     values: list[bytes | None]
 
 
 class Objects(NamedTuple):
-    """Decoded objects, None if there is none."""
+    """Decoded objects; None for a row without one."""
 
     keys: list[Any]
     values: list[Any]
@@ -55,7 +55,7 @@ Loop = Callable[[Bytes], Objects]
 
 
 def bytes_of(batch: Batch) -> Bytes:
-    """The rows as Python has them."""
+    """The rows as Python bytes."""
     return Bytes([] if batch.keys is None else batch.keys.to_pylist(), batch.values.to_pylist())
 
 
@@ -63,7 +63,7 @@ def bytes_of(batch: Batch) -> Bytes:
 
 
 def generated_loop(batch: Batch) -> Loop:
-    """Decodes by the generated classes."""
+    """A loop that decodes with the generated classes."""
     read_key: Any = batch.key_message and registry.message_class(batch.key_message.name).decode
     read_value: Any = registry.message_class(batch.message.name).decode
 
@@ -89,7 +89,7 @@ def generated_loop(batch: Batch) -> Loop:
 
 
 def kio_loop(batch: Batch) -> Loop:
-    """Decodes by kio, which has a class per version, so that its caller picks the reader."""
+    """A loop that decodes with kio. kio has one class per version, so the caller chooses the reader."""
     from kio.serial import entity_reader
 
     lowest, highest = batch.message.versions or (0, -1)
@@ -109,7 +109,7 @@ def kio_loop(batch: Batch) -> Loop:
         for row, value in enumerate(rows.values):
             try:
                 values.append(None if value is None else readers[value[0] << 8 | value[1]](value, 2)[0])
-            except Exception:  # its own errors, and KeyError or IndexError for the version
+            except Exception:  # kio's own errors, and KeyError or IndexError for the version
                 values.append(None)
                 failed.append(row)
         return Objects([read_key(key, 2)[0] for key in rows.keys], values, failed)
@@ -121,13 +121,13 @@ def kio_loop(batch: Batch) -> Loop:
 
 
 def generated_to_arrow(batch: Batch) -> Callable[[Objects], Arrays]:
-    """Puts objects of the generated classes into arrays."""
+    """A function that puts objects of the generated classes into arrays."""
     key = _Fields(batch.key_message, bytes) if batch.key_message else None
     return _to_arrow(batch, key, _Fields(batch.message, bytes))
 
 
 def kio_to_arrow(batch: Batch) -> Callable[[Objects], Arrays]:
-    """Puts kio's objects into arrays. A field that is not in the class of every version takes more time."""
+    """A function that puts kio's objects into arrays. It takes longer for a field that some versions lack."""
     found = {int.from_bytes(value[:2], "big") for value in batch.values.drop_null().to_pylist()}
     versions = frozenset(version for version in found if covers(batch.message.versions, version))
     key = _Fields(batch.key_message, _kio_uuid, frozenset({0})) if batch.key_message else None
@@ -150,8 +150,8 @@ def _to_arrow(batch: Batch, key: _Fields | None, value: _Fields) -> Callable[[Ob
 
 @dataclass(frozen=True)
 class _Fields:
-    """Puts the fields of many objects into arrays. `versions` are those that the objects may be of, where a version has
-    a class of its own, which lacks the fields of other versions; None if one class has them all."""
+    """Puts the fields of many objects into arrays. `versions` are the possible versions of the objects if each version
+    has its own class, which lacks the fields of other versions; None if one class has all fields."""
 
     message: MessageSchema
     uuid_bytes: Callable[[Any], Any]
@@ -176,7 +176,7 @@ class _Fields:
         if with_field == {False}:
             return self._defaults(field, len(objects))
         if False in with_field:
-            default = None if field.base == "uuid" else field.default  # as kio spells the zero uuid
+            default = None if field.base == "uuid" else field.default  # kio represents the zero uuid as None
             return self._array(field, [getattr(each, field.name, default) for each in objects])
         return self._array(field, list(map(attrgetter(field.name), objects)))
 

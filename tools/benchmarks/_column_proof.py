@@ -1,7 +1,7 @@
 """Checks the values of every contender of `columns.py` before it is timed.
 
-The generated classes are the reference: they have to write the bytes that they read, and to fail on the broken rows
-only. Everybody else has to give the same values, row by row, and to fail on the same rows.
+The generated classes are the reference. They must write the bytes that they read, and fail only on the broken rows. All
+other contenders must return the same values, row by row, and fail on the same rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def proven_reference(contender: Contender, batch: Batch) -> tuple[Decoder, Evide
 
 
 def proven(contender: Contender, batch: Batch, expected: Evidence) -> Decoder:
-    """The contender's decoder, whose values are the expected ones. Raises ContenderError."""
+    """The contender's decoder, after its values were found equal to the expected ones. Raises ContenderError."""
     try:
         decoder = contender.prepare(batch)
         shown = decoder.shown(decoder.decode(decoder.argument))
@@ -56,7 +56,7 @@ def _prove_written(batch: Batch, objects: Objects) -> None:
 
 def _written(value: Any, data: bytes | None) -> bytes | None:
     if data is None:
-        return b""  # an object, where there was nothing to read
+        return b""  # an object, although there was nothing to read
     written: bytes = value.encode(int.from_bytes(data[:2], "big"))
     return data[:2] + written
 

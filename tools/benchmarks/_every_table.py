@@ -1,8 +1,9 @@
-"""Every table over one log, beside the bare reader of the same topic: a case of `answers.py`.
+"""Every table over one log, compared with the bare reader of the same topic: a case of `answers.py`.
 
-The log has records of every kind that the writer knows, transactions and tombstones. Tables of which the last records
-of keys decide have a goal; all others are reported. All are read over a tenth and a hundredth of the records too, about
-as many keys, so that time and memory can be seen to follow the one or the other.
+The log has records of every kind that the writer knows, transactions and tombstones. A table has a goal if its rows
+depend only on the last record of each key; all other tables are only reported. All tables are also read over a tenth
+and a hundredth of the records, with about as many keys. This shows whether time and memory grow with the records or
+with the keys.
 """
 
 from __future__ import annotations
@@ -29,16 +30,18 @@ MIX: Final = {
     "streams_members": 0.2,
 }
 TRANSACTIONS: Final = 0.02
-"""Share of the batches of commits."""
+"""The share of batches of commits that are transactions."""
 
 SLOWEST: Final = 3.0
-"""The maximum time of a table that the last records of keys decide, as a multiple of the time of reading."""
+"""The maximum time of a table whose rows depend only on the last record of each key, as a multiple of the time of
+reading."""
 
 MOST_OF_REPORT: Final = 4.0
 """The maximum time of all tables of a report, as a multiple of the time of reading their topics."""
 
 _MORE: Final = {"expirations": {"at": 4_102_444_800_000}}
-"""What else a table is asked: a clean-up at a time when everything has expired, which names a key per offset."""
+"""Additional options of a table: a clean-up at a time when everything has expired, so that there is a row for each
+offset."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,12 @@ class Asked:
 
     @property
     def topic(self) -> str:
-        """The topic that is most of what it reads: of a view, that of its inputs which is largest."""
+        """The largest topic that the table, or one of its inputs, reads."""
         return _largest(topics_of(self.table))
 
     @property
     def has_goal(self) -> bool:
-        """Whether the last records of keys decide the rows of the table."""
+        """Whether the rows of the table depend only on the last record of each key."""
         return self.table.helper == "latest" or self.table.reader.last_of_key
 
 
@@ -72,13 +75,13 @@ def every_table() -> list[Asked]:
 
 
 def topics_of(table: Table) -> frozenset[str]:
-    """The topics whose records a table reads, itself or by its inputs."""
+    """The topics whose records are read by a table or by its inputs."""
     own = {table.topic} if table.topic else set()
     return frozenset(own).union(*map(topics_of, inputs_of(table)))
 
 
 def plans(records: int, keys: int, partitions: int) -> list[Plan]:
-    """What to write. The smaller topics have a tenth of the records, about a tenth of the keys."""
+    """The logs to write. The smaller topics have a tenth of the records and about a tenth of the keys."""
     tenth, some = max(1, records // 10), max(1, keys // 10)
     return [
         Plan(partitions=partitions, records=records, keys=keys, mix=MIX, transactions=TRANSACTIONS),
@@ -92,5 +95,5 @@ def _largest(topics: frozenset[str]) -> str:
 
 
 def sizes_of(records: int) -> list[int]:
-    """A hundredth of so many records, a tenth of them, and all of them."""
+    """A hundredth of the given number of records, a tenth of it, and all of it."""
     return sorted({max(1, records // part) for part in (100, 10, 1)})

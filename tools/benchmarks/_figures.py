@@ -1,5 +1,5 @@
-"""What the benchmarks share: naming the machine, laying out a table, rounding figures, cases and numbers as
-options."""
+"""Functions that the benchmarks share: the name of the machine, the layout of tables, rounded figures, and options for
+cases and numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 
 def machine() -> str:
-    """What the figures were measured on, without naming the host."""
+    """The machine on which the figures were measured, without the name of the host."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return f"{python}, {platform.system()} {platform.machine()}{_processor()}, {os.cpu_count()} cores"
 
@@ -41,7 +41,7 @@ def versions(distributions: Iterable[str]) -> dict[str, str]:
 
 
 def table(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells, the first one the heads, as text: the first column to the left, all others to the right."""
+    """Lines of cells as text. The first line has the headers. The first column is aligned left, all others right."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     return "\n".join(_aligned(line, widths) for line in lines)
 
@@ -55,7 +55,7 @@ def _aligned(line: Iterable[str], widths: Sequence[int]) -> str:
 
 
 def pair(figures: tuple[float, float] | None, scale: float = 1.0) -> str:
-    """Best and median in one cell; a dash for what was not measured."""
+    """The best figure and the median in one cell; a dash if they were not measured."""
     return "-" if figures is None else " / ".join(three_digits(figure * scale) for figure in figures)
 
 
@@ -65,7 +65,7 @@ def three_digits(number: float) -> str:
 
 
 class Named(Protocol):
-    """A case that can be asked for by its name."""
+    """A case that can be chosen by its name."""
 
     @property
     def name(self) -> str: ...
@@ -75,7 +75,8 @@ _Case = TypeVar("_Case", bound=Named)
 
 
 def chosen_cases(every: Sequence[_Case], texts: str) -> list[_Case]:
-    """The cases with one of `texts` (separated by commas) in their names; when there are none, that is said."""
+    """The cases whose names contain one of `texts` (separated by commas). Ends the program with a message if there are
+    none."""
     wanted = [text.strip().lower() for text in texts.split(",")]
     chosen = [case for case in every if any(text in case.name.lower() for text in wanted)]
     if not chosen:
@@ -85,7 +86,7 @@ def chosen_cases(every: Sequence[_Case], texts: str) -> list[_Case]:
 
 
 def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
-    """The type of an option whose value has to be above zero."""
+    """The type of an option whose value must be above zero."""
 
     def parse(text: str) -> float:
         number = kind(text)

@@ -1,4 +1,5 @@
-"""Java UDFs on Kafka's own generated classes: jars by Maven, classes of ours compiled against them and PySpark's."""
+"""Java UDFs that use Kafka's own generated classes: jars from Maven, and our classes, compiled against these jars and
+those of PySpark."""
 
 from __future__ import annotations
 
@@ -24,9 +25,10 @@ def udf_jars(
     classes_of_udfs: Sequence[str] = (UDF_CLASS,),
     modules: Sequence[str] = _MODULES,
 ) -> list[Path]:
-    """The jars that `spark.jars` needs: those of Kafka's `modules` from the cache, and the UDFs', made in `scratch`.
+    """The jars that `spark.jars` needs: those of Kafka's `modules` from the cache, and that of the UDFs, made in
+    `scratch`.
 
-    Raises FetchError without Maven or when it fails, CompileError without a compiler or when it refuses the source.
+    Raises FetchError without Maven or if it fails, CompileError without a compiler or if it rejects the source.
     """
     kafka = _kafka_jars(tell, modules)
     sources = [Path(__file__).with_name(f"{name}.java") for name in classes_of_udfs]
@@ -48,7 +50,7 @@ def _kafka_jars(tell: Callable[[str], None], modules: Sequence[str]) -> list[Pat
         if not jar.is_file():
             tell(f"Fetching {module} {LATEST} by Maven (once)")
             with tempfile.TemporaryDirectory(dir=folder) as fetched:
-                # Renamed when it is whole: an interrupted run leaves no half of a jar.
+                # The jar is renamed when it is complete, so that an interrupted run leaves no incomplete jar.
                 fetch_jar(module, LATEST, Path(fetched)).rename(jar)
         found.append(jar)
     return found

@@ -1,8 +1,8 @@
-"""Raw rows of committed offsets in Parquet: what the benchmarks of columns read.
+"""Raw rows of committed offsets in Parquet, the input of the benchmarks of columns.
 
-The rows look like those of a busy `__consumer_offsets`: few hundred groups that commit again and again, mostly without
-metadata, under versions 3 and 4 of the value. They are the same on every machine, file by file, and stay in the cache
-folder; a smaller number of rows is the first files of a larger one.
+The rows look like those of a busy `__consumer_offsets`: a few hundred groups commit again and again, mostly without
+metadata, in versions 3 and 4 of the value. Each file is the same on every machine, and stays in the cache folder. A
+smaller number of rows consists of the first files of a larger one.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from kafka_records_engine.log.reading.segment_files import RAW_SCHEMA
 
 FILE_ROWS: Final = 100_000
 _ROW_GROUP: Final = 50_000
-"""Half a file: also the smallest sets keep two cores busy."""
+"""Half a file, so that even the smallest sets keep two cores busy."""
 
 _FORMAT: Final = 1
-"""Stands in the name of the folder: another one whenever the rows change."""
+"""A part of the folder's name. Change it whenever the rows change."""
 
 _GROUPS: Final = 300
 _TOPICS: Final = 5
@@ -39,7 +39,7 @@ _TEAMS: Final = ("payments", "orders", "search", "mail", "fraud", "billing")
 
 @dataclass(frozen=True)
 class Mix:
-    """What the rows are made of: the share of values in version 4; the others are in version 3."""
+    """The composition of the rows: the share of values in version 4. The others are in version 3."""
 
     v4: float = 0.5
 
@@ -49,7 +49,7 @@ class Mix:
 
 
 def offset_commits(folder: Path, rows: int, mix: Mix) -> list[Path]:
-    """The Parquet files, below `folder`, that hold `rows` rows of RAW_SCHEMA; those that are missing are written."""
+    """The Parquet files below `folder` that contain `rows` rows of RAW_SCHEMA. Missing files are written."""
     home = folder / f"offset-commits-{_FORMAT}-{mix.name}"
     home.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -57,7 +57,7 @@ def offset_commits(folder: Path, rows: int, mix: Mix) -> list[Path]:
         count = min(FILE_ROWS, rows - start)
         path = home / f"{number:05d}-{count}.parquet"
         if not path.is_file():
-            # Renamed when it is whole: an interrupted run leaves no half of a file.
+            # The file is renamed when it is complete, so that an interrupted run leaves no incomplete file.
             unfinished = path.with_suffix(".unfinished")
             pq.write_table(raw_rows(number, count, mix), unfinished, row_group_size=_ROW_GROUP)
             unfinished.rename(path)
@@ -103,7 +103,7 @@ def _encoded_keys() -> Iterator[bytes]:
 
 
 def _values(random: np.random.Generator, stamps: np.ndarray[Any, Any], mix: Mix) -> Any:
-    """Values put together from pieces, for speed: the smoke test decodes and encodes them."""
+    """Values, assembled from pieces for speed. The smoke test decodes and encodes them."""
     rows = len(stamps)
     is_v4 = random.random(rows) < mix.v4
     head = np.empty(rows, np.dtype([("version", ">i2"), ("offset", ">i8"), ("leader_epoch", ">i4")]))
@@ -111,9 +111,9 @@ def _values(random: np.random.Generator, stamps: np.ndarray[Any, Any], mix: Mix)
     head["offset"] = random.integers(0, 10**9, rows)
     head["leader_epoch"] = random.integers(-1, 40, rows)
     texts = [len(text).to_bytes(2, "big") + text for text in _METADATA]  # string: int16 length
-    texts += [bytes([len(text) + 1]) + text for text in _METADATA]  # compact string: varint of the length and one
+    texts += [bytes([len(text) + 1]) + text for text in _METADATA]  # compact string: a varint with the length plus one
     text = random.choice(len(_METADATA), rows, p=_METADATA_SHARES) + is_v4 * len(_METADATA)
-    # Behind the timestamp: nothing in version 3; no tagged field, or tag 0, the 16 bytes of a topic id, in version 4.
+    # After the timestamp: nothing in version 3; in version 4 no tagged field, or tag 0 with the 16 bytes of a topic id.
     tails = [b"", b"\0", *(bytes([1, 0, 16]) + _topic_id(topic) for topic in range(_TOPICS))]
     has_id = random.random(rows) < _WITH_TOPIC_ID
     tail = np.where(is_v4, np.where(has_id, 2 + random.integers(0, _TOPICS, rows), 1), 0)

@@ -1,4 +1,5 @@
-"""Running a program and watching it: seconds, processor seconds, and the memory of it and all it starts."""
+"""Run a program and measure it: seconds, processor seconds, and the memory of the program and of all processes that it
+starts."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _LINES_TOLD: Final = 15
 
 
 class ProgramFailed(Exception):
-    """A program that was to be measured and did not end well; the text says what it said."""
+    """A program failed while it was measured. The text has the program's output."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,16 @@ class Run:
 
     seconds: float
     processor: float
-    """Seconds of all processors together."""
+    """The seconds of all processors together."""
     memory: int | None
-    """The most bytes that the program and its children had at one time, each page counted once however many share it
-    (PSS); None if the system does not tell."""
+    """The peak memory in bytes of the program and its children. A page that several of them share is counted once
+    (PSS). None if the system does not report it."""
     said: Mapping[str, Any]
-    """What it printed as JSON, for programs that do."""
+    """The JSON that the program printed, if it prints JSON."""
 
 
 def run_program(command: Sequence[str], *, cwd: Path, environment: Mapping[str, str], says_json: bool) -> Run:
-    """Run a program to its end. What it prints is thrown away unless it is JSON; its own figures replace ours then.
+    """Run a program to its end. Its output is discarded unless it is JSON; figures in the JSON replace ours.
 
     Raises ProgramFailed.
     """
@@ -59,7 +60,8 @@ def run_program(command: Sequence[str], *, cwd: Path, environment: Mapping[str, 
 
 
 def _drained(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """All it prints. `communicate` would wait for its end and lose what it used."""
+    """Everything that the process prints. `communicate` would also wait for its end, and the resource usage would be
+    lost."""
     said: list[bytes] = []
     reader = threading.Thread(target=lambda: said.append(process.stdout.read() if process.stdout else b""))
     reader.start()
@@ -73,7 +75,7 @@ def _drained(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
 
 
 class _Watch:
-    """Looks at the memory of a process and its descendants again and again."""
+    """Measures the memory of a process and its descendants repeatedly."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -102,7 +104,7 @@ def family(pid: int) -> list[int]:
     for folder in _PROC.iterdir():
         if folder.name.isdigit():
             try:
-                # The name in brackets may hold anything; after it come state and parent.
+                # The name in brackets may contain anything. State and parent follow it.
                 parent = int((folder / "stat").read_bytes().rpartition(b")")[2].split()[1])
             except OSError:
                 continue
@@ -114,7 +116,7 @@ def family(pid: int) -> list[int]:
 
 
 def memory_of(pid: int) -> int | None:
-    """The PSS of a process in bytes, None if it cannot be had."""
+    """The PSS of a process in bytes; None if it is unavailable."""
     try:
         lines = (_PROC / str(pid) / "smaps_rollup").read_text(encoding="ascii").splitlines()
     except OSError:

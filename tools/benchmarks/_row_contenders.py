@@ -1,7 +1,7 @@
-"""How each library is asked to decode and encode one message: the contenders of `row_codecs.py`.
+"""The contenders of `row_codecs.py`: the ways in which libraries decode and encode a message.
 
-A contender gets a message schema and a version and gives two functions, `bytes -> value` and `value -> bytes`. Every
-contender is called through one Python function of ours, so that this cost is the same for all.
+A contender gets a message schema and a version, and returns two functions, `bytes -> value` and `value -> bytes`. Every
+contender is called through one Python function of this module, so that this cost is the same for all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka_records_runtime.wire import walker
 
 @dataclass(frozen=True)
 class RowCodec:
-    """The two functions of a contender and, for the report, how it came by them."""
+    """The two functions of a contender and, for the report, how they were obtained."""
 
     decode: Callable[[bytes], Any]
     encode: Callable[[Any], bytes]
@@ -28,9 +28,9 @@ class RowCodec:
 
 
 def ours(schema: MessageSchema, version: int) -> RowCodec:
-    """The generated class, by its public methods."""
+    """The public methods of the generated class."""
     cls = registry.message_class(schema.name)
-    read = cls.decode  # looked up once, as a loop over records would
+    read = cls.decode  # look it up once, as a loop over records would
 
     def decode(body: bytes) -> Any:
         return read(body, version)
@@ -42,7 +42,7 @@ def ours(schema: MessageSchema, version: int) -> RowCodec:
 
 
 def schema_walker(schema: MessageSchema, version: int) -> RowCodec:
-    """Our own interpreter of schemas: what generating code is worth."""
+    """Our own interpreter of schemas. It shows what is gained by generating code."""
 
     def decode(body: bytes) -> Any:
         return walker.decode(schema, body, version)[0]
@@ -67,7 +67,7 @@ def kio(schema: MessageSchema, version: int) -> RowCodec:
     from kio.serial import entity_reader, entity_writer
 
     entity = kio_class(schema, version)
-    # kio has a class per version, so its caller picks the reader; ours and kafka-python pick by themselves.
+    # kio has one class per version, so its caller chooses the reader. Our codecs and kafka-python choose it themselves.
     readers = {version: entity_reader(entity)}
     writers = {version: entity_writer(entity)}
 
@@ -83,7 +83,7 @@ def kio(schema: MessageSchema, version: int) -> RowCodec:
 
 
 def kio_class(schema: MessageSchema, version: int) -> Any:
-    """kio's class if it ships one, otherwise a class of the form that kio's own generator gives such a spec."""
+    """kio's class if it has one; otherwise a class of the form that kio's own generator makes from such a spec."""
     if schema.name in _KIO_SHIPPED:
         return getattr(import_module(_KIO_SHIPPED[schema.name].format(version)), schema.name)
     return _kio_class(schema, schema.root, version)
@@ -132,7 +132,7 @@ def _kio_field(schema: MessageSchema, each: FieldSchema, version: int) -> Any:
     metadata: dict[str, Any] = {} if each.is_struct else {"kafka_type": each.base}
     if not covers(each.tagged, version):
         return field(metadata=metadata)
-    default = None if each.type == "uuid" else each.default  # kio spells the zero uuid None
+    default = None if each.type == "uuid" else each.default  # kio represents the zero uuid as None
     return field(metadata={**metadata, "tag": each.tag}, default=default)
 
 
@@ -155,7 +155,7 @@ def kafka_python(schema: MessageSchema, version: int) -> RowCodec:
 
 
 def kafka_python_compiled(schema: MessageSchema, version: int) -> RowCodec:
-    """The same class through the compiler that kafka-python keeps for requests; not reachable by its public methods."""
+    """The same class through the compiler that kafka-python uses for requests. Its public methods do not offer this."""
     from kafka.protocol.schemas.fields.codecs import EncodeBufferPool
 
     cls = _kafka_python_class(schema)
@@ -183,7 +183,7 @@ def _kafka_python_class(schema: MessageSchema) -> Any:
         return getattr(metadata, schema.name)
 
     def as_data(_: type, spec: dict[str, Any]) -> dict[str, Any]:
-        return {**spec, "type": "data"}  # it knows no coordinator keys and values
+        return {**spec, "type": "data"}  # kafka-python does not know coordinator keys and values
 
     module = registry.MESSAGES[schema.name][0]
     return types.new_class(
@@ -201,4 +201,4 @@ CONTENDERS: dict[str, Callable[[MessageSchema, int], RowCodec]] = {
     "kp compiled": kafka_python_compiled,
     "walker": schema_walker,
 }
-"""By the name that heads a column; the first one is what the others are compared with."""
+"""The contenders by the header of their column. The others are compared with the first one."""

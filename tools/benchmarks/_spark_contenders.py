@@ -1,8 +1,8 @@
-"""How a DataFrame of raw rows is decoded: the contenders of `spark_decode.py`.
+"""The contenders of `spark_decode.py`: the ways to decode a DataFrame of raw rows.
 
-Two of them decode nothing and show what the others cannot beat. All decoders give the fields of key and value, and all
-but one the raw coordinates (every column but key and value). Each says where its key and value structs are, so that one
-query compares them all.
+Two of them decode nothing. They show a limit that the others cannot exceed. All decoders return the fields of key and
+value, and all but one also the raw coordinates (every column but key and value). Each contender names its columns with
+the key and value structs, so that one query compares all of them.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "
 class Contender:
     """One way to treat raw rows.
 
-    `structs` are the names of the key and the value column of what it gives, None when it decodes nothing. `is_slow`
-    sends it over fewer rows.
+    `structs` are the names of the key and value columns in its result; None if it decodes nothing. If it `is_slow`, it
+    gets fewer rows.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Contender:
     is_slow: bool = False
 
     def decoded(self, raw: DataFrame) -> DataFrame:
-        """What it decodes from `raw`, under names that are the same for everybody."""
+        """The columns that it decodes from `raw`, under names that are the same for all contenders."""
         assert self.structs is not None
         key, value = (F.col(name) for name in self.structs)
         return self.build(raw).select("offset", "partition", key.alias("decoded_key"), value.alias("decoded_value"))
@@ -74,18 +74,18 @@ def ours_in_place(raw: DataFrame) -> DataFrame:
 
 
 def in_the_jvm(raw: DataFrame) -> DataFrame:
-    """Adds the functions in the JVM to the session, once."""
+    """Decode with `decode_records` in the JVM."""
     return decode_records(raw, records=[RECORD], engine="jvm")
 
 
 def jvm_columns(raw: DataFrame) -> DataFrame:
-    """Adds the functions in the JVM to the session, once."""
+    """Decode key and value with one function each in the JVM."""
     key, value = from_offset_commit_key("key", engine="jvm"), from_offset_commit_value("value", engine="jvm")
     return _beside_coordinates(raw, [key.alias("decoded_key"), value.alias("decoded_value")])
 
 
 def one_crossing(raw: DataFrame) -> DataFrame:
-    """Reads the files of `raw` itself."""
+    """Decode with a function that reads the files of `raw` itself."""
     return read_records(raw.sparkSession, _paths(raw), RECORDS, [RECORD], topic=TOPIC)
 
 
@@ -104,12 +104,12 @@ def column_functions(raw: DataFrame) -> DataFrame:
 
 
 def java_udf(raw: DataFrame) -> DataFrame:
-    """Needs `register_java_udf` once per session."""
+    """Decode with the Java UDF. Call `register_java_udf` once per session before this."""
     return _beside_coordinates(raw, [F.call_function(UDF_CLASS, "key", "value").alias("record")])
 
 
 def register_java_udf(spark: SparkSession) -> None:
-    """Make the class in `spark.jars` a function."""
+    """Register the class in `spark.jars` as a function."""
     spark.udf.registerJavaFunction(UDF_CLASS, UDF_CLASS, RECORD_TYPE)
 
 
@@ -127,7 +127,7 @@ def _row_udf(raw: DataFrame, use_arrow: bool) -> DataFrame:
 
 
 def _decode_row(key: bytes, value: bytes | None) -> tuple[Any, Any]:
-    """What one writes with the generated codecs and no further thought."""
+    """The straightforward way to use the generated codecs."""
     read_key = OffsetCommitKey.decode(bytes(key[2:]), 0)
     key_fields = (read_key.group, read_key.topic, read_key.partition)
     if value is None:
@@ -187,4 +187,4 @@ CONTENDERS: Final[dict[str, Contender]] = {
         Contender("arrow row udf", "the same function, rows sent by Arrow", arrow_row_udf, _IN_RECORD, True),
     )
 }
-"""By the name that starts a line of the table."""
+"""The contenders by their names in the table."""

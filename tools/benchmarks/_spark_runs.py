@@ -1,4 +1,4 @@
-"""Runs Spark queries without keeping their rows, and measures them: session, sink, wall clock, processor time."""
+"""Runs Spark queries, discards their rows, and measures wall-clock and processor time."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 SOURCES: Final = tuple(
     str(Path(__file__).resolve().parents[2] / name) for name in ("generated", "generator", "spark_udfs", "")
 )
-"""Where the workers find what the driver imports."""
+"""The paths from which workers import the modules of the driver."""
 
 
 @contextmanager
 def local_session(jars: Iterable[Path] = (), settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session on two cores, quiet, without web server; stopped at the end."""
-    # The workers are started with this interpreter, and know no folder of this one's.
+    """A session on two cores, without log output or web server. It is stopped at the end."""
+    # The workers run this interpreter, but do not have its module path.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(SOURCES)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -50,7 +50,7 @@ def local_session(jars: Iterable[Path] = (), settings: Mapping[str, str] | None 
 
 @contextmanager
 def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of the session for as long as the block lasts."""
+    """Apply settings to the session while the block runs."""
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
@@ -65,13 +65,13 @@ def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[Non
 
 
 def evaluate(df: DataFrame) -> None:
-    """Compute every column of every row and throw it away."""
+    """Compute every column of every row, and discard the result."""
     df.write.format("noop").mode("overwrite").save()
 
 
 @dataclass
 class Timing:
-    """One query and what each round of it took, in seconds: by the clock, and of all processors together."""
+    """A query, and the seconds of each of its rounds: wall clock, and all processors together."""
 
     name: str
     rows: int
@@ -89,22 +89,22 @@ class Timing:
             self.processor.append(processor_seconds() - busy)
 
     def forget_first(self) -> None:
-        """Take the first round for a warm-up."""
+        """Drop the first round, which is a warm-up."""
         del self.clock[0], self.processor[0]
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Rows per second: best, median."""
+        """Rows per second: the best and the median."""
         return self.rows / min(self.clock), self.rows / median(self.clock)
 
     @property
     def costs(self) -> tuple[float, float]:
-        """Processor seconds per row: best, median."""
+        """Processor seconds per row: the best and the median."""
         return min(self.processor) / self.rows, median(self.processor) / self.rows
 
 
 def measure_in_turn(spark: SparkSession, timings: Iterable[Timing], rounds: int, tell: Callable[[str], None]) -> None:
-    """Rounds that go over all queries, so that a busy moment of the machine meets all of them."""
+    """Run rounds over all queries, so that a moment of high load affects all queries."""
     chosen = list(timings)
     for number in range(1, rounds + 1):
         for timing in chosen:
@@ -113,18 +113,18 @@ def measure_in_turn(spark: SparkSession, timings: Iterable[Timing], rounds: int,
 
 
 def processor_seconds() -> float:
-    """Processor time that this process and everything it started, the JVM and Spark's workers, have used so far.
+    """The processor time that this process and all processes it started (the JVM and Spark's workers) have used so far.
 
-    Ended processes count when their parent has waited for them. 0 where the system does not tell (it takes /proc).
+    Processes that have ended count once their parent has waited for them. 0 on a system without /proc.
     """
     children: dict[int, list[int]] = {}
     ticks: dict[int, int] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # The name of the program, in parentheses, may hold anything.
+            # The name of the program, in parentheses, may contain anything.
             fields = entry.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         except OSError:
-            continue  # ended meanwhile
+            continue  # the process has ended in the meantime
         process = int(entry.parent.name)
         children.setdefault(int(fields[1]), []).append(process)
         ticks[process] = sum(map(int, fields[11:15]))

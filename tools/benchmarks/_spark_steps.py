@@ -1,7 +1,8 @@
-"""What could bring `decode_records` closer to an identity over the same columns, each step measured by itself.
+"""Measures what could bring `decode_records` closer to an identity over the same columns, one step at a time.
 
-A step is a decoder and the identity it is compared with: both get the same columns under the same settings. Decoders of
-other shapes than `decode_records` has are made here from the engine, so that the shape is all that differs.
+A step is a decoder and the identity with which it is compared. Both get the same columns under the same settings.
+Decoders with another form of output than `decode_records` are built here from the engine, so that only the form
+differs.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ _COORDINATES: Final = ("partition", "offset")
 
 _ARROW: Final = "spark.sql.execution.arrow."
 _NO_LIMIT: Final = {f"{_ARROW}maxBytesPerBatch": str(2**31 - 1)}
-"""Spark 4.1 and later ask after every row how many bytes the batch has, unless there is no limit to it."""
+"""Spark 4.1 and later compute the bytes of a batch after every row, unless the batch has no limit."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A way to decode and the settings it is tried under.
+    """A way to decode, and the settings with which it is tried.
 
-    `sent` are the columns that go to Python, all raw ones when empty. What is in `session` has to be set before a
-    session starts.
+    `sent` are the columns that are passed to Python; if empty, all raw columns. The settings in `session` must be set
+    before a session starts.
     """
 
     name: str
@@ -60,12 +61,12 @@ class Step:
 
 
 def whole(record: pa.StructArray) -> Columns:
-    """struct<key, value>, as `decode_records` has it."""
+    """struct<key, value>, as `decode_records` returns it."""
     return [record]
 
 
 def apart(record: pa.StructArray) -> Columns:
-    """A struct for the key, and one for the value."""
+    """One struct for the key, and one for the value."""
     return [*record.flatten()]
 
 
@@ -75,7 +76,8 @@ def flat(record: pa.StructArray) -> Columns:
 
 
 class ShapedDecoder:
-    """Some coordinates as they are, and after them the record in the form that `shape` gives it; nothing else."""
+    """A decoder that returns some coordinates unchanged, then the record in the form that `shape` makes, and nothing
+    else."""
 
     def __init__(self, coordinates: Sequence[str], shape: Callable[[pa.StructArray], Columns]) -> None:
         self.coordinates = tuple(coordinates)
@@ -87,7 +89,7 @@ class ShapedDecoder:
             yield self._batch(batch, found.records[_TYPE])
 
     def decode(self, raw: DataFrame) -> DataFrame:
-        """The step's query."""
+        """The query of the step."""
         empty = pa.RecordBatch.from_pylist([], schema=RAW_SCHEMA)
         schema = self._batch(empty, pa.array([], record_arrow_type(RECORDS[_TYPE]))).schema
         return raw.select(*self.coordinates, "key", "value").mapInArrow(self, spark_schema(schema))
@@ -132,7 +134,7 @@ STEPS: Final = (
     Step("unix socket", ours, session={"spark.python.unix.domain.socket.enabled": "true"}),
     Step("pipelined", ours, session={"spark.python.udf.pipelined.enabled": "true"}),
 )
-"""In the order of the table."""
+"""The steps in the order of the table."""
 
 
 # ------------------------------------------------------------------------------------------------------------- timing
@@ -148,20 +150,21 @@ class MeasuredStep:
 
     @property
     def ratio(self) -> tuple[float, float]:
-        """Rate of the decoder divided by that of the identity: best, median."""
+        """The rate of the decoder divided by that of the identity: best and median."""
         (best, middle), (other_best, other_middle) = self.decoder.rates, self.identity.rates
         return best / other_best, middle / other_middle
 
     @property
     def added(self) -> float:
-        """Processor seconds per row that decoding takes on top of the identity: best."""
+        """The additional processor seconds per row of decoding, compared with the identity: best."""
         return self.decoder.costs[0] - self.identity.costs[0]
 
 
 def measure_steps(
     spark: SparkSession, raw: DataFrame, steps: Sequence[Step], rounds: int, tell: Callable[[str], None]
 ) -> list[MeasuredStep]:
-    """Time steps that share a session: one untimed round, then `rounds` over all of them and their identities."""
+    """Time steps that share a session: one round without timing, then `rounds` rounds over all steps and their
+    identities."""
     rows = raw.count()
     measured = [
         MeasuredStep(

@@ -1,4 +1,4 @@
-"""Contenders in turns on one thread: what is timed, and how the rounds are summed up."""
+"""Times contenders in turns on one thread, and summarizes the rounds."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 
 class ContenderError(Exception):
-    """A contender cannot take part in a case; the text says why."""
+    """A contender cannot take part in a case. The text has the reason."""
 
 
 @dataclass
 class Timing:
-    """One function of one contender and the processor seconds per call that each round gave."""
+    """One function of a contender, and its processor seconds per call in each round."""
 
     contender: str
     call: Callable[[Any], Any]
@@ -25,7 +25,7 @@ class Timing:
     rounds: list[float] = field(default_factory=list)
 
     def calibrate(self, seconds: float) -> None:
-        """Choose the number of calls that take about `seconds`."""
+        """Choose the number of calls so that they take about `seconds`."""
         while (elapsed := self._run()) < min(seconds, 0.01):
             self.loops *= 4
         self.loops = max(1, round(self.loops * seconds / elapsed))
@@ -42,7 +42,7 @@ class Timing:
 
 
 def take_turns(timings: Sequence[Timing], rounds: int, seconds: float) -> None:
-    """Measure everybody once per round, so that a busy moment of the machine meets all of them."""
+    """Measure every contender once per round, so that a moment of high load affects all of them."""
     for timing in timings:
         timing.calibrate(seconds)
     for _ in range(rounds):
@@ -51,7 +51,7 @@ def take_turns(timings: Sequence[Timing], rounds: int, seconds: float) -> None:
 
 
 def figures(timings: Iterable[Timing], contender: str) -> tuple[float, float] | None:
-    """Best and median seconds per call, None for a contender that was not timed."""
+    """The best and median seconds per call; None if the contender was not timed."""
     for timing in timings:
         if timing.contender == contender:
             return min(timing.rounds), median(timing.rounds)
@@ -59,7 +59,7 @@ def figures(timings: Iterable[Timing], contender: str) -> tuple[float, float] | 
 
 
 def ratios(timings: Sequence[Timing], contender: str, base: str) -> tuple[float, float] | None:
-    """Best and median of a contender, divided by those of `base`; None if one of them was not timed."""
+    """The best and median of a contender, divided by those of `base`; None if one of the two was not timed."""
     theirs, others = figures(timings, contender), figures(timings, base)
     if theirs is None or others is None:
         return None

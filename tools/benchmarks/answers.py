@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Time the tables: against reading alone, against Kafka's dump tool, in Spark, over ever more bytes. See `--help`."""
+"""Time the tables: compared with reading alone and with Kafka's dump tool, in Spark, and over logs of increasing size.
+See `--help`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 from kafka_records_codegen.evolution.kafka_releases import FetchError  # noqa: E402
 from tools.benchmarks._answers_cases import (  # noqa: E402
@@ -70,7 +71,7 @@ examples:
 
 
 def take_turns(works: Sequence[Work], rounds: int) -> dict[str, list[Run]]:
-    """Run everything once per round. Raises ProgramFailed, WrongAnswer."""
+    """Run every program once per round. Raises ProgramFailed, WrongAnswer."""
     runs: dict[str, list[Run]] = {work.name: [] for work in works}
     for number in range(1, rounds + 1):
         for work in works:
@@ -82,7 +83,8 @@ def take_turns(works: Sequence[Work], rounds: int) -> dict[str, list[Run]]:
 
 
 def measure(cases: Sequence[Case], rounds: int) -> tuple[dict[str, list[Run]], list[Judged]]:
-    """Everything that the cases need, each program once a round, and the text about it."""
+    """Run the programs of the cases, each once per round. Returns the runs by program, and the goals with their
+    figures."""
     works = {work.name: work for case in cases for work in case.works}
     runs = take_turns(list(works.values()), rounds)
     return runs, [judged for case in cases for judged in case.judged(runs)]
@@ -147,7 +149,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 1 where something could not be measured or was answered wrongly."""
+    """Run the command; returns its exit status: 1 if something could not be measured or an answer was wrong."""
     options = _arguments(arguments)
     sizes = Sizes(options.records, options.keys, options.dump_records, options.largest, options.batch_rows)
     if options.folder:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Time columns on one core against row decoding of the same bytes. See `--help`."""
+"""Time decoding into columns on one core, compared with decoding the same bytes row by row. See `--help`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 from tools.benchmarks._column_batches import Batch, Case, cases  # noqa: E402
 from tools.benchmarks._column_contenders import CONTENDERS, Decoder  # noqa: E402
@@ -57,7 +57,7 @@ examples:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: a batch, timed for every contender that passed."""
+    """One line of the table: a batch, timed for every contender that returned the right values."""
 
     case: Case
     rows: int
@@ -65,7 +65,7 @@ class Row:
     timings: tuple[Timing, ...]
 
     def ratios(self, contender: str) -> tuple[float, float] | None:
-        """Best and median relative to columns, None for a contender that was not timed."""
+        """Best and median relative to `columns`; None if the contender was not timed."""
         return ratios(self.timings, contender, OURS)
 
     def cells(self) -> list[str]:
@@ -98,7 +98,7 @@ def _nanoseconds(timing: Timing, rows: int) -> list[float]:
 
 
 def proven_decoders(name: str, batch: Batch, report: Callable[[str], None]) -> dict[str, Decoder]:
-    """A decoder of each contender that reads the batch; `report` gets a line for every other one."""
+    """The decoders of the contenders that can read the batch; `report` gets a line for each other contender."""
     try:
         reference, expected = proven_reference(CONTENDERS[REFERENCE], batch)
     except ContenderError as refused:
@@ -146,7 +146,7 @@ def as_json(rows: Sequence[Row]) -> dict[str, Any]:
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description="Decode batches of encoded records into columns and, row by row, with others.",
+        description="Decode batches of encoded records into columns and, with other libraries, row by row.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

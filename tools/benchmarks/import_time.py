@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long importing one record module takes over a bare interpreter: both started in turn, best and median."""
+"""Time the import of one record module, compared with a bare interpreter. Both are started in turn; best and median."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GOAL_MS = 50
 
 
 def main() -> int:
-    """Print one line per start; returns 0."""
+    """Print one line for each kind of start; returns 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _milliseconds(statement: str) -> float:
-    """Processor time of a fresh interpreter that runs `statement`."""
+    """The processor time of a new interpreter that runs `statement`."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", statement], check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

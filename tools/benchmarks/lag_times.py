@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Time `lag` over a data directory with and without times. See `--help`.
 
-Both read the same commits and the same ends of logs, in turns. Without times the source does not tell what is left to
-read; with times the heads of the batches after the committed offsets are looked at. All partitions of topics share the
-files of one, linked, so that the disk holds them once.
+Both read the same commits and the same ends of logs, in turns. Without times, the source does not report what is left
+to read. With times, the headers of the batches after the committed offsets are read. All partitions of topics are links
+to the files of one partition, so that the files take space only once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 from kafka_records.consumer_offsets import encode_record  # noqa: E402
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue  # noqa: E402
@@ -40,10 +40,10 @@ _LOGS: Final = 8
 _TOPIC_PARTITIONS: Final = 10
 _BATCHES: Final = 300
 _RECORDS: Final = 20
-"""Of each batch in a topic."""
+"""The number of records in each batch of a topic."""
 _VALUE: Final = bytes(60)
 _COMMITS: Final = 200
-"""Of each batch in `__consumer_offsets`."""
+"""The number of commits in each batch of `__consumer_offsets`."""
 _INTERVAL: Final = 4096
 _START_MS: Final = 1_700_000_000_000
 _HEAD: Final = Struct(">qiibIhiqqqhii")
@@ -52,7 +52,7 @@ _INDEX_ENTRY: Final = Struct(">ii")
 
 @dataclass(frozen=True)
 class WithoutTimes:
-    """The same data directory, as a source that does not tell what is left to read."""
+    """The same data directory, as a source that does not report what is left to read."""
 
     segments: Segments
 
@@ -62,11 +62,11 @@ class WithoutTimes:
         return self.segments.name
 
     def topics(self) -> list[str]:
-        """All of them."""
+        """All topics."""
         return self.segments.topics()
 
     def known_topics(self) -> Any:
-        """Names by ids."""
+        """The names of topics by id."""
         return self.segments.known_topics()
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
@@ -74,22 +74,22 @@ class WithoutTimes:
         return self.segments.partitions(topic)
 
     def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
-        """Where logs start."""
+        """The starts of logs."""
         return self.segments.log_starts(topics)
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """Where logs end."""
+        """The ends of logs."""
         return self.segments.log_ends(topics, context)
 
 
 def write_directory(folder: Path, groups: int, offsets: int, partitions: int, batches: int = _BATCHES) -> None:
-    """A data directory with so many committed offsets of groups in as many partitions of topics, each with so many
-    batches."""
+    """Write a data directory with the given numbers of groups, of committed offsets, of partitions of topics, and of
+    batches in each partition."""
     folder.mkdir()
     end = _write_topics(folder, partitions, batches)
     random = np.random.default_rng([groups, offsets])
     group = np.arange(offsets) % groups
-    # Each group consumes partitions that follow one another, and no partition twice.
+    # Each group consumes consecutive partitions, and no partition twice.
     place = (group * 7 + np.arange(offsets) // groups) % partitions
     committed = end - random.integers(0, end // 2, offsets)
     written: dict[int, list[tuple[bytes, bytes]]] = {number: [] for number in range(_LOGS)}
@@ -108,7 +108,7 @@ def write_directory(folder: Path, groups: int, offsets: int, partitions: int, ba
 
 
 def _write_topics(folder: Path, partitions: int, batches: int) -> int:
-    """Write the logs of topics; returns the offset at which each of them ends."""
+    """Write the logs of topics; returns the end offset of each log."""
     content, index, last_indexed = bytearray(), bytearray(), 0
     for number in range(batches):
         if len(content) - last_indexed > _INTERVAL:
@@ -159,7 +159,7 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 1 where an answer is wrong or the goal is missed."""
+    """Run the command; returns its exit status: 1 if an answer is wrong or the goal is missed."""
     parser = parser_of(__doc__)
     parser.add_argument("--processes", type=positive(int), default=2, metavar="N", help="(default: %(default)s)")
     parser.add_argument("--folder", type=Path, help="keep the data directory here (default: a temporary one)")
@@ -193,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_right(found: Any, offsets: int, *, with_times: bool) -> bool:
-    """Whether all records that are left are unread: there are no transactions here."""
+    """Whether the answer is right: all remaining records are unread, because there are no transactions."""
     if found.num_rows != offsets:
         return False
     if not with_times:

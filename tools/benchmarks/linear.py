@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Time decoding of committed offsets over ever more rows: in columns alone, and in Spark. See `--help`."""
+"""Time decoding of committed offsets for increasing numbers of rows: into columns without Spark, and in Spark. See
+`--help`."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 import pyarrow.parquet as pq  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
@@ -51,7 +52,7 @@ _FILE_BATCH: Final = 10_000
 
 @dataclass
 class Curve:
-    """One way to decode: seconds of every round by number of rows."""
+    """A way to decode, with the seconds of every round by number of rows."""
 
     name: str
     rounds: dict[int, list[float]] = field(default_factory=dict)
@@ -63,16 +64,16 @@ class Curve:
         return min(self.rounds[rows])
 
     def growth(self, rows: int, fewer: int) -> float:
-        """How many times longer than with `fewer` rows, divided by how many times more rows: 1 is linear."""
+        """The ratio of the times for `rows` and `fewer` rows, divided by the ratio of the rows. 1 means linear."""
         return self.best(rows) / self.best(fewer) / (rows / fewer)
 
 
 class WrongRows(Exception):
-    """The engine did not decode what it was given; the text says how much."""
+    """The engine did not decode all rows. The text has the numbers."""
 
 
 def engine_seconds(files: Sequence[Path], batch_rows: int) -> float:
-    """Decode the key and value columns of `files`. Raises WrongRows when a row is left out."""
+    """Decode the key and value columns of `files`. Raises WrongRows if a row is missing."""
     seconds = 0.0
     rows = decoded = 0
     for keys, values in _batches(files, batch_rows):
@@ -93,7 +94,7 @@ def _batches(files: Sequence[Path], batch_rows: int) -> Iterator[tuple[Any, Any]
 
 
 def measure_engine(files: Mapping[int, Sequence[Path]], rounds: int, batch_rows: int) -> Curve:
-    """All sizes, `rounds` times. Raises WrongRows."""
+    """Measure all sizes, `rounds` times. Raises WrongRows."""
     line = Curve("engine, one core")
     for number in range(1, rounds + 1):
         for rows, paths in files.items():
@@ -103,7 +104,7 @@ def measure_engine(files: Mapping[int, Sequence[Path]], rounds: int, batch_rows:
 
 
 def measure_spark(spark: SparkSession, files: Mapping[int, Sequence[Path]], rounds: int, batch_rows: int) -> Curve:
-    """All sizes, `rounds` times, after an untimed query over the fewest rows."""
+    """Measure all sizes, `rounds` times, after a query over the smallest size that is not timed."""
     line = Curve("Spark, local[2]")
     with configured(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": str(batch_rows)}):
         raw = {rows: spark.read.parquet(*map(str, paths)) for rows, paths in files.items()}
@@ -136,11 +137,11 @@ def lines_table(lines: Sequence[Curve], sizes: Sequence[int]) -> str:
 
 
 def draw(lines: Sequence[Curve], sizes: Sequence[int], path: Path) -> None:
-    """Seconds over rows, both logarithmic, where a line of slope 1 is linear time."""
+    """Plot seconds over rows, both logarithmic. A line of slope 1 means linear time."""
     import matplotlib
 
     matplotlib.use("Agg")
-    # The same figures give the same bytes.
+    # So that the same figures produce the same bytes.
     matplotlib.rcParams["svg.hashsalt"] = "linear"
     from matplotlib import pyplot
 
@@ -198,12 +199,12 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 1 when rows are not decoded."""
+    """Run the command; returns its exit status: 1 if rows are not decoded."""
     options = _arguments(arguments)
     if options.plot and find_spec("matplotlib") is None:
         tell(
             f"--plot needs matplotlib, which is not installed: {install_command('bench')}"
-        )  # before minutes are spent on what it would draw
+        )  # check this before minutes are spent on measurements
         return 2
     folder = options.data or cache_folder() / "benchmarks"
     files = {rows: offset_commits(folder, rows, Mix()) for rows in options.rows}

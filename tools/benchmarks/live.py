@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Time `current_offsets` read from a running broker beside the same bytes read from disk. See `--help`.
+"""Time `current_offsets` read from a running broker, compared with the same bytes read from disk. See `--help`.
 
-The broker serves the very segments that are read from disk; both take as many processes, and turns. The broker works on
-the same cores meanwhile.
+The broker serves the same segments that are read from disk. Both ways use the same number of processes, and take turns.
+The broker uses the same cores meanwhile.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from statistics import median
 from typing import Final
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 from kafka_records_codegen.evolution.kafka_releases import FetchError  # noqa: E402
 from kafka_records_engine.sources.live import LiveBrokers  # noqa: E402
@@ -30,11 +30,11 @@ from tools.write_segments import write_segments  # noqa: E402
 
 GOAL: Final = 0.5
 _SETTLING_SECONDS: Final = 5
-"""Time for coordinators to load what they find."""
+"""Time for coordinators to load their logs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 1 where the answers differ or there is no broker."""
+    """Run the command; returns its exit status: 1 if the answers differ or there is no broker."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     number = positive(int)
     parser.add_argument("--records", type=number, default=3_000_000, metavar="N", help="(default: %(default)s)")

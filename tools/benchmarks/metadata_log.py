@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Time the tables of a metadata log against a bare read of it, by processor time. See `--help`."""
+"""Time the tables of a metadata log, compared with a bare read of it, in processor time. See `--help`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from struct import pack
 from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 from kafka_records.cluster_metadata import encode_record  # noqa: E402
 from kafka_records.cluster_metadata.config_record import ConfigRecord  # noqa: E402
@@ -43,7 +43,7 @@ exit status: 0 goals are met, 1 a goal is missed
 
 
 def values(partitions: int, changes: int) -> list[bytes]:
-    """The values of such a log."""
+    """The values of the records of a metadata log."""
     random = Random(1)
     made: list[Any] = []
     ids = [Uuid(random.randbytes(16)) for _ in range(partitions // _OF_TOPIC)]
@@ -124,13 +124,17 @@ def seconds(work: Callable[[], int]) -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; returns the exit status."""
     parser = argparse.ArgumentParser(
-        description="Time the tables of a metadata log against a bare read of it.",
+        description="Time the tables of a metadata log, compared with a bare read of it.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--partitions", type=positive(int), default=100_000, help="how many there are (default 100000)")
-    parser.add_argument("--changes", type=int, default=0, help="how often each of them changes its leader (default 0)")
-    parser.add_argument("--rounds", type=positive(int), default=5, help="the best of so many counts (default 5)")
+    parser.add_argument(
+        "--partitions", type=positive(int), default=100_000, help="number of partitions (default 100000)"
+    )
+    parser.add_argument("--changes", type=int, default=0, help="number of leader changes per partition (default 0)")
+    parser.add_argument(
+        "--rounds", type=positive(int), default=5, help="number of measurements, of which the best counts (default 5)"
+    )
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

@@ -1,10 +1,11 @@
-"""How large a report page is, how long it takes to write, to open in a browser and to search, by number of groups.
+"""Measure a report page by number of groups: its size, and the time to write it, to open it in a browser and to search
+it.
 
     python tools/benchmarks/page_opening.py [--groups 100 10000 65000] [--rounds 3]
 
-Reports are made up: some 15 committed offsets for each group (a million for 65 000 groups), the same partitions in lag
-and expirations, two windows of activity and six events for each. Numbers that no format can shorten, offsets and times,
-are drawn at random. The browser is the one of tools/chromium.py, without a screen; times are its own.
+The reports are synthetic: some 15 committed offsets for each group (a million for 65 000 groups), the same partitions
+in lag and expirations, two windows of activity and six events for each group. Offsets and times are random, so that no
+format can shorten them. The browser is that of tools/chromium.py, without a screen, and measures the times itself.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from tools.chromium import chromium
 _AT_MS: Final = 1_790_000_000_000
 _DAY_MS: Final = 86_400_000
 _OFFSETS: Final = 15.4
-"""Committed offsets per group: a million for 65 000."""
+"""Committed offsets per group: a million for 65 000 groups."""
 
 
 def made_report(groups: int) -> Report:
-    """A report of a cluster with so many groups."""
+    """A report on a cluster with the given number of groups."""
     chance = np.random.default_rng(14)
     names = pa.array([f"service-{index * 7919 % 100_003:06}-{index % 17}" for index in range(groups)]).sort()
     count = int(groups * _OFFSETS)
@@ -128,7 +129,8 @@ _SEARCH: Final = """async (typed) => {
 
 
 def opened(browser: Browser, file: Path) -> tuple[float, float, float]:
-    """Milliseconds until findings are there, until all parts do, and that the slowest letter of a search takes."""
+    """Milliseconds until the findings are shown, until the whole page is, and for the slowest letter typed into the
+    search."""
     page = browser.new_page()
     page.add_init_script("""new MutationObserver(() => {
             if (window.firstMs === undefined && document.querySelector("main h1")) window.firstMs = performance.now();

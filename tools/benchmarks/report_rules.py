@@ -1,12 +1,12 @@
-"""How long the findings of a report take over a cluster with many groups, and how much memory, by rule.
+"""Measure the time and memory that the findings of a report take for a cluster with many groups, by rule.
 
     python tools/benchmarks/report_rules.py [--groups 1000 10000 65000] [--folder FOLDER]
 
-A log is written for it by the writers of the tests (tests/report): every group has a member and some 15 committed
-offsets in one topic. One of ten was stopped and is about to expire, one of fifty went backwards, one of a hundred was
-reset, one topic was recreated, and one has lost records that nobody had consumed. One process makes the report. Times
-are processor time; `rules` is the part of the report's that its rules take, with what they read a second time, and
-`slowest` names the rules that took longest. The peak of memory is that of the process after the report.
+The log is written by the helpers of the tests (tests/report). Every group has a member and some 15 committed offsets in
+one topic. One in ten groups was stopped and its offsets are about to expire, one in fifty went backwards, one in a
+hundred was reset. One topic was recreated, and one has lost records that nobody had consumed. One process makes the
+report. Times are processor time. `rules` is the part of the time that the rules take, including what they read a second
+time; `slowest` names the rules that took longest. The peak of memory is that of the process after the report.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # started as a script, Python knows this folder alone
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # Python puts only the folder of a script on its path
 
 from kafka_records_tables.report import making
 from kafka_records_tables.report.making import read_report
@@ -40,12 +40,12 @@ from tests.report.made_up_cluster import DAY, HOUR, MINUTE, MadeCluster
 
 _END_MS: Final = 1_790_000_000_000
 _PARTITIONS: Final = (12, 18, 16, 15, 16)
-"""Of topics by turns: 15.4 in the mean."""
+"""The numbers of partitions of topics, in turn: 15.4 on average."""
 _GROUPS_OF_TOPIC: Final = 325
 
 
 def write_groups(folder: Path, groups: int) -> None:
-    """Write the data directory of a cluster with so many groups."""
+    """Write the data directory of a cluster with the given number of groups."""
     cluster = MadeCluster("many groups", _END_MS, days=8, offsets_partitions=50)
     cluster.cleaned_until_ms = None
     for number in range(groups):
@@ -76,8 +76,8 @@ def write_groups(folder: Path, groups: int) -> None:
 
 @contextmanager
 def rules_timed(seconds: dict[str, float]) -> Iterator[None]:
-    """While it is open, the processor time of each rule of a report is added to `seconds`, by kind of finding: its
-    cases, and what it reads a second time. The first rule that needs such rows pays for all."""
+    """Within this context, add the processor time of each rule of a report to `seconds`, by kind of finding: its cases,
+    and what it reads a second time. The time for rows that several rules need counts for the first of them."""
 
     def timed(rule: ReportRule) -> ReportRule:
         def cases(context: RuleContext) -> pa.Table:
@@ -108,7 +108,7 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         for groups in options.groups:
             folder = (options.folder or Path(scratch)) / str(groups)
-            # Each size, and its writer, in processes of their own: the peak of memory is that of a process.
+            # Each size, and its writer, run in separate processes, because the peak of memory is that of a process.
             with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
                 if not folder.exists():
                     pool.apply(write_groups, (folder, groups))

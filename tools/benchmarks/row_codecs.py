@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 from kafka_records.consumer_offsets import consumer_group_current_member_assignment as current_assignment  # noqa: E402
 from kafka_records.consumer_offsets.group_metadata import GroupMetadataValue, MemberMetadata  # noqa: E402
@@ -54,7 +54,7 @@ _COMMITTED_AT = 1_700_000_000_123
 
 @dataclass(frozen=True)
 class Case:
-    """A message to time. The goals are ratios to kio: decoding, encoding."""
+    """A message to time. The goals are ratios to kio, for decoding and for encoding."""
 
     name: str
     schema: MessageSchema
@@ -123,7 +123,7 @@ def _current_assignment(topics: int, partitions: int) -> Case:
 
 
 def cases() -> tuple[Case, ...]:
-    """Every case, flat messages first."""
+    """All cases, flat messages first."""
     key = OffsetCommitKey(_GROUP, _TOPICS[0], 7)
     return (
         Case("OffsetCommitKey v0", consumer_offsets.OFFSET_COMMIT_KEY, 0, key, _FLAT),
@@ -145,7 +145,7 @@ def cases() -> tuple[Case, ...]:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: a message in one direction, timed for every contender that passed."""
+    """One line of the table: a message in one direction, timed for every contender that returned the right result."""
 
     case: Case
     size: int
@@ -157,16 +157,16 @@ class Row:
         return self.case.goals[("decode", "encode").index(self.direction)]
 
     def figures(self, contender: str) -> tuple[float, float] | None:
-        """Best and median seconds per call, None for a contender that was not timed."""
+        """The best and median seconds per call; None if the contender was not timed."""
         return figures(self.timings, contender)
 
     def ratios(self, contender: str) -> tuple[float, float] | None:
-        """Best and median relative to ours."""
+        """The best and median relative to our codec."""
         return ratios(self.timings, contender, "ours")
 
 
 def codec_for(contender: str, case: Case, body: bytes) -> RowCodec:
-    """The contender's codec, proven on the bytes of the case. Raises ContenderError."""
+    """The contender's codec, after it was checked with the bytes of the case. Raises ContenderError."""
     try:
         codec = CONTENDERS[contender](case.schema, case.version)
         written = bytes(codec.encode(codec.decode(body)))
@@ -178,7 +178,7 @@ def codec_for(contender: str, case: Case, body: bytes) -> RowCodec:
 
 
 def run_case(case: Case, rounds: int, seconds: float, report: Callable[[str], None]) -> tuple[Row, Row]:
-    """Time one case in both directions; `report` gets a line for every contender that cannot take part."""
+    """Time a case in both directions; `report` gets a line for every contender that cannot take part."""
     body = case.message.encode(case.version)
     decoders, encoders = [], []
     for contender in CONTENDERS:

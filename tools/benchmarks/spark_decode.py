@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Time decoding of committed offsets in Spark, from Parquet to no output, beside the alternatives. See `--help`."""
+"""Time decoding of committed offsets in Spark, from Parquet, without output, compared with alternatives. See
+`--help`."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402, N812 (the name everybody gives it)
@@ -66,11 +67,11 @@ GOALS = {
     ("jvm", "java"): 1.4,
     ("jvm", "ours"): 4.0,
 }
-"""What a contender is to reach beside another, as a ratio of rates."""
+"""The goal of a contender compared with another one, as a ratio of rates."""
 
 
 class Disagreement(Exception):
-    """Two decoders give different rows; the text says which."""
+    """Two decoders return different rows. The text names them."""
 
 
 def tell(line: str) -> None:
@@ -94,7 +95,7 @@ def check_agreement(contenders: Sequence[Contender], raw: DataFrame, rows: int) 
 
 
 def checksum(contender: Contender, raw: DataFrame) -> tuple[int, int]:
-    """How many rows it gives, and a number that nearly any other value in any column would change."""
+    """The number of rows, and a checksum that changes with nearly any change of a value."""
     decoded = contender.decoded(raw)
     found = decoded.agg(F.count(F.lit(1)), F.bit_xor(F.xxhash64(*decoded.columns))).first()
     assert found is not None
@@ -118,7 +119,7 @@ def check_checksums(contenders: Sequence[Contender], raw: DataFrame, rows: int) 
 
 
 def with_java(contenders: Sequence[Contender], scratch: Path) -> tuple[list[Contender], list[Path]]:
-    """The contenders that can take part, and the jars that Spark has to be started with for them."""
+    """The contenders that can take part, and the jars with which Spark must be started for them."""
     java = CONTENDERS["java"]
     if java not in contenders:
         return [*contenders], []
@@ -131,7 +132,7 @@ def with_java(contenders: Sequence[Contender], scratch: Path) -> tuple[list[Cont
 
 @dataclass(frozen=True)
 class Rows:
-    """Raw rows: all of them, and the fewer ones for functions per row."""
+    """Raw rows: all of them, and a smaller number for functions that are called for each row."""
 
     spark: SparkSession
     folder: Path
@@ -148,7 +149,7 @@ class Rows:
 
 
 def run_contenders(rows: Rows, chosen: Sequence[Contender], rounds: int, sample: int) -> list[Timing]:
-    """Time the contenders that agree. Raises Disagreement when they do not."""
+    """Time the contenders. Raises Disagreement if they return different rows."""
     decoders = [contender for contender in chosen if contender.structs]
     check_agreement(decoders, rows.read(rows.few), min(sample, rows.few))
     for is_slow in (False, True):
@@ -166,7 +167,7 @@ def run_contenders(rows: Rows, chosen: Sequence[Contender], rounds: int, sample:
 
 
 def ratios(timings: Sequence[Timing], other: str) -> dict[str, tuple[float, float]]:
-    """The rates of all contenders divided by that of one: best, median. Empty if that one was not timed."""
+    """The rates of all contenders divided by that of one of them: best and median. Empty if that one was not timed."""
     for rival in timings:
         if rival.name == other:
             best, middle = rival.rates
@@ -227,7 +228,8 @@ def _setting(text: str) -> tuple[str, str]:
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description="Time decoding of committed offsets in Spark, from Parquet into nothing, beside other ways.",
+        description="Time decoding of committed offsets in Spark, from Parquet, without output, compared with other "
+        "ways.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -266,7 +268,7 @@ def _chosen_steps(texts: str) -> list[Step]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 1 when decoders disagree."""
+    """Run the command; returns its exit status: 1 if decoders return different rows."""
     options = _arguments(arguments)
     settings = dict(options.set)
     if options.batch_rows:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Time functions in the JVM beside Java UDFs on Kafka's classes, and by the number of rows. See `--help`."""
+"""Time functions in the JVM, compared with Java UDFs that use Kafka's classes, and by number of rows. See `--help`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
@@ -67,7 +67,7 @@ _THRESHOLD: Final = 1 << 39
 
 @dataclass(frozen=True)
 class Query:
-    """What is asked, of which rows, by us and by a rival; `goal` is our rate divided by the rival's."""
+    """A query over some rows, with our function and with a rival's. `goal` is our rate divided by the rival's."""
 
     name: str
     rows: int
@@ -180,11 +180,11 @@ QUERIES: Final = (
 
 
 class Disagreement(Exception):
-    """Two ways give different rows; the text says which."""
+    """Two ways return different rows. The text names them."""
 
 
 def check_agreement(query: Query, raw: DataFrame) -> None:
-    """Compare the first rows, and a number over all of them. Raises Disagreement."""
+    """Compare the first rows, and a checksum over all rows. Raises Disagreement."""
     first, second = (build(raw.limit(200)).collect() for build in (query.ours, query.rival))
     if list(map(repr, first)) != list(map(repr, second)):
         raise Disagreement(f"{query.name}: {first[:1]} and {second[:1]}")
@@ -217,7 +217,8 @@ def compare(spark: SparkSession, folder: Path, chosen: Sequence[Query], rounds: 
 
 
 def growth(spark: SparkSession, folder: Path, counts: Sequence[int], rounds: int) -> str:
-    """Processor time of decode_records by the number of rows, and the exponent. The least time of the rounds counts."""
+    """The processor time of decode_records by number of rows, and the exponent of its growth. The shortest round
+    counts."""
     files = offset_commits(folder, 10 * FILE_ROWS, Mix())
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         timings = []
@@ -244,7 +245,7 @@ def tell(line: str) -> None:
 
 
 def _counts(text: str) -> list[int]:
-    """Numbers of rows, in whole files. Raises ArgumentTypeError if they give no exponent."""
+    """Numbers of rows that fill whole files. Raises ArgumentTypeError if no exponent follows from them."""
     try:
         counts = [int(each) for each in text.split(",")]
     except ValueError:
@@ -258,9 +259,9 @@ def _counts(text: str) -> list[int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 1 when two ways disagree."""
+    """Run the command; returns its exit status: 1 if two ways return different rows."""
     parser = argparse.ArgumentParser(
-        description="Time functions in the JVM beside Java UDFs on Kafka's classes, and by the number of rows.",
+        description="Time functions in the JVM, compared with Java UDFs on Kafka's classes, and by number of rows.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Time `lag` of a running broker with a state directory: the first run, and runs after which nothing has changed.
 
-The broker serves the commits of many groups from files that are written for this. What is timed is `read_table` in this
-process, by the clock, and a whole run of the command, by its processor time without that of the broker, the start of
-Python and its output included: twenty rows, or metrics in a file. First runs and later runs of the command take turns.
-They are compared with the time that Python takes to start and to load numpy and pyarrow alone. See `--help`.
+The broker serves the commits of many groups from files that are written for this. Two things are timed: `read_table` in
+this process, by the clock; and a whole run of the command, by its processor time, which includes the start of Python
+and the output, but not the broker. The command prints twenty rows, or writes metrics to a file. First runs and later
+runs of the command take turns. They are compared with the time that Python takes to start and to load numpy and pyarrow
+alone. See `--help`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from statistics import median
 from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+sys.path.insert(0, str(ROOT))  # Python puts the folder of a script on its path, not the root
 
 from kafka_records_codegen.evolution.kafka_releases import FetchError  # noqa: E402
 from kafka_records_engine.sources.live import LiveBrokers  # noqa: E402
@@ -35,13 +36,13 @@ from tools.serving import serving  # noqa: E402
 
 GOAL: Final = 0.05
 _SETTLING_SECONDS: Final = 20
-"""Time for coordinators to load what they find."""
+"""Time for coordinators to load their logs."""
 _BATCHES: Final = 5
-"""Of each partition of a topic."""
+"""The number of batches in each partition of a topic."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 1 where answers differ, the goal is missed or there is no broker."""
+    """Run the command; returns its exit status: 1 if answers differ, the goal is missed or there is no broker."""
     asked = parser_of(__doc__).parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="state-") as temporary:
         folder = Path(temporary)
@@ -100,7 +101,7 @@ def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _used(run: Callable[[], Any]) -> float:
-    """Processor time of the programs that are run, in seconds."""
+    """The processor time of the programs that `run` starts, in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -115,7 +116,7 @@ def _output(folder: Path) -> list[list[str]]:
 def _of_command(
     bootstrap: str, state: Path, words: list[str], rounds: int
 ) -> tuple[float, tuple[str, str, str, str, str]]:
-    """The ratio of a later run and a first one of the command, and a row about it. They take turns."""
+    """The ratio of a later run of the command to a first run, and a row about it. The runs take turns."""
     first, again = [], []
 
     def run() -> None:
@@ -136,7 +137,7 @@ def _loaded() -> None:
 
 
 def _program(*words: str) -> None:
-    """Run Python, whose modules are compiled as those of an installed package are."""
+    """Run Python with compiled modules, as in an installed package."""
     places = os.pathsep.join(place for place in sys.path if place)
     compiled = Path(tempfile.gettempdir()) / "kafka-records-bytecode"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -1,7 +1,6 @@
-"""The documentation as a site: `python -m tools.docs_site` makes pages of docs/ for Zensical, and has it build them.
+"""The documentation as a site: `python -m tools.docs_site` prepares the pages of docs/ for Zensical, and runs it.
 
-navigation   the order of the pages
-pages        docs/ and what it links to, as Zensical is given it
-report       the report of the captured topic, as an example that is alive
-checking     what is built needs nothing of other hosts, and leads nowhere else
+navigation the order of the pages pages the files for Zensical: docs/ and what it links to report the report of the
+captured topic, as an interactive example checking checks of the built site: its links, and that it loads nothing from
+other hosts
 """

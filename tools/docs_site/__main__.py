@@ -2,7 +2,7 @@
 
     python -m tools.docs_site
 
-Exit status 1, with a sentence, where something cannot be built, a link leads nowhere, or something would be loaded from
+The exit status is 1, with a message, if something cannot be built, a link is broken, or something would be loaded from
 another host.
 """
 
@@ -26,13 +26,13 @@ _HERE: Final = Path(__file__).resolve().parent
 _OWN: Final = ("site.css", "own.js", "file-worker.js")
 _NO_NAVIGATION: Final = "nav = []"
 _MOST: Final = 50
-"""Troubles that are said."""
+"""The maximum number of problems that are printed."""
 
 
 def build(folder: Path) -> Path:
     """Build the site in `folder`, which is replaced; returns its path.
 
-    Raises SystemExit with a sentence where that cannot be done.
+    Raises SystemExit with a message if it cannot be built.
     """
     shutil.rmtree(folder, ignore_errors=True)
     pages = folder / "pages"
@@ -51,7 +51,7 @@ def build(folder: Path) -> Path:
     if subprocess.run(command, cwd=folder, check=False).returncode:
         raise SystemExit("The site was not built: what Zensical says above has to be fixed.")
     site = folder / "site"
-    # For web servers that know where they serve it; its links start at the root of one.
+    # This page works only at the root of a web server, because its links start there.
     (site / "404.html").unlink(missing_ok=True)
     if found := list(troubles(site, PLACE)):
         more = [f"and {len(found) - _MOST} more"] if len(found) > _MOST else []
@@ -60,7 +60,7 @@ def build(folder: Path) -> Path:
 
 
 def nav_text(sections: Iterable[Section]) -> str:
-    """Entries of the navigation in TOML, where a text is written as in JSON."""
+    """The entries of the navigation in TOML, in which strings are written as in JSON."""
     return ", ".join(map(_section_text, sections))
 
 
@@ -70,7 +70,7 @@ def _section_text(section: Section) -> str:
 
 
 def main() -> int:
-    """Build it and put it into its place."""
+    """Build the site and move it to its place."""
     about = "Build the documentation as a site, into build/site."
     argparse.ArgumentParser(prog="python -m tools.docs_site", description=about).parse_args()
     built = build(ROOT / "build" / "site-made")

@@ -1,6 +1,6 @@
-"""Checks that the built site loads nothing from other hosts, and that its links lead somewhere.
+"""Checks that the built site loads nothing from other hosts, and that none of its links is broken.
 
-Zensical checks links between pages. This looks at what it wrote: files, pictures and anchors too.
+Zensical checks links between pages. This module checks its output, including files, pictures and anchors.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from urllib.parse import unquote, urldefrag
 _LOADED: Final = frozenset(
     (("script", "src"), ("img", "src"), ("iframe", "src"), ("link", "href"), ("source", "src"), ("object", "data"))
 )
-"""Where a browser asks for an address by itself. Of `link` that is so but for the relations below."""
+"""The attributes whose address a browser loads by itself; for `link`, except with the relations below."""
 _NOT_LOADED: Final = frozenset(("canonical", "prev", "next", "alternate", "edit"))
 _ELSEWHERE: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 _IN_CSS: Final = re.compile(r"(?:url\(\s*|@import\s+)[\"']?((?:https?:)?//[^\"')\s]+)", re.IGNORECASE)
 
 
 class _Page(HTMLParser):
-    """The anchors of a page, where its links lead, and what a browser loads for it."""
+    """The anchors of a page, the targets of its links, and what a browser loads for it."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -42,9 +42,9 @@ class _Page(HTMLParser):
 
 
 def troubles(site: Path, *by_script: str) -> Iterator[str]:
-    """A line for each link that leads nowhere, and for each file that would be loaded from another host.
+    """A line for each broken link, and for each file that would be loaded from another host.
 
-    `by_script` names pages whose links their own scripts follow.
+    `by_script` names pages whose links are handled by their own scripts.
     """
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     for path, page in pages.items():

@@ -10,7 +10,7 @@ from typing import Final
 from tools.docs_site.navigation import ROOT
 
 PLACE: Final = "example/report.html"
-"""Where it builds on the site."""
+"""Its path on the site."""
 SOURCE: Final = "tests/data/topics/kafka-4.3/segments"
 _COMMAND: Final = f"kafka-records report {SOURCE} --output report.html"
 
@@ -31,7 +31,7 @@ save it, send it. This command made it while the site was built:
 
 
 def write_example(pages: Path) -> None:
-    """Make the report, and a page that leads to it. Raises SystemExit with a sentence where that cannot be done."""
+    """Make the report, and a page that links to it. Raises SystemExit with a message if that fails."""
     place = pages / PLACE
     place.parent.mkdir(parents=True)
     command = [sys.executable, "-m", "kafka_records_tables.commands", "report", SOURCE, "--output", str(place)]

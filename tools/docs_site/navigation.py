@@ -1,5 +1,5 @@
-"""The order of the pages of the site. Every page of docs/ is named once; folders of generated pages are named as a
-whole."""
+"""The order of the pages of the site. Every page of docs/ is listed once; a folder of generated pages is listed as one
+entry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REFERENCE: Final = "docs/reference"
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the navigation: pages by their paths from the root, and sections below it.
+    """A part of the navigation: pages, by their paths from the root, and subsections.
 
     The title of a page is its first heading.
     """
@@ -30,7 +30,7 @@ class Section:
     sections: tuple[Section, ...] = ()
 
     def all_pages(self) -> Iterator[str]:
-        """Its pages and those of the sections below it, in their order."""
+        """The pages of this section and of its subsections, in order."""
         yield from self.pages
         for section in self.sections:
             yield from section.all_pages()

@@ -1,7 +1,7 @@
-"""Pages of the repository for the site: links between pages stay, and other files that pages link to are copied.
+"""Copies pages of the repository for the site. Links between pages stay. Other files to which pages link are copied.
 
-Pages are written for a code host, where every file and folder of the repository is a page. On the site a file is its
-text, and a folder the list of its files.
+Pages are written for a code host, which has a page for every file and folder of the repository. On the site, a link to
+a file leads to its text, and a link to a folder to a list of its files.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tools.docs_site.navigation import ROOT, pages
 
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)")
 _SHOWN: Final = frozenset((".svg", ".png", ".html", ".css"))
-"""Files that a browser shows as they are. Others are texts."""
+"""The suffixes of files that a browser shows directly. All other files become text pages."""
 
 
 def write_pages(folder: Path) -> None:
-    """Write all pages and what they link to below `folder`."""
+    """Write all pages, and the files to which they link, below `folder`."""
     written: set[str] = set()
     for name in pages():
         text, linked = _for_site(name, (ROOT / name).read_text(encoding="utf-8"))
@@ -34,7 +34,7 @@ def write_pages(folder: Path) -> None:
 
 
 def place_of(name: str) -> str:
-    """Where a file or folder of the repository builds on the site, by its path from the root."""
+    """The path on the site of a file or folder of the repository, given its path from the root."""
     if name.endswith(".md") and name in pages():
         place = name.removeprefix("docs/") if name.startswith("docs/") else f"project/{name.lower()}"
         return place.replace("README.md", "index.md")
@@ -44,7 +44,7 @@ def place_of(name: str) -> str:
 
 
 def _for_site(name: str, text: str) -> tuple[str, set[str]]:
-    """The text with its links as the site has them, and the files of the repository that they lead to."""
+    """The text with its links changed for the site, and the files of the repository to which they lead."""
     linked: set[str] = set()
     links = {link: _on_site(name, link, linked) for link in _links(text)}
     lines, fence = [], None

@@ -1,2 +1,2 @@
-"""Reads of live brokers through a proxy that disturbs them: every answer is the log that was served, or says what
-happened."""
+"""Reads live brokers through proxies that disturb them. Every answer must be equal to the served log, or report what
+went wrong."""

@@ -29,7 +29,7 @@ examples:
 
 
 def figures(outcome: Outcome, seed: int) -> dict[str, str]:
-    """What docs/trust.md says about a run."""
+    """The figures of a run for docs/trust.md."""
     answers = ", ".join(f"{count} {name}" for name, count in outcome.answers.most_common())
     kinds = "; ".join(f"{count} × {name}" for name, count in outcome.faults.most_common())
     return {
@@ -50,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--seconds", type=float, default=600, help="for how long (default 600)")
-    parser.add_argument("--seed", type=int, default=1, help="what decides the faults (default 1)")
+    parser.add_argument("--seconds", type=float, default=600, help="duration (default 600)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random faults (default 1)")
     parser.add_argument("--record", action="store_true", help="replace the figures of faults in docs/trust.json")
     asked = parser.parse_args(arguments)
     logging.disable(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Three brokers on loopback. Each has a second listener, whose clients are told to come through a proxy."""
+"""Three brokers on loopback. Each has a second listener, which advertises the address of a proxy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHARED: Final = {
     "transaction.state.log.replication.factor": "3",
     "share.coordinator.state.topic.replication.factor": "3",
     "min.insync.replicas": "1",
-    # A dead broker is noticed soon, and a live one under load is not taken for dead.
+    # A dead broker is noticed soon, and a live broker under load does not count as dead.
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
     "replica.lag.time.max.ms": "5000",
@@ -28,7 +28,7 @@ SHARED: Final = {
 
 
 class ProxiedBroker(Broker):
-    """A broker. Its listener at the port `inner` tells clients that the broker is at the port `outer`."""
+    """A broker. Its listener on the port `inner` advertises the port `outer`."""
 
     def __init__(self, folder: Path, settings: dict[str, str], port: int, cluster: str, inner: int, outer: int) -> None:
         super().__init__(folder, settings=settings, port=port, cluster=cluster)
@@ -36,7 +36,7 @@ class ProxiedBroker(Broker):
 
 
 def three_brokers(folder: Path) -> list[ProxiedBroker]:
-    """Not started. The first one is the controller too."""
+    """Three brokers that are not started yet. The first one is also the controller."""
     controller, *ports = free_ports(10)
     cluster = cluster_id()
     brokers = []
@@ -59,7 +59,7 @@ def three_brokers(folder: Path) -> list[ProxiedBroker]:
 
 @contextmanager
 def proxied(brokers: list[ProxiedBroker], faults: Faults) -> Iterator[str]:
-    """Proxies for these brokers, which run; their addresses."""
+    """Run proxies for these running brokers. Yields their addresses."""
     proxies: list[Proxy] = []
     try:
         for each in brokers:

@@ -1,4 +1,4 @@
-"""The kinds of faults: what a proxy sends in place of a broker's answer."""
+"""The kinds of faults: what a proxy sends instead of a broker's answer."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ _NAMES: Final = (
     requests_sent.STREAMS_GROUP_DESCRIBE,
 )
 _HEAD: Final = 16
-"""Bytes of an answer with size, correlation id and the first fields: cuts are frequent there."""
+"""The number of bytes at the start of an answer that contain size, correlation id and the first fields. Cuts are
+frequent there."""
 
 
 @cache
 def exchanges() -> Mapping[int, Exchange]:
-    """The requests that are known, by their numbers."""
+    """The known requests by api key."""
     return {each.api.key: each for each in map(exchange, _NAMES)}
 
 
@@ -54,13 +55,13 @@ class Sleep(NamedTuple):
 
 
 class End(NamedTuple):
-    """Close the connection, with a reset or in order."""
+    """Close the connection, with a reset or in an orderly way."""
 
     is_reset: bool = False
 
 
 class Hang(NamedTuple):
-    """Send nothing more until the client goes away."""
+    """Send nothing more until the client disconnects."""
 
 
 Step = Send | Sleep | End | Hang
@@ -68,7 +69,7 @@ Step = Send | Sleep | End | Hang
 
 @dataclass(frozen=True)
 class Answer:
-    """A broker's answer: `data` without its size. `api` is None for a request that is not known here."""
+    """A broker's answer: `data` without the size field. `api` is None for an unknown request."""
 
     api: Exchange | None
     version: int
@@ -85,19 +86,19 @@ class Answer:
         return "" if self.api is None else self.api.api.name
 
     def fields(self) -> dict[str, Any]:
-        """What it says."""
+        """The fields of the answer."""
         assert self.api is not None
         return decoded(self.api, self.version, self.data)[1]
 
     def saying(self, fields: Mapping[str, Any]) -> Answer:
-        """The same with other fields."""
+        """The same answer with other fields."""
         assert self.api is not None
         head = self.data[:4] + (b"\0" if self.api.api.response_header_version(self.version) else b"")
         return Answer(self.api, self.version, head + walker.encode(self.api.response, fields, self.version))
 
 
 def _point(size: int, random: Random) -> int:
-    """Where something of that size ends early."""
+    """A random position at which something of this size ends early."""
     return random.randrange(min(size, _HEAD) if random.random() < 0.4 else size)
 
 
@@ -118,13 +119,13 @@ def _doubled(answer: Answer, seconds: float, random: Random) -> list[Step]:
 
 
 def _short(answer: Answer, seconds: float, random: Random) -> list[Step]:
-    """A whole answer by its size, with less in it."""
+    """An answer whose size field is right, but which contains less."""
     data = answer.data[: _point(len(answer.data), random)]
     return [Send(Answer(answer.api, answer.version, data).framed)]
 
 
 def _fewer_records(answer: Answer, seconds: float, random: Random) -> list[Step]:
-    """Fetch may end in the middle of a batch."""
+    """An answer to Fetch, which may end in the middle of a batch, with fewer records."""
     fields = answer.fields()
     for topic in fields["responses"]:
         for each in topic["partitions"]:
@@ -134,7 +135,7 @@ def _fewer_records(answer: Answer, seconds: float, random: Random) -> list[Step]
 
 
 def _throttled(answer: Answer, seconds: float, random: Random) -> list[Step]:
-    """The broker asks for a pause; one whose quota is used up has nothing in its response to Fetch."""
+    """The broker requests a pause. If the quota is exceeded, its response to Fetch is empty."""
     fields = answer.fields()
     fields["throttle_time_ms"] = random.randrange(1, round(1000 * seconds))
     if answer.name == FETCH and random.random() < 0.5:
@@ -178,12 +179,14 @@ ANSWERS: Final[Mapping[str, Callable[[Answer, float, Random], list[Step]]]] = {
     _OF_FETCH: _fewer_records,
     _THROTTLED: _throttled,
 }
-"""What is sent in place of an answer. The second argument is the client's limit for an answer in seconds."""
+"""The functions that make what is sent instead of an answer. The second argument is the client's timeout for an answer
+in seconds."""
 KINDS: Final = (BEFORE_CONNECTING, BEFORE_ASKING, OLD, *ANSWERS)
 
 
 def kinds_for(answer: Answer, *, has_old: bool) -> list[str]:
-    """The kinds of faults that an answer can have. `has_old`: there is an earlier answer to the same question."""
+    """The kinds of faults that are possible for an answer. `has_old`: there is an earlier answer to the same
+    request."""
     kinds = [kind for kind in ANSWERS if kind != _OF_FETCH or answer.name == FETCH]
     if answer.api is None:
         kinds.remove(_THROTTLED)

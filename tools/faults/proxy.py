@@ -1,4 +1,4 @@
-"""A proxy between clients and one broker, which disturbs what it passes on by a seed."""
+"""A proxy between clients and one broker, which disturbs the traffic at random, given a seed."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _REMEMBERED: Final = 60
 _RESET: Final = struct.pack("ii", 1, 0)
 _PAUSE: Final = 0.02
 _SELDOM: Final = 0.15
-"""Connections and requests are disturbed so much less often than answers."""
+"""The factor by which connections and requests are disturbed less often than answers."""
 _OLDEST: Final = 1.0
-"""Seconds: a broker knows its cluster from its copy of the metadata, which may be so old."""
+"""The maximum age of an earlier answer in seconds: a broker's copy of the cluster metadata may be this old."""
 
 
 class Faults:
-    """Which fault comes next, and how many there were.
+    """Draws the next fault, and counts faults.
 
-    The seed decides what is drawn. Which answer it meets depends on the order in which threads run.
+    The seed determines the faults. Which answer a fault affects depends on the order in which threads run.
     """
 
     def __init__(self, seed: int, limit: float) -> None:
@@ -55,7 +55,7 @@ class Faults:
         self._lock = threading.Lock()
 
     def drawn(self, kinds: Sequence[str], weight: float = 1.0) -> tuple[str, Random] | None:
-        """One of these kinds, and what decides its details; None for no fault."""
+        """One of these kinds, and a random source for its details; None for no fault."""
         with self._lock:
             if self._random.random() >= self.rate * weight:
                 return None
@@ -88,7 +88,7 @@ class Proxy:
         self._accepting.start()
 
     def close(self) -> None:
-        """Close everything; nothing listens after that."""
+        """Close the listener and all connections."""
         self._is_closed = True
         _shut_down(self._server)
         self._accepting.join()
@@ -154,7 +154,7 @@ class Proxy:
         return ANSWERS[kind](answer, self._faults.limit, random)
 
     def _older(self, asked: _Asked, data: bytes) -> bytes | None:
-        """An earlier answer to the same question."""
+        """An earlier answer to the same request."""
         now = time.monotonic()
         then, old = self._old.get(asked.question, (0.0, b""))
         if now - then <= _OLDEST:
@@ -164,7 +164,7 @@ class Proxy:
 
 
 def _done(step: Step, client: socket.socket) -> bool:
-    """Take a step; False if the connection ends with it."""
+    """Carry out a step. Returns False if the connection ends with it."""
     if isinstance(step, Send):
         client.sendall(step.data)
         return True
@@ -195,7 +195,7 @@ def _name(key: int) -> str:
 
 
 def _frame(stream: socket.socket) -> bytes | None:
-    """The next request or answer; None at the end."""
+    """The next request or answer; None at the end of the stream."""
     head = _exactly(stream, 4)
     return None if head is None else _exactly(stream, struct.unpack(">i", head)[0])
 
@@ -218,7 +218,8 @@ def _shut_down(stream: socket.socket) -> None:
 
 
 def _hang_up(client: socket.socket) -> None:
-    """End the connection. One that is to be reset is only woken here: a reset is sent when it is closed."""
+    """End the connection. If it will be reset, this only wakes its thread: the reset is sent when the socket is
+    closed."""
     with suppress(OSError):
         is_reset = client.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, len(_RESET)) == _RESET
         client.shutdown(socket.SHUT_RD if is_reset else socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""Reads through the proxies, and what they have to give."""
+"""Reads through the proxies, and the expected results."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from tools.faults.served import AGAIN, COMMITS, GROWING, PARTITIONS, RECORDS, ST
 LIMIT: Final = 20.0
 """Seconds that a read may take."""
 TABLES: Final = ("current_offsets", "groups", "offset_commits", "pending_offsets", "timeline", "transactions")
-"""Of logs that stay as they are."""
+"""Tables of logs that do not change."""
 ENDS: Final = ("lag", "group_lag", "log_ends")
-"""With the ends of logs."""
+"""Tables with the ends of logs."""
 REQUESTED: Final = ("groups", "current_offsets", "lag")
-"""What requests to coordinators give."""
+"""Tables that are made from requests to coordinators."""
 KEPT: Final = ("current_offsets", "offset_commits", "groups")
-"""With a state directory."""
+"""Tables that are read with a state directory."""
 _CHANGING: Final = frozenset({GROWING, AGAIN})
 _LEFT_OUT: Final = frozenset({"place", "high_watermark_timestamp", "high_watermark_timestamp_ms"})
-"""Columns that name the broker that was asked, and when it was."""
+"""Columns with the broker that was asked, and the time of the request."""
 
 Rows = list[str]
 
 
 class Difference(Exception):
-    """An answer that is wrong, or not complete without a word about it."""
+    """An answer is wrong, or it is incomplete without a finding."""
 
 
 class Truth:
-    """What the logs hold, read from the files of a broker and without a proxy."""
+    """The content of the logs, read from the files of a broker and without a proxy."""
 
     def __init__(self, data: Path, direct: str) -> None:
         """`data` is the folder of a broker with a replica of every partition, `direct` are the brokers' addresses."""
@@ -59,13 +59,13 @@ class Truth:
         self.requested = {name: _rows(read_table(name, LiveRequests(direct), processes=1).table) for name in REQUESTED}
 
     def is_settled(self) -> bool:
-        """Whether brokers serve all of what is in the files."""
+        """Whether brokers serve everything that is in the files."""
         live = sorted(LiveBrokers(self.direct).partitions(STEADY), key=lambda log: log.partition)
         tables = {name: _rows(read_table(name, LiveBrokers(self.direct), processes=1).table) for name in TABLES}
         return len(live) == PARTITIONS and [_raw(log)[0] for log in live] == self.steady and tables == self.tables
 
     def grown(self) -> pa.Table:
-        """The growing log up to now, as the brokers have it."""
+        """The present content of the growing log, as the brokers have it."""
         (log,) = LiveBrokers(self.direct).partitions(GROWING)
         rows, found = _raw(log)
         if found:
@@ -77,8 +77,8 @@ class Reads:
     """Reads of every kind. Each returns the findings of damage; raises Difference, or the error of the source."""
 
     def __init__(self, bootstrap: str, truth: Truth, served: Served, random: Random, state: Path, limit: float) -> None:
-        """`bootstrap` are the proxies. `state` takes the files of reads with a state. `limit` is how many seconds an
-        answer is waited for."""
+        """`bootstrap` has the addresses of the proxies. `state` is the folder for reads with a state. `limit` is the
+        timeout of an answer in seconds."""
         self._bootstrap, self._truth, self._served = bootstrap, truth, served
         self._random, self._state, self._limit = random, state, limit
         self.took = 0.0
@@ -190,7 +190,8 @@ class Reads:
         return check_table(name, result, self._truth.requested[name])
 
     def _snapshot(self) -> list[Finding]:
-        """One through the proxies, and if it lacks something, one without them: then it is whole."""
+        """Take a snapshot through the proxies. If it lacks something, take another one without them, which must be
+        complete."""
         with TemporaryDirectory() as folder:
             with self._timed():
                 found = _damage(take_snapshot(self._brokers(), folder, [COMMITS]).findings)
@@ -215,14 +216,15 @@ def _damage(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _rows(table: pa.Table) -> Rows:
-    """The rows as texts in order, without what changes, and without the names of brokers that were asked."""
+    """The rows as sorted texts, without values that change, and without the names of brokers that were asked."""
     names = [name for name in table.schema.names if name not in _LEFT_OUT]
     rows = (row for row in table.select(names).to_pylist() if row.get("topic") not in _CHANGING)
     return sorted(map(repr, rows))
 
 
 def check_part(rows: pa.Table, whole: pa.Table, found: list[Finding], name: str) -> None:
-    """Rows are those of the log, but for offsets after the first that a finding names. Raises Difference."""
+    """Check that rows are those of the log, except for offsets after the first one that a finding names. Raises
+    Difference."""
     if rows.equals(whole):
         return
     there = {row["offset"]: repr(row) for row in whole.to_pylist()}
@@ -244,15 +246,15 @@ def check_part(rows: pa.Table, whole: pa.Table, found: list[Finding], name: str)
 
 
 def _settled(row: str) -> str:
-    """Without what a later record decides, which may not have been read."""
+    """The row without values that depend on later records, which may not have been read."""
     for state in ("committed", "aborted", "open", "unknown"):
         row = row.replace(f"'transaction': '{state}'", "")
     return row
 
 
 def check_table(name: str, result: Any, expected: Rows, *, may_lack: bool = True) -> list[Finding]:
-    """The damage that was found; without damage, or without `may_lack`, the rows are those of the log. Raises
-    Difference."""
+    """Returns the damage that was found. Without damage, or without `may_lack`, the rows must be those of the log.
+    Raises Difference."""
     found = _damage(result.findings)
     if found and may_lack:
         return found

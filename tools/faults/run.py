@@ -1,4 +1,4 @@
-"""A run: brokers, proxies, readers that compare, and what they count."""
+"""A run with brokers, proxies, and readers that compare and count."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tools.faults.reads import LIMIT, Difference, Reads, Truth
 from tools.faults.served import AGAIN, Served
 
 ANSWER_LIMIT: Final = 1.0
-"""Seconds that clients wait for one answer."""
+"""The timeout of clients for one answer in seconds."""
 RATES: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
-"""Shares of answers that are disturbed, one after the other."""
+"""The shares of answers that are disturbed, used one after another."""
 _EACH: Final = 15.0
-"""Seconds at each rate."""
+"""The seconds for which each share is used."""
 _SLACK: Final = 15.0
-"""Seconds that a read may take beyond its limit: the machine is busy."""
+"""The seconds that a read may exceed its limit by, because the machine is busy."""
 _AWAY: Final = 6.0
 _DEATHS: Final = 60.0
 _SETTLES: Final = 60.0
@@ -37,20 +37,20 @@ EQUAL, TOLD, REFUSED = "equal", "incomplete, and says so", "error that says what
 
 @dataclass
 class Outcome:
-    """What a run counted."""
+    """The counts of a run."""
 
     seconds: float = 0.0
     answers: Counter[str] = field(default_factory=Counter)
-    """By outcome."""
+    """The number of answers by outcome."""
     by_kind: dict[str, Counter[str]] = field(default_factory=dict)
-    """Outcomes by kind of read."""
+    """The outcomes by kind of read."""
     faults: Counter[str] = field(default_factory=Counter)
-    """By kind."""
+    """The number of faults by kind."""
     moves: int = 0
     created: int = 0
     """How often a topic was deleted and created again."""
     deaths: int = 0
-    """Brokers that were killed and started again."""
+    """How often brokers were killed and started again."""
     differences: list[str] = field(default_factory=list)
 
 
@@ -58,7 +58,8 @@ class Run:
     """One run with a seed. `tell` gets lines about its progress."""
 
     def __init__(self, brokers: list[ProxiedBroker], folder: Path, seed: int, tell: Tell = lambda line: None) -> None:
-        """The brokers run, and nothing else uses them. `folder` takes the files of reads with a state."""
+        """The brokers must be running, and nothing else may use them. `folder` is for the files of reads with a
+        state."""
         self._brokers, self._folder, self._seed, self._tell = brokers, folder, seed, tell
         self._direct = ",".join(each.bootstrap for each in brokers)
         self.outcome = Outcome()
@@ -67,7 +68,7 @@ class Run:
         self._faults = Faults(seed, ANSWER_LIMIT)
 
     def run(self, seconds: float, *, readers: int = 3, deaths: bool = False) -> Outcome:
-        """Read for so long. With `deaths` brokers are killed and started again, but not the controller."""
+        """Read for this long. With `deaths`, brokers other than the controller are killed and started again."""
         served = Served(self._direct, self._seed)
         served.fill()
         truth = self._truth()
@@ -116,7 +117,8 @@ class Run:
             served.stop()
 
     def _disturb(self, until: float, seconds: float, deaths: bool) -> None:
-        """Change the rate, and kill brokers. They end with the thread that started them, so this is the main one."""
+        """Change the rate, and kill brokers. A broker ends with the thread that started it, so this runs in the main
+        thread."""
         random = Random(f"rates-{self._seed}")
         each = min(_EACH, seconds / len(RATES))
         next_death = time.monotonic() + _DEATHS
@@ -140,7 +142,7 @@ class Run:
             self._count(kind, *self._outcome_of(reads, kind))
 
     def _all_kinds(self, bootstrap: str, truth: Truth, served: Served) -> None:
-        """Without faults every kind of read is whole again."""
+        """Check that every kind of read is complete again without faults."""
         reads = Reads(bootstrap, truth, served, Random(self._seed), self._folder / "state-0", 10 * ANSWER_LIMIT)
         for kind in reads.kinds:
             outcome, told = self._outcome_of(reads, kind)
@@ -155,7 +157,7 @@ class Run:
         except (LogSourceError, Difference) as error:
             told = str(error)
             is_true = isinstance(error, LogSourceError) and not isinstance(error, MissingRight) and told.isprintable()
-            # Only one topic is ever away.
+            # Only this topic may ever be missing.
             is_true &= AGAIN in told or ("there is no topic" not in told and "recreated" not in told)
             outcome = REFUSED if is_true else f"{type(error).__name__}"
         except Exception as error:

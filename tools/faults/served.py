@@ -1,4 +1,4 @@
-"""What the brokers serve: logs that stay as they are, one that grows, and a topic that is deleted and created again.
+"""The content of the brokers: logs that do not change, a log that grows, and a topic that is deleted and created again.
 Leaders move meanwhile."""
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ TRANSACTIONS: Final = "__transaction_state"
 PARTITIONS: Final = 3
 GROUPS: Final = 16
 RECORDS: Final = 60
-"""In the topic that is created again, each time."""
+"""The number of records that are written each time the topic is created."""
 _WAIT: Final = 60
 _SETTLE_MS: Final = 10_000
 
 
 class Written(NamedTuple):
-    """How far the topic that is created again is written: how often it was created, and its records."""
+    """The state of the topic that is created repeatedly: how often it was created, and the number of its records."""
 
     time: int
     records: int
 
 
 class Served:
-    """Fills a cluster and keeps it moving, with clients that do not go through the proxies."""
+    """Fills a cluster and keeps changing it, with clients that do not use the proxies."""
 
     def __init__(self, bootstrap: str, seed: int) -> None:
         self._bootstrap = bootstrap.split(",")
@@ -44,16 +44,16 @@ class Served:
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
         self.failures: list[BaseException] = []
-        """What ended one of the threads."""
+        """The errors that ended threads."""
         self.grown = 0
-        """Records of the growing log that brokers have acknowledged."""
+        """The number of records of the growing log that brokers have acknowledged."""
         self.again = Written(0, 0)
-        """Of the topic that is created again: what brokers have acknowledged."""
+        """What brokers have acknowledged of the topic that is created repeatedly."""
         self.moves = 0
-        """Leaders that were moved."""
+        """How often a leader was moved."""
 
     def fill(self) -> None:
-        """Create the topics, and write what stays."""
+        """Create the topics, and write the logs that do not change."""
         with ExitStack() as clients:
             admin = clients.enter_context(closing(self._admin()))
             shapes = {STEADY: PARTITIONS, GROWING: 1}
@@ -77,14 +77,14 @@ class Served:
         self._create_again()
 
     def start(self) -> None:
-        """Let one log grow, one topic be created again and again, and leaders move."""
+        """Start the threads that let one log grow, create one topic repeatedly, and move leaders."""
         for work in (self._grow, self._recreate, self._move):
             thread = threading.Thread(target=self._run, args=(work,), daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """End what `start` began."""
+        """Stop the threads that `start` began."""
         self._stopped.set()
         for thread in self._threads:
             thread.join(2 * _WAIT)
@@ -124,7 +124,7 @@ class Served:
             self.again = Written(number, 0)
 
             def create() -> None:
-                # Again and again: a request whose answer is lost may have been carried out.
+                # A request whose answer is lost may have been carried out, so errors are expected.
                 with suppress(KafkaError):
                     admin.delete_topics([AGAIN])
                 admin.create_topics(shape, wait_for_metadata=True)
@@ -155,7 +155,8 @@ class Served:
 
 
 def _commits(admin: KafkaAdminClient, random: Random) -> bool:
-    """Commit offsets, some again and some deleted. False if a coordinator is not there yet."""
+    """Commit offsets; some are committed again, and some are deleted. Returns False if a coordinator is not available
+    yet."""
     for number in range(GROUPS):
         group = f"group-{number:02}"
         for _ in range(2):

@@ -1,1 +1,1 @@
-"""`make follow RELEASE=…`: our specs as a release of Kafka has them, in our words, with all that comes from them."""
+"""`make follow RELEASE=…`: brings our specs, in our words, and everything made from them up to a release of Kafka."""

@@ -1,4 +1,4 @@
-"""Bring the specs of this repository, and what is kept next to them, up to a release of Kafka. See `--help`."""
+"""Bring the specs of this repository, and what is made from them, up to a release of Kafka. See `--help`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ exit status: 0 done, 1 words are missing or somebody has to decide, 2 specs or j
 
 @dataclass(frozen=True)
 class Followed:
-    """A release, the one before it, and what changed between them in messages that we have."""
+    """A release, the previous one, and the changes between them in messages that we have."""
 
     release: SpecSet
     since: SpecSet
@@ -111,7 +111,7 @@ def _specs(release: SpecSet) -> int:
 
 
 def _before(word: str) -> str:
-    """The release that one is compared with: the one before it that was followed; for a folder the newest."""
+    """The release with which another one is compared: the previous one that was followed; for a folder, the newest."""
     if Path(word).exists():
         return DESCRIBED
     older = [known for known in SPEC_COUNTS if release_order(known) < release_order(word)]
@@ -192,7 +192,7 @@ def _judged(release: SpecSet) -> dict[str, Versions]:
 
 
 def _enumerations(followed: Followed) -> tuple[Enumerations | None, list[EnumChange] | None]:
-    """Kafka's error codes and states in the release, and what it changed in them; a folder of specs has none."""
+    """Kafka's error codes and states in the release, and their changes; None for a folder of specs."""
     if followed.release.release is None:
         return None, None
     theirs = enumerations.enumerations(followed.release.release)
@@ -218,11 +218,11 @@ def _tell(line: str) -> None:
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tools.follow",
-        description="Bring the specs of this repository, and what is kept next to them, up to a release of Kafka.",
+        description="Bring the specs of this repository, and what is made from them, up to a release of Kafka.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("step", choices=("specs", "vectors"), help="which half of the work; see below")
+    parser.add_argument("step", choices=("specs", "vectors"), help="part of the work; see below")
     parser.add_argument("release", help="such as 4.4.0, fetched by Maven; or a folder of specs")
     parser.add_argument("--since", help="the release or folder that it is compared with (default: the one before it)")
     return parser.parse_args(arguments)

@@ -1,4 +1,5 @@
-"""The message classes that judge a release: its own; for a folder of specs those that Kafka's generator makes of it."""
+"""The message classes that judge a release: its own classes, or, for a folder of specs, those that Kafka's generator
+makes from it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from tools.kafka_releases import LATEST
 
 _PACKAGE: Final = "followed.generated"
 _WITHOUT_CONVERTERS: Final = "kafka-streams"
-"""A module whose classes Kafka makes without converters to JSON: vectors come from classes made of the same specs."""
+"""A module whose classes Kafka makes without converters to JSON. For vectors, classes are made from the same specs."""
 _GENERATOR: Final = (
     *("org.apache.kafka.message.MessageGenerator", "-p", _PACKAGE),
     *("-m", "MessageDataGenerator", "JsonConverterGenerator"),
@@ -45,7 +46,7 @@ def message_classes(release: SpecSet, tell: Callable[[str], None]) -> Iterator[M
 
 
 def _made(specs: Iterable[MessageSpec], scratch: Path, folder: str) -> Path:
-    """Classes of the specs in a folder, by Kafka's generator: its code needs the other classes of its own release."""
+    """Kafka's generator makes classes from the specs in a folder. Its code needs the other classes of its release."""
     flat, sources, classes = (scratch / name for name in ("specs", "sources", folder))
     for each in (flat, sources, classes):
         each.mkdir()
@@ -65,7 +66,7 @@ def _made(specs: Iterable[MessageSpec], scratch: Path, folder: str) -> Path:
 
 
 def _without_words(value: object) -> object:
-    """A spec without descriptions: Kafka's generator puts them into Java strings as they are, quotes and all."""
+    """A spec without descriptions, because Kafka's generator copies them into Java strings without escaping quotes."""
     if isinstance(value, dict):
         return {name: _without_words(member) for name, member in value.items() if name != "about"}
     return [_without_words(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,5 @@
-"""Which tables a release concerns, as far as their declarations tell: they name records and columns, no fields."""
+"""The tables that a release affects, as far as their declarations show: these name records and columns, but no
+fields."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from tools.follow.refusals import RECORDS
 
 
 def tables_concerned(changes: Iterable[Change], messages: Mapping[str, Message]) -> Iterator[str]:
-    """A section, or nothing: by record that changed, the tables that read it; by new record, those of its topic whose
-    columns are called as its fields are. `messages` are those of the release."""
+    """A section, or nothing: for each changed record, the tables that read it; for each new record, the tables of its
+    topic that have columns with the names of its fields. `messages` are those of the release."""
     records: dict[str, list[Change]] = {}
     for change in changes:
         records.setdefault(change.message.removesuffix("Key").removesuffix("Value"), []).append(change)
@@ -57,7 +58,7 @@ def _record(name: str, changes: Sequence[Change], messages: Mapping[str, Message
 
 
 def tables_of(record: str) -> list[Table]:
-    """The tables that read a record, themselves or by their inputs."""
+    """The tables that read a record themselves, or through their inputs."""
     return [table for table in TABLES.values() if any(record in read.records for read in tables_read(table))]
 
 

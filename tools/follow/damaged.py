@@ -1,4 +1,4 @@
-"""Damage kept vectors and write what Kafka's classes make of them. See `--help`."""
+"""Damage kept vectors, and write the results of Kafka's classes for them. See `--help`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from tools.java_compiler import CompileError
 from tools.kafka_releases import DESCRIBED
 
 FOLDERS: Final = ("cluster_metadata", "log_files", "remote_log_metadata", "streams_protocol")
-"""The packages whose messages are damaged here; what damaged those of the others is not in `tools`."""
+"""The packages whose messages are damaged here. Messages of other packages were damaged by code that is not in
+`tools`."""
 BY: Final = "by seed: "
-"""Before the `how` of each line that is made here."""
+"""The prefix of `how` in each line that is made here."""
 
 _CLAIMS: Final = ("length", "count", "tag count", "tag size", "tag")
 _VERDICT: Final = ("ok", "json", "left", "tags", "reencode_hex", "reencode_error", "error")
@@ -39,7 +40,7 @@ exit status: 0 they are written, 2 classes that cannot be had
 
 
 def damaged(messages: Iterable[Line]) -> Iterator[Line]:
-    """Damaged forms of one kept message for each name and version: those of the shortest one that has some length."""
+    """Damaged forms of one kept message for each name and version: the shortest one that is not too short to damage."""
     schemas = {schema.name: schema for folder in FOLDERS for schema in _schemas(folder)}
     chosen: dict[tuple[str, int], Line] = {}
     for line in sorted(messages, key=lambda line: (len(line["hex"]) < 32, len(line["hex"]), line["hex"])):
@@ -68,7 +69,7 @@ def _forms(schema: MessageSchema, version: int, data: bytes, random: Random) -> 
     claims = [step for step in walker.walk(schema, version, data) if step.type in _CLAIMS]
     for step in random.sample(claims, min(2, len(claims))):
         choices = [b"\xff\xff\xff\xff\x07", b"\x80\x80\x01"]
-        if step.type != "tag count":  # releases before 4.4 read one below 0
+        if step.type != "tag count":  # releases before 4.4 accept a negative tag count
             choices.append(b"\xff\xff\xff\xff\x0f")
         claim = random.choice(choices)
         if not schema.is_flexible(version):
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; returns the exit status."""
     argparse.ArgumentParser(
         prog="python -m tools.follow.damaged",
-        description="Damage kept vectors, and keep what Kafka's own message classes make of them.",
+        description="Damage kept vectors, and keep the results of Kafka's own message classes.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     ).parse_args(arguments)

@@ -1,4 +1,4 @@
-"""What a release changed in Kafka's error codes and states, and what of it ours lack: these are kept by hand."""
+"""The changes of a release in Kafka's error codes and states, and which of them ours lack. Ours are edited by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.broker import class_jars
 from tools.kafka_enums import ENUMS, Constant, kafka_enums
 
 Enumerations = Mapping[str, Sequence[Constant]]
-"""The constants of Kafka's enumerations, by the names of ours."""
+"""The constants of Kafka's enumerations, by the names of our enumerations."""
 
 _KEPT_IN: Final = {"ErrorCode": "generator/kafka_records_runtime/kafka/error_codes.py"}
 _STATES_KEPT_IN: Final = "the _notes.json of its folder in message_specs"
@@ -20,7 +20,7 @@ _RELEASES_KEPT_IN: Final = "spark_udfs/kafka_records_tables/tables/checking/rele
 
 
 class EnumChange(NamedTuple):
-    """A constant of Kafka's that differs between two releases; `older` or `newer` is None if there is none."""
+    """A constant of Kafka that differs between two releases; `older` or `newer` is None if there is none."""
 
     enum: str
     older: Constant | None
@@ -45,7 +45,7 @@ def changes(older: Enumerations, newer: Enumerations) -> list[EnumChange]:
 
 
 def by_hand(release: str, theirs: Enumerations) -> Iterator[str]:
-    """What has to be changed in ours by hand for a release, a line each."""
+    """The changes to make in our enumerations by hand for a release, one per line."""
     for enum, constants in theirs.items():
         ours = set(_ours(enum))
         for each in constants:
@@ -60,6 +60,6 @@ def by_hand(release: str, theirs: Enumerations) -> Iterator[str]:
 def _ours(enum: str) -> Iterable[Constant]:
     if enum == "ErrorCode":
         return [Constant(code.name, code.value, code.is_retriable) for code in ErrorCode]
-    # Imported late: the run that asks has just written it.
+    # Imported late, because this run has just written the module.
     states: Any = getattr(import_module("kafka_records.enums"), enum)
     return [Constant(state.name, state.value, False) for state in states]

@@ -1,7 +1,8 @@
-"""tests/data/kafka/described.json: what message_specs held when it last followed a release.
+"""tests/data/kafka/described.json: the content of message_specs when it last followed a release.
 
-`records` and `messages` list them by folder. `after_the_fact_sheet` says what releases brought to records since
-kafka-records.json was read out of Kafka: `fields` by message, and the `messages` that are new or have other versions.
+`records` and `messages` list them by folder. `after_the_fact_sheet` has the changes of records by releases since
+kafka-records.json was extracted from Kafka: `fields` by message, and the `messages` that are new or have other
+versions.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _FIELDS = (rules.FIELD_ADDED, rules.TAG_ADDED)
 
 
 def revise(path: Path, specs: Path, changes: Iterable[Change]) -> None:
-    """Bring the lists up to the folder of specs and what a release changed in it."""
+    """Update the lists for the folder of specs and the changes of a release."""
     model = load(specs)
     kept = json.loads(path.read_text(encoding="utf-8"))
     kept["records"] = {

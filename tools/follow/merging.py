@@ -1,8 +1,8 @@
-"""Merges a spec of a release into ours: what decides bytes is theirs, words and spelling stay ours.
+"""Merges a spec of a release into ours. What determines bytes comes from the release; words and spelling stay ours.
 
-Fields are told by the struct they are in and their name; those that `compare` calls renamed, by their older names. An
-attribute that means the same in all versions of the release keeps our spelling. A field that has no words of ours gets
-`UNWRITTEN` as its `about`; words of Kafka's never come in.
+A field is identified by its struct and its name; a field that `compare` calls renamed, by its older name. An attribute
+that means the same in all versions of the release keeps our spelling. A field without a description of ours gets
+`UNWRITTEN` as its `about`. Kafka's descriptions are never copied.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from kafka_records_codegen.spec.json_text import Node
 from tools.follow.spec_form import FIELD_ATTRIBUTES, MESSAGE_ATTRIBUTES, Json
 
 UNWRITTEN: Final = "?"
-"""The mark for our missing words: as the `about` of a field, and after the `//` of a leading comment."""
+"""Marks a missing text of ours: the `about` of a field, or a leading comment after its `//`."""
 
 _LEFT_OUT: Final = frozenset({"deprecatedVersions"})
-"""Attributes of theirs that change nothing we make."""
+"""Attributes of Kafka's specs that do not affect anything we generate."""
 
 _NATURAL: Final = {"": "", "bool": "false", "float64": "0.0", "string": "", "uuid": "AAAAAAAAAAAAAAAAAAAAAA"}
-"""The default of a type where the spec names none; 0 of those that are not here, which are integers."""
+"""The default of a type if the spec has none. Types that are not listed are integers, whose default is 0."""
 
 
 def merged(theirs: MessageSpec, ours: MessageSpec | None, changes: Iterable[Change] = ()) -> Json:
-    """The spec of a message as the release has it, as JSON; `ours` is what we have of it, if anything, and `changes`
-    are those from ours to theirs."""
+    """The spec of a message in the release, as JSON. `ours` is our spec of it, if we have one, and `changes` lead from
+    ours to that of the release."""
     found: Json = {}
     for name in MESSAGE_ATTRIBUTES:
         same = ours is not None and _message_meaning(ours, name) == _message_meaning(theirs, name)
@@ -51,7 +51,7 @@ def merged(theirs: MessageSpec, ours: MessageSpec | None, changes: Iterable[Chan
 
 
 def plain(node: Node) -> object:
-    """A JSON value without the places where its parts are."""
+    """A JSON value without the positions of its parts."""
     match node.kind:
         case "object":
             return {name: plain(member.value) for name, member in node.members.items()}
@@ -122,7 +122,8 @@ class _Merger:
         return [self._field(each, self._ours.get((mine, each.name)) or self._renamed(each, names)) for each in theirs]
 
     def _renamed(self, theirs: FieldSpec, names: Set[str]) -> FieldSpec | None:
-        """Our field of the older name, unless another field beside it has that name, and its words, now."""
+        """Our field with the older name, unless another field of the same struct has that name, and its description,
+        now."""
         ours = self._older.get(theirs.path)
         return None if ours is None or ours.name in names else ours
 
@@ -162,12 +163,12 @@ class _Merger:
             case "mapKey":
                 return field.map_key
             case _:
-                # zeroCopy and entityType are words for Java: ours stay.
+                # zeroCopy and entityType only matter for Java, so ours stay.
                 return None
 
 
 def _default(field: FieldSpec) -> object:
-    """The default in one spelling; `null` as a text is null, and without quotes it is none at all."""
+    """The default in a canonical form. The text `null` means null; without quotes it means that there is no default."""
     natural = _natural(field.type)
     return field.default if field.default not in ("", natural) else natural
 
@@ -177,14 +178,14 @@ def _natural(kind: FieldType) -> str:
 
 
 def _says_nothing(field: FieldSpec, name: str) -> bool:
-    """Whether an attribute of theirs may be left out, because its value is the default."""
+    """Whether an attribute of Kafka's spec can be left out, because its value is the default."""
     if name == "default":
         return field.node.members[name].value.kind != "null" and _default(field) == _natural(field.type)
     return _raw(field, name) is False or (name == "entityType" and field.entity_type == "unknown")
 
 
 def _tidy(field: FieldSpec, name: str) -> object:
-    """An attribute of theirs in our spelling: numbers without quotes."""
+    """An attribute of Kafka's spec in our spelling: numbers without quotes."""
     value = _raw(field, name)
     is_number = name == "default" and isinstance(value, str) and value.lstrip("-").isdigit()
     if is_number and field.type.base != "string" and isinstance(value, str):

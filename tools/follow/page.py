@@ -1,4 +1,4 @@
-"""The page about a release below docs/releases: what changed in the messages that we have, and where that shows."""
+"""The page about a release in docs/releases: the changes in the messages that we have, and their effects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def page(
     *,
     is_explained: bool = False,
 ) -> str:
-    """The whole page. `passed_over` are new messages that are not carried; `differences` are those of vectors; `enums`
+    """The whole page. `passed_over` are new messages that are not included; `differences` are those of vectors; `enums`
     are the changes of error codes and states, None if they are unknown; `messages` are those of the release;
     `is_explained` says whether the page about strictness names it."""
     told = [change for change in changes if change.rank is not Rank.WORDS]
@@ -137,7 +137,7 @@ def _product(effect: DownstreamEffect) -> str:
 
 
 def _files(downstream: Downstream) -> str:
-    """The effect on Avro and Parquet; the text of a message covers all products at once."""
+    """The effects on Avro and Parquet; the text about a message covers both."""
     effects = {
         "Avro backward": downstream.avro_backward,
         "Avro forward": downstream.avro_forward,

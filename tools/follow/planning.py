@@ -1,4 +1,4 @@
-"""What a release changes in the folder of our specs: which messages it changes, adds and drops."""
+"""The changes that a release makes in the folder of our specs: messages that it changes, adds and drops."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ LEFT_OUT: Final = Path(__file__).with_name("left_out.txt")
 
 _REQUESTS: Final = ("request", "response", "header")
 _UNTOLD: Final = (rules.ABOUT, rules.COMMENT, rules.FOLDER_CHANGED, rules.RANGE_SPELLED)
-"""Rules about what stays as ours have it."""
+"""Rules about differences in which our specs stay unchanged."""
 _LABELS: Final = {"validVersions": "versions", "mapKey": "mapKey", "listeners": "listeners"}
-"""Attributes that have to be named for the change to be understood. Of those that share the rule `attribute`, ours take
-over these and leave the others to Java."""
+"""Attributes that must be named so that the change is understood. Of the attributes with the rule `attribute`, our
+specs adopt these; the others only matter for Java."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The changes of files below the folder of specs, by path: a new text, or None for a file that is deleted."""
+    """The changes of files in the folder of specs, by path: a new text, or None for a file to delete."""
 
     texts: Mapping[str, str | None]
 
@@ -46,15 +46,15 @@ class Plan:
 
 
 def left_out() -> frozenset[str]:
-    """The messages that are left out on purpose."""
+    """The names of the messages that are left out on purpose."""
     lines = LEFT_OUT.read_text(encoding="utf-8").split("\n")
     return frozenset(line for line in lines if line and not line.startswith("#"))
 
 
 def plan(specs: Path, release: SpecSet, title: str) -> Plan:
-    """What has to change in the folder `specs` to hold the messages of `release`, which texts call `title`.
+    """The changes after which the folder `specs` has the messages of `release`, which is called `title` in texts.
 
-    Raises FollowError if bytes that exist would be given up, and for a folder that lacks messages of ours.
+    Raises FollowError if existing bytes could no longer be read, or if a folder of specs lacks some of our messages.
     """
     described = read_spec_set(str(specs), release.title)
     changes = compare(described, release).changes
@@ -81,12 +81,12 @@ def plan(specs: Path, release: SpecSet, title: str) -> Plan:
 
 
 def is_wanted(file: SpecFile) -> bool:
-    """Whether a message of a release belongs here, as far as its module and its name tell."""
+    """Whether a message of a release belongs here, judged by its module and its name."""
     return _folder_of(file) is not None and file.spec.name not in left_out()
 
 
 def _folder_of(file: SpecFile) -> str | None:
-    """The folder of ours that a new message belongs to; None for modules that hold nothing for us."""
+    """Our folder for a new message; None for modules whose messages we do not include."""
     if file.spec.type == "data" and file.folder in DATA:
         return DATA[file.folder]
     if file.folder in RECORDS:
@@ -100,7 +100,7 @@ def _folder_of(file: SpecFile) -> str | None:
 def _text(
     ours: Path | None, theirs: MessageSpec, spec: MessageSpec | None, title: str, changes: Iterable[Change]
 ) -> str | None:
-    """The file of a message as the release has it; None if it is unchanged."""
+    """The file of a message for the release; None if it is unchanged."""
     now = merged(theirs, spec, changes if spec else ())
     if ours is None:
         return spec_text(f"// {UNWRITTEN} what it is, in one line\n//\n// {UNWRITTEN} {title}: new\n", now)
@@ -114,8 +114,8 @@ def _text(
 
 
 def _told(changes: Iterable[Change]) -> Iterator[str]:
-    """A line for each change, those of the message before those of its fields, with how bad it is: one for all uses of
-    a struct."""
+    """A line for each change, with its rank: changes of the message before those of its fields, and one line for all
+    uses of a struct."""
     places = set()
     for change in sorted(changes, key=lambda change: (bool(change.field), change.place.line, change.place.column)):
         if (change.rule, change.place) in places:
@@ -131,7 +131,7 @@ def _told(changes: Iterable[Change]) -> Iterator[str]:
 
 
 def unwritten(specs: Path) -> list[str]:
-    """The places where words of ours are missing, one line each."""
+    """The places where a text of ours is missing, one per line."""
     found = []
     for path in sorted(specs.rglob("*.json")):
         field = ""

@@ -1,6 +1,6 @@
-"""Where a run stops before it changes a file: bytes that exist would be given up, or a folder holds only some specs.
+"""Reasons to stop before any file is changed: existing bytes could no longer be read, or a folder has only some specs.
 
-No flag overrules this: make such a change in message_specs by hand, where a review sees it, and run again.
+No option overrides this: make such a change in message_specs by hand, so that it is reviewed, and run again.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ RECORDS: Final = {
     "kafka_storage": "remote_log_metadata",
     "kafka_transaction_coordinator": "transaction_state",
 }
-"""The module of a release → the folder of ours for the records of its topic."""
+"""the folder of ours for the records of its topic. → The module of a release → our folder for the records of its topic.
+→ the folder of ours for the records of its topic."""
 
 DATA: Final = {"kafka_storage": "log_files", "kafka_streams": "streams_protocol"}
-"""The module of a release → the folder of ours for its messages that are not records of a topic."""
+"""the folder of ours for its messages that are not records of a topic. → The module of a release → our folder for its
+messages that are not records of a topic. → the folder of ours for its messages that are not records of a topic."""
 
 _STORED: Final = (*RECORDS.values(), *DATA.values(), "consumer_protocol", "control")
-"""The folders of what is in topics, where bytes outlive the release that wrote them."""
+"""The folders of messages that are stored in topics, where bytes outlive the release that wrote them."""
 
 _VERSIONS: Final = (rules.RECORD_VERSION_DROPPED, rules.NEWEST_DROPPED)
-"""What `_given_up` says about stored records in other words."""
+"""The rule about versions, which `_given_up` covers for stored records."""
 
 
 class FollowError(Exception):
-    """The release cannot be followed as it is; the text says what somebody has to decide or write."""
+    """The release cannot be followed yet. The text says what must be decided or written."""
 
 
 def refusals(ours: SpecSet, release: SpecSet, changes: Iterable[Change]) -> list[str]:
-    """The reasons not to follow `release`, a line for each; empty without one. `changes` are those from ours to the
+    """The reasons not to follow `release`, one per line; empty if there are none. `changes` lead from our specs to the
     release."""
     files = [file for file in ours.loaded.files.values() if is_followed(file, release.absent)]
     theirs = {name: file for name, file in release.loaded.files.items() if not file.spec.is_retired}
@@ -59,7 +61,7 @@ def refusals(ours: SpecSet, release: SpecSet, changes: Iterable[Change]) -> list
 
 
 def names_of_ours(theirs: Iterable[str], changes: Iterable[Change]) -> dict[str, str]:
-    """What messages of the release are called by ours: mostly the same."""
+    """Our names for messages of the release, which are mostly the same."""
     found = {name: name for name in theirs}
     for change in changes:
         if change.rule is rules.MESSAGE_RENAMED and change.message in found:
@@ -68,14 +70,15 @@ def names_of_ours(theirs: Iterable[str], changes: Iterable[Change]) -> dict[str,
 
 
 def is_followed(mine: SpecFile, absent: tuple[str, ...]) -> bool:
-    """Whether the release should have a message of ours: some have no spec, and some modules could not be had."""
+    """Whether the release should have one of our messages: some have no spec, and some modules were not available."""
     modules = {folder: module for folders in (RECORDS, DATA) for module, folder in folders.items()}
     module = modules.get(mine.folder, CLIENTS)
     return mine.folder not in WITHOUT_SPECS and module not in absent
 
 
 def _is_partial(ours: SpecSet, title: str, lacking: Iterable[SpecFile]) -> str:
-    """From a folder it is unknown whether a message is gone or was never put there; a release says it."""
+    """The reason to refuse a folder that lacks messages: they may have been removed, or never copied there. With a
+    release, this is known."""
     paths = sorted(ours.files[file.path] for file in lacking)
     return (
         f"{title} lacks {len(paths)} of our messages, and the whole folder is followed:\n"
@@ -86,7 +89,7 @@ def _is_partial(ours: SpecSet, title: str, lacking: Iterable[SpecFile]) -> str:
 
 
 def _given_up(ours: SpecSet, files: Iterable[tuple[SpecFile, Versions]]) -> Iterator[str]:
-    """Messages in topics that the release can no longer read; `files` with the versions that it has."""
+    """Messages in topics that the release can no longer read. `files` come with the versions that the release has."""
     for mine, kept in files:
         name, path = mine.spec.name, ours.files[mine.path]
         if mine.folder not in _STORED or set(mine.spec.versions) <= set(kept):
@@ -101,7 +104,8 @@ def _given_up(ours: SpecSet, files: Iterable[tuple[SpecFile, Versions]]) -> Iter
 
 
 def _breaks(ours: SpecSet, older: Mapping[str, str], changes: Iterable[Change]) -> Iterator[str]:
-    """What `kafka-records-codegen compare` ranks as breaking bytes that exist, but for versions that are gone."""
+    """The changes that `kafka-records-codegen compare` ranks as breaking for existing bytes, except for removed
+    versions."""
     for change in changes:
         mine = ours.loaded.files.get(older.get(change.message, change.message))
         if change.rank is not Rank.BYTES or change.rule in _VERSIONS or mine is None or mine.folder in WITHOUT_SPECS:

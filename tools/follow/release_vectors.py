@@ -1,8 +1,9 @@
-"""What the message classes of any release, older ones too, make of the kept vectors.
+"""Compares the message classes of any release, including older ones, with the kept vectors.
 
-Names in JSON are those of the newest release, so an older one is shown the bytes. It has to read each message that it
-has, in the versions that it has, and to write the same bytes. Its JSON is the same, or `compare` has a change that says
-why not. A message whose layout a release had in early access, and that changed under its version, is left out.
+Names in JSON are those of the newest release, so an older release gets the bytes. It must read each message that it
+has, in the versions that it has, and write the same bytes. Its JSON must be the same, or `compare` must have a change
+that explains the difference. A message is left out if the release had its layout in early access, and that changed
+under the same version.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from tools.broker import broker_jars
 from tools.follow.vectors import Line, MessageClasses, in_any_order
 
 _BEFORE_MODULES: Final = ("kafka.internals.generated",)
-"""Where the classes of the coordinators' records were once: in the jar of the broker, without converters to JSON."""
+"""The module that had the classes of the coordinators' records earlier: the jar of the broker, without converters to
+JSON."""
 
 
 @dataclass
 class Agreement:
-    """How many vectors a release has `the_same` in bytes and JSON, under `other_names` (or with an unknown tag where
-    the newest has a field) and as bytes only, `without_json`; how many have a layout of `early_access`. `differing`
-    says what has no such reason."""
+    """The numbers of vectors that a release reads as `the_same` bytes and JSON, with `other_names` (or with an unknown
+    tag instead of a field of the newest release), as bytes only (`without_json`), and with a layout of `early_access`.
+    `differing` has the differences without such a reason."""
 
     the_same: int = 0
     other_names: int = 0
@@ -48,9 +50,9 @@ class Agreement:
 
 
 def agreement(lines: Iterable[Line], release: SpecSet, ours: SpecSet) -> Agreement:
-    """What the classes of `release` make of lines of messages.jsonl.gz, which hold messages of `ours`.
+    """Compare the results of the classes of `release` with lines of messages.jsonl.gz, which have messages of `ours`.
 
-    Raises FetchError, MissingPrerequisite, CompileError and FollowError where they cannot be asked.
+    Raises FetchError, MissingPrerequisite, CompileError or FollowError if the classes cannot be run.
     """
     assert release.release is not None
     there = {message.name: message.versions for message in release.loaded.model.messages}
@@ -61,7 +63,7 @@ def agreement(lines: Iterable[Line], release: SpecSet, ours: SpecSet) -> Agreeme
 
 
 def compared(lines: Iterable[Line], answers: Iterable[Line], changes: Iterable[Change]) -> Agreement:
-    """The answers of a release to lines, given what changed between it and the release that wrote them."""
+    """Compare the answers of a release with lines, given the changes between it and the release that wrote them."""
     of_message: dict[str, list[Change]] = {}
     for change in changes:
         of_message.setdefault(change.message, []).append(change)

@@ -1,4 +1,4 @@
-"""The form in which our specs are written: one function from a spec to its text, and the way back."""
+"""The text form of our specs: functions to write a spec and to read it again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 _WIDTH: Final = 100
 _TOKEN: Final = re.compile(r'\s*(?:"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s"{}\[\],:]+)')
-"""A token of JSON with the blanks before it."""
+"""A JSON token with the blanks before it."""
 
 MESSAGE_ATTRIBUTES: Final = (
     *("apiKey", "type", "listeners", "name", "validVersions", "deprecatedVersions", "flexibleVersions"),
@@ -26,14 +26,15 @@ FIELD_ATTRIBUTES: Final = (
 
 
 def split_head(text: str) -> tuple[str, str]:
-    """The comment that leads a spec, with its last line break, and what follows it."""
+    """The comment at the start of a spec, with its line break, and the rest."""
     lines = text.splitlines(keepends=True)
     count = next((number for number, line in enumerate(lines) if not line.startswith("//")), len(lines))
     return "".join(lines[:count]), "".join(lines[count:])
 
 
 def spec_text(head: str, spec: Mapping[str, Any]) -> str:
-    """A spec file: the comment at its head, then the message, one line for what bytes hold and one for words."""
+    """A spec file: the comment at its head, then the message, with one line for the attributes about bytes, and one for
+    the description."""
     lines = ["{", *(f'  "{name}": {_value(spec[name])},' for name in MESSAGE_ATTRIBUTES if name in spec)]
     lines += _list("fields", [_field(field, "    ") for field in spec["fields"]], "  ")
     if spec.get("commonStructs"):
@@ -45,7 +46,7 @@ def spec_text(head: str, spec: Mapping[str, Any]) -> str:
 def changed_text(body: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The text of a spec, without its head, after a change from `before` to `now`.
 
-    What differs is rewritten, the rest keeps its form. If attributes are in another order than here, all is rewritten.
+    Only changed parts are rewritten. If attributes are in another order than in this form, everything is rewritten.
     """
     form, wanted = (spec_text("", spec) for spec in (before, now))
     written = _TOKEN.findall(body)

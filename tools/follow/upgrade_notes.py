@@ -19,7 +19,7 @@ SUBJECTS: Final = {
         r"\bshare (?:group|consumer|partition|coordinator)|__share_group_state|\bKIP-932\b", re.I
     ),
 }
-"""What this project depends on, by the words that a note about it has."""
+"""The subjects on which this project depends, with the words by which a note about each is recognized."""
 
 _HEADING: Final = re.compile(r"<h[1-6][^>]*>(.*?)</h[1-6]>|^#+ +([^\n]*)$", re.I | re.S | re.M)
 _ITEM: Final = re.compile(r"<(?:li|p)\b[^>]*>|^\s*(?:[-*]|\d+\.) +|\n\s*\n", re.I | re.M)
@@ -39,9 +39,10 @@ example:
 
 
 def concerning(text: str, release: str) -> list[tuple[tuple[str, ...], str]] | None:
-    """The paragraphs about our subjects in the notes on a release, with these; None if no heading names the release.
+    """The paragraphs about our subjects in the notes on a release, each with its subjects; None if no heading names the
+    release.
 
-    `release` has three numbers. Headings name the release as 4.4.0 or 4.4.
+    `release` has three numbers. Headings have 4.4.0 or 4.4.
     """
     major, minor, patch = release.split(".")
     name = re.compile(rf"(?<![\d.]){major}\.{minor}(?:\.(?:{patch}|x|0))?(?![\d.]*\d)")
@@ -52,7 +53,7 @@ def concerning(text: str, release: str) -> list[tuple[tuple[str, ...], str]] | N
     for heading, end in zip(headings, ends, strict=True):
         title = _plain(heading[1] or heading[2] or "")
         versions = re.findall(r"\d+\.\d+(?:\.\w+)?", title)
-        # "Upgrading to 4.4.0 from any version 3.3.x through 4.3.x" is about the first.
+        # "Upgrading to 4.4.0 from any version 3.3.x through 4.3.x" is about the first version.
         if not versions or not name.fullmatch(versions[0]):
             continue
         is_named = True

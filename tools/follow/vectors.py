@@ -1,11 +1,11 @@
-"""Vectors of a release: what its own message classes write in versions that are new, and what they make of the others.
+"""Vectors of a release: its own message classes write messages of new versions, and read those of all other versions.
 
-Every line of `messages.jsonl.gz` and `negative.jsonl.gz` is shown to the classes of the release. A line of
-`negative.jsonl.gz` keeps its verdicts: the first is in the line itself, and `later` lists those of releases that gave
-another one than the release before, the oldest first. A whole message that has changed gets the field names of the
-release. Where an unknown tag of it became a field that cannot hold it, the line moves to `negative.jsonl.gz`. New lines
-have the `release` that wrote them; a run writes the same ones each time. Lines of versions or messages that are given
-up move to `given_up.jsonl.gz`, with the release that did it as `given_up`, and come back when they do.
+The classes of the release read every line of `messages.jsonl.gz` and `negative.jsonl.gz`. A line of `negative.jsonl.gz`
+keeps its verdicts: the first one is in the line itself, and `later` lists those that differed from the verdict of the
+previous release, the oldest first. A valid message that has changed gets the field names of the release. If one of its
+unknown tags became a field that cannot hold the content of the tag, the line moves to `negative.jsonl.gz`. New lines
+have the `release` that wrote them, and are the same in each run. Lines of versions or messages that the release dropped
+move to `given_up.jsonl.gz`, with that release as `given_up`, and move back if a later release has them again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Line = dict[str, Any]
 
 _SOURCE: Final = Path(__file__).resolve().parents[1] / "JudgeMessages.java"
 _EACH: Final = 8
-"""How many messages of each version are written."""
+"""The number of messages that are written for each version."""
 
 _VERDICT: Final = ("ok", "json", "left", "tags", "reencode_hex", "reencode_error", "error", "detail")
 _READ: Final = ("json", "left", "reencode_hex", "reencode_error")
@@ -50,8 +50,8 @@ _BECAME_A_FIELD: Final = "became a field"
 
 
 class Reason(NamedTuple):
-    """Why so many `lines` about `messages` are `refused`, `read` or read `otherwise`: the words of the release that
-    refuses them, with N for numbers, or what differs."""
+    """The reason why some `lines` about `messages` are `refused`, `read` or read `otherwise`: the error of the release
+    that refuses them, with N for numbers, or the difference."""
 
     verdict: Literal["refused", "read", "otherwise"]
     why: str
@@ -60,10 +60,10 @@ class Reason(NamedTuple):
 
 
 class Differences(NamedTuple):
-    """The lines of `negative.jsonl.gz` about which a release differs from the release before it.
+    """The lines of `negative.jsonl.gz` for which the verdict of a release differs from that of the previous release.
 
-    `were_whole` of them came from `messages.jsonl.gz` when they were judged so. `given_up` counts lines of
-    versions that it no longer has.
+    `were_whole` is the number of those that came from `messages.jsonl.gz`. `given_up` counts lines of versions that the
+    release no longer has.
     """
 
     reasons: tuple[Reason, ...] = ()
@@ -82,7 +82,7 @@ class MessageClasses:
         self._packages = packages
 
     def asked(self, lines: Sequence[Mapping[str, Any]]) -> list[Line]:
-        """What the classes answer to each line, in the form that JudgeMessages.java describes."""
+        """The answer of the classes to each line, in the form that JudgeMessages.java describes."""
         with tempfile.TemporaryDirectory() as scratch:
             compile_java("the program that asks Kafka's message classes", [_SOURCE], self._places, Path(scratch))
             classpath = ":".join(map(str, (scratch, *self._places)))
@@ -101,10 +101,10 @@ def revise(
     release: str,
     newer_names: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """Bring the vectors in `folder` to `release`; `touched` are the messages that changed, with their new versions,
-    and `newer_names` says what the release calls messages that had other names.
+    """Bring the vectors in `folder` to `release`; `touched` are the messages that changed, with their new versions, and
+    `newer_names` has the new names of messages that the release renamed.
 
-    Returns what the release reads otherwise though nothing that changed explains it: nothing, if all is well.
+    Returns the differences that no change of the release explains; empty if all is well.
     """
     messages, negative = folder / "messages.jsonl.gz", folder / "negative.jsonl.gz"
     parted = folder / _GIVEN_UP
@@ -130,7 +130,7 @@ def revise(
 
 
 def unwritten(folder: Path, release: str, messages: Mapping[str, Iterable[int]]) -> dict[str, frozenset[int]]:
-    """The versions of messages of which no other release than this one has written a vector, by message."""
+    """By message, the versions for which no release other than this one has written a vector."""
     lines = (line for line in read(folder / "messages.jsonl.gz") if line.get("release") != release)
     written = {(line["message"], line["version"]) for line in lines}
     found = {
@@ -141,7 +141,8 @@ def unwritten(folder: Path, release: str, messages: Mapping[str, Iterable[int]])
 
 
 def differences(folder: Path, release: str) -> Differences:
-    """The differences of `release`, by the `later` of lines of `negative.jsonl.gz`, and how many lines it dropped."""
+    """The differences of `release`, according to `later` in lines of `negative.jsonl.gz`, and the number of lines that
+    it dropped."""
     lines, parted = read(folder / "negative.jsonl.gz"), folder / _GIVEN_UP
     given_up = sum(line["given_up"] == release for line in read(parted)) if parted.exists() else 0
     found: Counter[tuple[Literal["refused", "read", "otherwise"], str, str]] = Counter()
@@ -185,7 +186,7 @@ def read(path: Path) -> list[Line]:
 
 
 def write(path: Path, lines: Sequence[Line]) -> None:
-    """Write the lines, unless the file has them already; the bytes depend on only the lines."""
+    """Write the lines, unless the file already has them. The bytes depend only on the lines."""
     if path.exists() and read(path) == list(lines):
         return
     text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
@@ -193,7 +194,8 @@ def write(path: Path, lines: Sequence[Line]) -> None:
 
 
 def unknown_tags(schema: Any, struct: str, value: Any, path: Sequence[Any] = ()) -> Iterator[Line]:
-    """The unknown tagged fields in a message and in its structs: path by names and numbers, tag, payload."""
+    """The unknown tagged fields in a message and in its structs: each with its path of names and numbers, its tag and
+    its payload."""
     for tag, payload in getattr(value, "unknown_tagged_fields", ()):
         yield {"path": list(path), "tag": tag, "hex": payload.hex()}
     for field in schema.struct(struct).fields:
@@ -208,7 +210,7 @@ def unknown_tags(schema: Any, struct: str, value: Any, path: Sequence[Any] = ())
 
 
 def _class(name: str) -> Any:
-    """A generated class, imported late: the run that asks has just written it."""
+    """A generated class. It is imported late, because this run has just written it."""
     registry = import_module("kafka_records.registry")
     return registry.message_class(name) if name in registry.MESSAGES else None
 
@@ -241,7 +243,7 @@ def _written(line: Line, answer: Line, release: str) -> Line:
 
 
 def _read_again(line: Line, answer: Line, touched: Mapping[str, frozenset[int]], release: str, odd: list[str]) -> Line:
-    """The line as the release reads it; with `how`, for `negative.jsonl.gz`, where a tag became a field."""
+    """The line as the release reads it. If a tag became a field, it has `how`, and belongs into `negative.jsonl.gz`."""
     whole = answer.get("ok") and not answer["left"] and not answer.keys() & {"reencode_hex", "reencode_error"}
     now = {**line, "json": answer.get("json"), "tags": answer.get("tags"), "records": answer.get("records")}
     now = {name: value for name, value in now.items() if name in line or value}
@@ -261,7 +263,7 @@ def _read_again(line: Line, answer: Line, touched: Mapping[str, frozenset[int]],
 
 
 def _tag_of_a_field(line: Line) -> int | None:
-    """An unknown tag of the line for which its struct has a field now."""
+    """An unknown tag of the line that is a field of its struct now."""
     schema = _class(line["message"]).CODEC.schema
     for tag in line.get("tags", ()):
         struct = schema.root
@@ -291,7 +293,7 @@ def _verdicts_before(line: Line, release: str) -> list[Line]:
 
 
 def judged(line: Line, answer: Line, release: str) -> Line:
-    """The line, with the verdict of the release in `later` if the verdict before it was another one."""
+    """The line, with the verdict of the release in `later` if it differs from the previous verdict."""
     before, *later = _verdicts_before(line, release)
     if not answer.get("unknown") and _differ(later[-1] if later else before, answer):
         verdict = {name: answer[name] for name in _VERDICT if answer.get(name) not in (None, [])}
@@ -301,7 +303,7 @@ def judged(line: Line, answer: Line, release: str) -> Line:
 
 
 def _differ(before: Line, answer: Line) -> bool:
-    """Whether only one is read, or the results differ. Words of a refusal do not count."""
+    """Whether only one of the two is read, or the results differ. The text of an error does not count."""
     if not before["ok"] or not answer["ok"]:
         return bool(before["ok"] != answer["ok"])
     return any(before.get(name) != answer.get(name) for name in _READ) or _sorted_tags(before) != _sorted_tags(answer)
@@ -312,7 +314,7 @@ def _otherwise(line: Line, answer: Line) -> str:
 
 
 def in_any_order(line: Line) -> Line:
-    """The line with its unknown tags as texts, sorted: two lines are equal if they differ in the order of tags only."""
+    """The line with its unknown tags as texts, sorted: so two lines that differ only in the order of tags are equal."""
     return {**line, "tags": _sorted_tags(line)}
 
 

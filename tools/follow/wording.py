@@ -1,4 +1,4 @@
-"""How a run says in a few words what a release changes."""
+"""Short texts about the changes of a release."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kafka_records_codegen.spec.versions import Versions
 
 
 def sides(change: Change) -> str:
-    """The present value, and the former one."""
+    """The present value and the former value."""
     if change.older and change.newer:
         return f"{change.newer}, was {change.older}"
     return change.newer or f"{change.older} is gone"

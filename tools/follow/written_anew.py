@@ -1,4 +1,4 @@
-"""Write the kept vectors again, by the message classes of a release. See `--help`."""
+"""Write the kept vectors again with the message classes of a release. See `--help`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ exit status: 0 all are the same, 1 some differ, 2 classes that cannot be had
 
 
 def written_anew(lines: Sequence[Line], classes: MessageClasses) -> list[Line]:
-    """Lines of messages.jsonl.gz as the classes write them; one that they refuse has their answer as `refused`."""
+    """Lines of messages.jsonl.gz as the classes write them. A line that they refuse has their answer as `refused`."""
     asked = [
         {"message": line["message"], "version": line["version"], "json": _filled(line)}
         | ({"tags": line["tags"]} if "tags" in line else {})
@@ -43,7 +43,7 @@ def written_anew(lines: Sequence[Line], classes: MessageClasses) -> list[Line]:
 
 
 def judged_anew(lines: Sequence[Line], classes: MessageClasses, release: str) -> list[Line]:
-    """Lines of negative.jsonl.gz with the verdict of the release as the last one."""
+    """Lines of negative.jsonl.gz with the verdict of the release as the last verdict."""
     asked = [{name: line[name] for name in ("message", "version", "hex")} for line in lines]
     return [vectors.judged(*pair, release) for pair in zip(lines, classes.asked(asked), strict=True)]
 
@@ -69,7 +69,8 @@ def _written(line: Line, answer: Line) -> Line:
 
 
 def _filled(line: Line) -> Any:
-    """The JSON with the bytes of `records` fields, which a line keeps apart, as Kafka's converter takes them."""
+    """The JSON with the bytes of `records` fields, which a line stores separately, in the form that Kafka's converter
+    accepts."""
     held = iter(line.get("records", ()))
     return _with_records(line["json"], held) if "records" in line else line["json"]
 
@@ -95,11 +96,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.follow.written_anew",
-        description="Write the vectors of tests/data again, by Kafka's own message classes.",
+        description="Write the vectors of tests/data again, with Kafka's own message classes.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("release", nargs="?", default=DESCRIBED, help=f"whose classes write (default {DESCRIBED})")
+    parser.add_argument(
+        "release", nargs="?", default=DESCRIBED, help=f"release whose classes write (default {DESCRIBED})"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write to")
     asked = parser.parse_args(arguments)
     messages, negative = (_as_of(KEPT / f"{name}.jsonl.gz", asked.release) for name in ("messages", "negative"))

@@ -1,1 +1,1 @@
-"""Guided fuzzing of what reads bytes: one module per target, each with inputs to start from and a check."""
+"""Guided fuzzing of code that reads bytes: one module per target, each with initial inputs and a check."""

@@ -1,4 +1,4 @@
-"""Fuzz what reads bytes, guided by the branches that inputs reach. See `--help`."""
+"""Fuzz code that reads bytes, guided by the branches that inputs reach. See `--help`."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.guided",
-        description="Fuzz what reads bytes, guided by the branches that inputs reach.",
+        description="Fuzz code that reads bytes, guided by the branches that inputs reach.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--target", action="append", choices=PACKAGES, help="what reads (default all, in turn)")
-    parser.add_argument("--seconds", type=float, default=60, help="for each target, without its start (default 60)")
-    parser.add_argument("--seed", type=int, default=1, help="of the fuzzer (default 1)")
-    parser.add_argument("--corpus", type=Path, default=ROOT / "build" / "fuzz", help="kept inputs (build/fuzz)")
-    parser.add_argument("--blind", action="store_true", help="do without atheris")
-    parser.add_argument("--input", type=bytes.fromhex, metavar="HEX", help="send this one input to the one --target")
+    parser.add_argument("--target", action="append", choices=PACKAGES, help="code to fuzz (default all, in turn)")
     parser.add_argument(
-        "--keep", action="store_true", help="write inputs of the corpus into tests/data/vectors, and end"
+        "--seconds", type=float, default=60, help="time for each target, without its start (default 60)"
     )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the fuzzer (default 1)")
+    parser.add_argument("--corpus", type=Path, default=ROOT / "build" / "fuzz", help="kept inputs (build/fuzz)")
+    parser.add_argument("--blind", action="store_true", help="do not use atheris")
+    parser.add_argument("--input", type=bytes.fromhex, metavar="HEX", help="send this one input to the one --target")
+    parser.add_argument("--keep", action="store_true", help="only write inputs of the corpus into tests/data/vectors")
     parser.add_argument("--record", action="store_true", help="add processor time and inputs to docs/trust.json")
     asked = parser.parse_args(arguments)
     if asked.keep:

@@ -1,4 +1,4 @@
-"""Archives of data directories: a byte chooses the ending, the others are the file."""
+"""Archives of data directories. The first byte of an input chooses the ending of the name; the others are the file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORMS: Final = (*TARS, *ZIPS)
 
 
 def read(data: bytes) -> None:
-    """Find logs in a file and read them. Raises what no damaged file may raise."""
+    """Find logs in a file and read them. Raises any error that a damaged file must not cause."""
     if data:
         read_file(*file_of(data))
 
@@ -48,7 +48,7 @@ def read_file(name: str, content: bytes) -> None:
 
 
 def _ignore(found: Finding) -> None:
-    """Damage is what damaged files have."""
+    """Ignore findings: damaged files have damage."""
 
 
 def _seeds() -> Iterator[bytes]:

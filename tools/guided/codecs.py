@@ -1,4 +1,5 @@
-"""Messages: two bytes choose the message, one its version, the others are read by `tools/fuzz.py`'s checks."""
+"""Messages. Two bytes of an input choose the message, one its version; the checks of `tools/fuzz.py` read the
+others."""
 
 from __future__ import annotations
 

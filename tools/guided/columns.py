@@ -1,4 +1,5 @@
-"""Columns: a byte chooses the message, one its version, one what is kept; rows follow, each after its size."""
+"""Columns. One byte of an input chooses the message, one its version, one what is kept. Then come rows, each after its
+size."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def _rows(data: bytes) -> Iterator[bytes | None]:
 
 
 def described(data: bytes) -> Iterator[dict[str, Any]]:
-    """The messages of an input as lines of vectors; none if their versions are before them."""
+    """The messages of an input as lines of vectors; none if each row starts with its version."""
     if len(data) < 3 or data[2] & _FRAMED:
         return
     cls = _CLASSES[data[0] % len(_CLASSES)]

@@ -1,4 +1,5 @@
-"""Runs of a target: guided by atheris in a process of its own, because the fuzzer ends its process, or blindly."""
+"""Runs of a target: guided by atheris, in a separate process because the fuzzer ends its process; or with random
+changes."""
 
 from __future__ import annotations
 
@@ -20,23 +21,23 @@ _FOUND: Final = "found"
 _SENT: Final = "sent"
 _MOST_INPUT: Final = 8192
 _HANGS_AFTER: Final = 120
-"""Seconds for one input, on a machine that does other things too."""
+"""The maximum seconds for one input, on a machine that does other things too."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run of a target did."""
+    """The result of a run of a target."""
 
     inputs: int
     processor_seconds: float
     corpus: int
-    """Inputs in the corpus, each of which reaches a branch that the others do not."""
+    """The number of inputs in the corpus. Each reaches a branch that the others do not."""
     found: str | None
-    """What was wrong, with the input in hex."""
+    """The failure, with the input in hex."""
 
 
 def run(name: str, seconds: float, corpus: Path, *, seed: int = 1) -> Ran:
-    """Let atheris guide for so long. The corpus is a folder that runs go on with."""
+    """Run atheris for this long. The corpus is a folder with inputs; runs add to it."""
     corpus.mkdir(parents=True, exist_ok=True)
     before = children_seconds()
     command = [sys.executable, "-m", "tools.guided.fuzzing", name, str(seconds), str(corpus), str(seed)]
@@ -53,7 +54,7 @@ def run(name: str, seconds: float, corpus: Path, *, seed: int = 1) -> Ran:
 
 def blind(name: str, seconds: float) -> Ran:
     """Send random changes of the seeds, the same in every run."""
-    from tools.hostile import mutated  # what it imports, _guide imports with an eye on its branches
+    from tools.hostile import mutated  # imported here, so that `_guide` can import and instrument the same modules
 
     made, random, sent, data = target(name), Random(name), 0, b""
     seeds = list(made.seeds())
@@ -75,7 +76,7 @@ def _told(name: str, data: bytes, error: BaseException) -> str:
 
 
 def children_seconds() -> float:
-    """Seconds of a processor that the processes which this one started and waited for have spent."""
+    """The processor seconds of the processes that this one started and waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -89,7 +90,7 @@ def _guide(name: str, seconds: float, corpus: Path, seed: int) -> None:
         old.unlink()
     with atheris.instrument_imports(include=list(PACKAGES[name])):
         made = target(name)
-        seeds = list(made.seeds())  # imports the messages that are imported when they are needed
+        seeds = list(made.seeds())  # this imports messages that are imported on demand
     sent = 0
 
     def one(data: bytes) -> None:

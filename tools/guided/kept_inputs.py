@@ -1,4 +1,4 @@
-"""Inputs that reach something new, in a form that others can read: tests/data/vectors/fuzzed-*.jsonl.gz."""
+"""Inputs that reach new branches, in a readable form: tests/data/vectors/fuzzed-*.jsonl.gz."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tools.guided.target import DATA
 MESSAGES: Final = DATA / "vectors" / "fuzzed-messages.jsonl.gz"
 FILES: Final = DATA / "vectors" / "fuzzed-files.jsonl.gz"
 FUNCTIONS: Final = DATA / "vectors" / "fuzzed-functions.jsonl.gz"
-"""What tools.guided.jvm keeps."""
+"""The file of tools.guided.jvm."""
 _LARGEST: Final = 3000
 _MOST: Final[Mapping[str, int]] = {"codecs": 400, "columns": 120, "segments": 120, "archives": 60, "saved": 60}
 
 
 def write(corpus: Path) -> None:
-    """Write the smallest inputs of each target, whose corpora are folders of `corpus`."""
+    """Write the smallest inputs of each target. `corpus` has a folder for each target."""
     messages = [codecs.described(data) for data in smallest(corpus / "codecs", _MOST["codecs"])]
     messages += [line for data in smallest(corpus / "columns", _MOST["columns"]) for line in columns.described(data)]
     pack(MESSAGES, [*{str(line): line for line in messages}.values()])

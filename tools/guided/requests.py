@@ -1,7 +1,7 @@
-"""Answers of brokers: changes of the answers of an honest broker, one answer after the other.
+"""Answers of brokers: the answers of a correct broker are changed, one after another.
 
-Of each answer, a byte says how many changes there are. A change has two bytes for its place and one for what it does:
-another byte there, or an end.
+For each answer, a byte of the input is the number of changes. A change has two bytes for its place, and one for its
+effect: another byte there, or the end of the answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _END: Final = 0xFF
 
 
 class _Honest(FakeBroker):
-    """Its answers are taken from it, and nobody connects to it."""
+    """A broker whose answers are requested directly, without a connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,13 +39,13 @@ class _Honest(FakeBroker):
         self.sent = data
 
     def answer_to(self, request: bytes) -> bytes:
-        """The answer, with its size."""
+        """The answer with its size field."""
         self._answer(None, request)  # type: ignore[arg-type]
         return self.sent
 
 
 class _Answers:
-    """What is left of an input."""
+    """The rest of an input."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at, self.count = data, 0, 0
@@ -71,7 +71,7 @@ class _Answers:
 
 
 class _Wire:
-    """In place of a transport: answers what is asked at once."""
+    """Replaces a transport, and answers each request at once."""
 
     answers: _Answers
     broker: _Honest
@@ -80,14 +80,14 @@ class _Wire:
         self.received, self._left = 0, b""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing, because nothing is open."""
 
     def send(self, message: bytes, until: float) -> None:
         """Get the answer."""
         self._left += self.answers.changed(self.broker.answer_to(message))
 
     def receive(self, size: int, until: float) -> bytes:
-        """The next bytes of it."""
+        """The next bytes of the answer."""
         if size > len(self._left):
             raise ConnectionResetError("closed")
         found, self._left = self._left[:size], self._left[size:]
@@ -95,7 +95,7 @@ class _Wire:
         return found
 
     def silence(self, milliseconds: int) -> Exception:
-        """Never."""
+        """Must not be called."""
         raise AssertionError
 
 
@@ -120,7 +120,8 @@ def _read_groups() -> None:
 
 
 def read(data: bytes) -> None:
-    """Read a log, or groups, of a broker that answers so. Raises AssertionError, or what no answer may cause."""
+    """Read a log, or groups, of a broker with these answers. Raises AssertionError, or any error that an answer must
+    not cause."""
     if not data:
         return
     _Wire.answers, _Wire.broker = _Answers(data[1:]), _broker()
@@ -140,7 +141,7 @@ def read(data: bytes) -> None:
 
 
 def _no_pause(seconds: float) -> None:
-    """Go on at once."""
+    """Do not pause."""
 
 
 @cache

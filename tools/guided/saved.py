@@ -1,4 +1,4 @@
-"""Files of saved rows: a byte chooses the form, the others are the file."""
+"""Files of saved rows. The first byte of an input chooses the format; the others are the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _NAMES: Final = tuple(ORIGINALS)
 
 
 def read(data: bytes) -> None:
-    """Read a file, whose rows are in order. Raises AssertionError, or what no damaged file may raise."""
+    """Read a file, and check that its rows are in order. Raises AssertionError, or any error that a damaged file must
+    not cause."""
     if data:
         read_file(*file_of(data))
 

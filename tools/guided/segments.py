@@ -1,4 +1,4 @@
-"""Segments: a byte says whether checksums are made right again, the others are the file."""
+"""Segments. The first byte of an input says whether checksums are corrected; the others are the file."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ _LONGEST: Final = 2000
 
 
 def read(data: bytes) -> None:
-    """Read a file by every reader, which agree. Raises AssertionError, or what none of them may raise."""
+    """Read a file with every reader, and check that they agree. Raises AssertionError, or any error that a damaged file
+    must not cause."""
     if data:
         read_in_every_way(file_of(data))
 
 
 def file_of(data: bytes) -> bytes:
-    """The file of an input."""
+    """The bytes of the file of an input."""
     return _repaired(data[1:]) if data[0] & 1 else data[1:]
 
 
 def _repaired(data: bytes) -> bytes:
-    """With the right checksum in each entry that is whole, so that what is in it is looked at."""
+    """The file with the right checksum in each complete entry, so that the content of entries is read."""
     out, at = bytearray(), 0
     while at + _HEAD + 4 <= len(data):
         size = struct.unpack_from(">i", data, at + 8)[0]

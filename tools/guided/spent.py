@@ -1,4 +1,4 @@
-"""What fuzzing has spent, in docs/trust.json."""
+"""The processor time and inputs of fuzzing, in docs/trust.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SPENT: Final = re.compile(r"(\d+) inputs, ([\d.]+) minutes of a processor")
 
 
 def add(name: str, inputs: int, seconds: float) -> None:
-    """Add to what earlier runs of the target have spent. Findings of earlier runs were corrected or are in the text."""
+    """Add to the figures of earlier runs of the target. Findings of earlier runs were fixed, or are in the text."""
     figures = dict(kept().get(_MEASUREMENT, {"figures": {}})["figures"])
     told = figures.get(name, "0 inputs, 0 minutes of a processor")
     before = _SPENT.match(told)

@@ -1,4 +1,4 @@
-"""What the targets have in common."""
+"""The parts that the targets have in common."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ DATA: Final = ROOT / "tests" / "data"
 
 @dataclass(frozen=True)
 class Target:
-    """Something that reads bytes.
+    """Code that reads bytes.
 
-    `seeds` gives inputs to start from, the same each time. `read` reads one input: it catches the errors that damaged
-    bytes may cause, and raises if anything else is wrong.
+    `seeds` returns the initial inputs, the same each time. `read` reads one input: it catches the errors that damaged
+    bytes may cause, and raises for any other failure.
     """
 
     seeds: Callable[[], Sequence[bytes]]

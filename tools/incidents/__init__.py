@@ -1,1 +1,2 @@
-"""Real brokers in trouble, or in health that looks like trouble, with the truth beside them. See `__main__`."""
+"""Recordings of real brokers in trouble, or in health that looks like trouble, with the truth about each. See
+`__main__`."""

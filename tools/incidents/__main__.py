@@ -1,9 +1,10 @@
-"""Bring a real broker into trouble, or into health that looks like it, and record what a report has to find.
+"""Bring a real broker into trouble, or into health that looks like trouble, and record it with what a report has to
+find.
 
-Starts one broker of Kafka on loopback with healthy applications around the case, plays the kind in one to two
-minutes, and leaves in `DIR/KIND-SEED` the data directory, the same as an archive, `truth.json`, and `live.json`, the
-report on the running broker just before it was stopped. Names, sizes and times depend on the seed; what is counted is
-what the clients of the run counted, so no two runs are equal.
+This starts one Kafka broker on loopback with healthy applications around the case, and plays the kind in one to two
+minutes. Then `DIR/KIND-SEED` has the data directory, an archive of it, `truth.json`, and `live.json`: the report on the
+running broker just before it was stopped. Names, sizes and times depend on the seed. Counts come from the clients of
+the run, so no two runs are equal.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tools.incidents.truth import Truth
 from tools.java_compiler import CompileError
 
 RELEASES = ("4.3.1", "4.4.0")
-"""Releases of which Maven has everything that a broker and its clients need."""
+"""The releases for which Maven has everything that a broker and its clients need."""
 
 
 def play(kind: Kind, seed: int, release: str, out: Path) -> Path:
@@ -47,9 +48,9 @@ def play(kind: Kind, seed: int, release: str, out: Path) -> Path:
                 folder.mkdir(parents=True, exist_ok=True)
                 keep_live_report(broker.bootstrap, folder, truth.report_arguments)
                 if "stuck" in truth.scale:
-                    # Producers went on while the report was made.
+                    # Producers continued while the report was made.
                     truth.scale["stuck"] = scene.unread(truth.groups[0], truth.topics)
-                # First the broker: clients that end before it would leave their groups.
+                # Stop the broker first: clients that end before it would leave their groups.
                 broker.stop()
         except CrewError:
             shutil.copy(Path(scratch) / "crew.log", out / f"{kind.name}-{seed}.crew.log")
@@ -72,7 +73,7 @@ def _complete(truth: Truth, kind: Kind, seed: int, release: str) -> None:
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.incidents", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="a kind of --list; several, or all")
-    parser.add_argument("--seed", type=int, default=1, help="what names, sizes and times are drawn from (default 1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed for names, sizes and times (default 1)")
     parser.add_argument("--out", type=Path, default=Path("build/incidents"), help="folder of the recordings")
     parser.add_argument("--kafka", choices=RELEASES, help="the release of the broker (default: drawn from the seed)")
     parser.add_argument("--without-data", action="store_true", help=f"keep the archive only, not the folder {DATA}")
@@ -81,7 +82,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 1 when a kind could not be played, 2 for one that is unknown."""
+    """Run the command; returns its exit status: 1 if a kind could not be played, 2 if a kind is unknown."""
     asked = _arguments(arguments)
     if asked.list or not asked.kinds:
         for each in EVERY_KIND.values():

@@ -1,4 +1,4 @@
-"""Kafka's own clients, driven from here: the Java program of this folder in a process of its own."""
+"""Controls Kafka's own clients: the Java program of this folder runs in a separate process."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PATIENCE: Final = 60.0
 
 
 class CrewError(Exception):
-    """Something that was asked of the clients failed; the text says what and why."""
+    """A command to the clients failed. The text says which one, and why."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """What a client noticed: crashed, assigned, revoked, lost, refused, vanished, written."""
+    """An event that a client noticed: crashed, assigned, revoked, lost, refused, vanished, written."""
 
     event: str
     name: str
@@ -35,7 +35,8 @@ class Event:
 
 
 class Crew:
-    """The clients of one cluster. Used in a `with` block; at its end they vanish without telling the broker."""
+    """The clients of one cluster. Use it in a `with` block; at its end, the clients vanish without leaving their
+    groups."""
 
     def __init__(self, bootstrap: str, release: str, folder: Path) -> None:
         jars = broker_jars(release=release)
@@ -92,7 +93,7 @@ class Crew:
         return answer["ok"]
 
     def seen(self, event: str, names: Sequence[str] = (), since: int = 0) -> list[Event]:
-        """The events of this kind so far, of these clients, not before a time."""
+        """The events of this kind so far, of these clients, at or after a time."""
         with self._changed:
             return [
                 each
@@ -101,7 +102,7 @@ class Crew:
             ]
 
     def wait_for(self, event: str, names: Sequence[str], since: int = 0, patience: float = _PATIENCE) -> Event:
-        """The first such event, which may still come. Raises CrewError."""
+        """The first such event; waits for it. Raises CrewError."""
         deadline = time.monotonic() + patience
         while not (found := self.seen(event, names, since)):
             if time.monotonic() > deadline:

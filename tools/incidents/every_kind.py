@@ -14,4 +14,4 @@ EVERY_KIND: Final[Mapping[str, Kind]] = {
     for name, each in KINDS.items()
     if each.play.__module__ == module.__name__
 }
-"""Trouble, then health, in the order of `--list`."""
+"""The kinds in the order of `--list`: trouble, then health."""

@@ -33,7 +33,7 @@ def jobs(scene: Scene) -> Truth:
 
 @kind("rolling_restart", "the members of groups are restarted one after the other, twice", healthy=True)
 def rolling_restart(scene: Scene) -> Truth:
-    """Both protocols."""
+    """Groups of both protocols are restarted one member at a time."""
     scene.surround(5)
     groups, topics = [], []
     lives = {}
@@ -61,7 +61,7 @@ def rolling_restart(scene: Scene) -> Truth:
 
 @kind("static_members", "static members vanish and are back within their session timeout", healthy=True)
 def static_members(scene: Scene) -> Truth:
-    """With group.instance.id nobody is rebalanced."""
+    """With group.instance.id, a restart causes no rebalance."""
     scene.surround(5)
     groups, topics = [], []
     lives = {}
@@ -90,7 +90,7 @@ def static_members(scene: Scene) -> Truth:
 
 @kind("conversion", "a group goes from the classic to the consumer protocol member by member", healthy=True)
 def conversion(scene: Scene) -> Truth:
-    """KIP-848's online migration; in some seeds it goes back."""
+    """KIP-848's online migration; for some seeds, also back."""
     scene.surround(5)
     group, topic = scene.names.group(), scene.topic(4)
     scene.producer([topic], scene.random.uniform(8, 20), 4)
@@ -143,7 +143,7 @@ def scaling(scene: Scene) -> Truth:
 
 @kind("sparse_topics", "topics with a record every few seconds: their groups commit as rarely", healthy=True)
 def sparse_topics(scene: Scene) -> Truth:
-    """One stays empty, too."""
+    """One of the topics stays empty."""
     scene.surround(5)
     topics = [scene.topic(1), scene.topic(2), scene.topic(1)]
     groups = [scene.names.group() for _ in topics]
@@ -160,7 +160,7 @@ def sparse_topics(scene: Scene) -> Truth:
 
 @kind("short_transactions", "exactly-once applications with short transactions, one of which is open now", healthy=True)
 def short_transactions(scene: Scene) -> Truth:
-    """Chains of two, and what reads committed records from them."""
+    """Two applications in a chain, and a group that reads committed records from them."""
     scene.surround(3)
     groups, topics = [], []
     source = scene.topic(2)
@@ -193,7 +193,7 @@ def short_transactions(scene: Scene) -> Truth:
     healthy=True,
 )
 def nightly_batch(scene: Scene) -> Truth:
-    """A night lasts fifteen seconds here; the recording ends in the day, with a backlog as every day."""
+    """A night lasts fifteen seconds here; the recording ends during the day, with the usual backlog."""
     scene.surround(5)
     count = scene.random.randint(2, 3)
     topic, group = scene.topic(count), scene.names.group()
@@ -216,7 +216,7 @@ def nightly_batch(scene: Scene) -> Truth:
 
 @kind("new_group", "a new group reads an old topic from the beginning: its backlog is large and shrinks", healthy=True)
 def new_group(scene: Scene) -> Truth:
-    """Some thousand records, read faster than new ones come."""
+    """It reads some thousand records, faster than new ones are written."""
     scene.surround(5)
     count = scene.random.randint(2, 4)
     topic, group = scene.topic(count), scene.names.group()
@@ -237,7 +237,7 @@ def new_group(scene: Scene) -> Truth:
 
 @kind("retired_topic", "a topic is deleted on purpose, after its group was stopped and deleted", healthy=True)
 def retired_topic(scene: Scene) -> Truth:
-    """The tombstones in __consumer_offsets are no loss."""
+    """The tombstones in __consumer_offsets are not a loss."""
     scene.surround(5)
     count = scene.random.randint(1, 3)
     topic, group = scene.topic(count), scene.names.group()
@@ -276,7 +276,7 @@ def broker_restart(scene: Scene) -> Truth:
 
 @kind("short_retention", "a topic keeps records for seconds, and its groups have read them long before", healthy=True)
 def short_retention(scene: Scene) -> Truth:
-    """The start of the log moves all the time, after the offsets that are committed."""
+    """The start of the log moves all the time, but stays behind the committed offsets."""
     scene.surround(5)
     count = scene.random.randint(1, 3)
     retention = scene.random.randint(4, 8) * 1000
@@ -299,7 +299,7 @@ def short_retention(scene: Scene) -> Truth:
     healthy=True,
 )
 def more_partitions(scene: Scene) -> Truth:
-    """One rebalance more."""
+    """This causes one more rebalance."""
     scene.surround(5)
     topic, group = scene.topic(2), scene.names.group()
     scene.producer([topic], scene.random.uniform(10, 20))
@@ -318,7 +318,7 @@ def more_partitions(scene: Scene) -> Truth:
 
 @kind("always_scaling", "an application is scaled up and down again and again, and reads everything", healthy=True)
 def always_scaling(scene: Scene) -> Truth:
-    """Between one member and three, every second or two: as many rebalances as in trouble."""
+    """The group scales between one and three members every second or two: as many rebalances as in trouble."""
     scene.surround(4)
     group, topic = scene.names.group(), scene.topic(6)
     protocol = scene.random.choice(["classic", "consumer"])

@@ -1,10 +1,10 @@
-"""Score what `kafka-records report` says about recordings of which a part is missing, as in many copies of a broker's
-data: it may know less then, but nothing that it says may be false.
+"""Score the reports of `kafka-records report` on recordings that lack a part, as many copies of a broker's data do.
+Such a report may say less, but nothing false.
 
-Of each recording these are removed in turn: the logs of all user topics; the metadata log; everything but segment
+These parts of each recording are removed in turn: the logs of all user topics; the metadata log; everything but segment
 files; everything but those of `__consumer_offsets`; single partitions of the topics that it is about, and of the topics
-of coordinators, the latter also together with everything but segment files. One line per recording, and the false
-statements.
+of coordinators, the latter also together with everything but segment files. It prints one line per recording, and the
+false statements.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from tools.incidents.truth import Truth, load_truth
 METADATA: Final = "__cluster_metadata"
 
 _OF_LOGS: Final = frozenset({"log_cut"})
-"""Kinds of findings that say that logs are incomplete, which is true."""
+"""The kinds of findings that say that logs are incomplete. They are true here."""
 _CONDITIONAL: Final = re.compile(r"\b(If|Whether)\b.*?\.(?=\s|$)")
 _LOST, _REPEATED, _AT_LEAST = "records_lost", "records_repeated", "records_repeated_at_least"
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What a copy of a data directory lacks."""
+    """The part that a copy of a data directory lacks."""
 
     name: str
     folders: frozenset[str] = frozenset()
-    """Folders of partitions."""
+    """The folders of the partitions that it lacks."""
     all_but_logs: bool = False
-    """Whether it has only segment files: no index, snapshot of producers, checkpoint or properties."""
+    """Whether the copy has only segment files: no index, producer snapshot, checkpoint or properties file."""
 
 
 def removals(data: Path, topics: Collection[str]) -> Iterator[Removal]:
-    """What is removed from a data directory, one part after another; single partitions are those with records, of
-    `topics` and of the topics of coordinators."""
+    """The parts to remove from a data directory, one after another. Single partitions are those with records in
+    `topics` and in the topics of coordinators."""
     folders = sorted(each.name for each in data.iterdir() if each.is_dir())
     offsets = [each for each in folders if _topic(each) == OFFSETS]
     yield Removal("user_topics", frozenset(each for each in folders if not each.startswith("__")))
@@ -105,15 +105,15 @@ def faults_without(truth: Truth, findings: Sequence[Finding]) -> list[str]:
 
 
 def _asserted(finding: Finding) -> Finding:
-    """The finding without what it only considers possible: causes that are not certain, and sentences with a condition
-    in front."""
+    """The finding without statements about mere possibilities: without causes that are not certain, and without
+    sentences that start with a condition."""
     causes = [each for each in finding.get("causes", ()) if each["confidence"] == "high"]
     texts = {name: _CONDITIONAL.sub("", finding.get(name, "")) for name in ("problem", "impact")}
     return {**finding, **texts, "causes": causes}
 
 
 def _overstated(truth: Truth, finding: Finding) -> Iterator[str]:
-    """Statements about an incident that its truth contradicts, regardless of the words."""
+    """Statements about an incident that contradict its truth, regardless of the wording."""
     causes = finding.get("causes", ())
     if causes and causes[0]["confidence"] == "high" and not cause_is_right(truth, finding):
         yield f"certain of another cause ({causes[0]['name']}): {_said(finding)}"
@@ -131,8 +131,8 @@ def _said(finding: Finding) -> str:
 
 
 def faults_of(folder: Path, names: Collection[str] = (), more: Sequence[str] = ()) -> dict[str, list[str]]:
-    """The false statements about a recording by the names of what is removed: of these, or else of everything in turn.
-    `more` are arguments of the report."""
+    """The false statements about a recording, by the name of the removed part: the parts with these `names`, or all
+    parts in turn. `more` are arguments of the report."""
     truth, found = load_truth(folder), {}
     with tempfile.TemporaryDirectory() as scratch:
         data = unpack(folder, Path(scratch) / "data")
@@ -145,12 +145,12 @@ def faults_of(folder: Path, names: Collection[str] = (), more: Sequence[str] = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 1 if something is false."""
+    """Run the command; returns its exit status: 1 if a statement is false."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.incidents.incomplete", description=(__doc__ or "").split("\n\n")[0]
     )
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a recording, or a folder of recordings")
-    parser.add_argument("--processes", type=int, default=2, help="recordings at a time (default 2)")
+    parser.add_argument("--processes", type=int, default=2, help="number of recordings at a time (default 2)")
     asked = parser.parse_args(arguments)
     folders = recordings(asked.folders)
     count = wrong = 0

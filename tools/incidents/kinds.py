@@ -1,4 +1,4 @@
-"""The list of kinds: each a function that plays one on a scene."""
+"""The list of kinds. Each is a function that plays an incident on a scene."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Kind:
     about: str
     healthy: bool
     settings: Mapping[str, str]
-    """What the broker is started with for it, beside `scene.SETTINGS`."""
+    """The settings of the broker in addition to `scene.SETTINGS`."""
     play: Play
 
 
 KINDS: Final[dict[str, Kind]] = {}
-"""By name, in the order in which they were declared; `tools.incidents.every_kind` fills it."""
+"""The kinds by name, in the order in which they were declared; `tools.incidents.every_kind` fills it."""
 
 
 def kind(
     name: str, about: str, settings: Mapping[str, str] = MappingProxyType({}), *, healthy: bool = False
 ) -> Callable[[Play], Play]:
-    """Declare the function as a kind."""
+    """Declare the decorated function as a kind."""
 
     def declared(play: Play) -> Play:
         KINDS[name] = Kind(name, about, healthy, settings, play)

@@ -1,4 +1,4 @@
-"""Trouble that somebody caused with a tool, that is over, or that only a part of a group has."""
+"""Trouble that somebody caused with a tool, that is over, or that affects only a part of a group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.incidents.truth import Truth, incident
 
 @kind("moved_ahead", "somebody resets the offsets of a stopped group to the ends of the logs: it skips records")
 def moved_ahead(scene: Scene) -> Truth:
-    """What came while it was stopped is never read."""
+    """The records that were written while the group was stopped are never read."""
     scene.surround(5)
     count = scene.random.randint(1, 4)
     topic, group = scene.topic(count), scene.names.group()
@@ -45,7 +45,7 @@ def moved_ahead(scene: Scene) -> Truth:
 
 @kind("loop_is_over", "members fail on a record again and again, until somebody sets the offset after it")
 def loop_is_over(scene: Scene) -> Truth:
-    """The group is well when the recording ends."""
+    """The group works again when the recording ends."""
     scene.surround(5)
     count = scene.random.randint(2, 4)
     topic, group = scene.topic(count), scene.names.group()
@@ -88,7 +88,7 @@ def loop_is_over(scene: Scene) -> Truth:
 
 @kind("left_out_partition", "an application pauses one of its partitions and never resumes it")
 def left_out_partition(scene: Scene) -> Truth:
-    """Its other partitions go on."""
+    """The group continues with its other partitions."""
     scene.surround(5)
     count = scene.random.randint(4, 6)
     topic, group = scene.topic(count), scene.names.group()

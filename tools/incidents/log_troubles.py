@@ -30,14 +30,14 @@ _SMALL_SEGMENTS: Final = {"offsets.topic.segment.bytes": "1048576", "log.cleaner
 
 
 class _Committer:
-    """Commits for groups without members, ever higher offsets of a topic, as fast as the broker takes them."""
+    """Commits increasing offsets of a topic for groups without members, as fast as the broker accepts them."""
 
     def __init__(self, scene: Scene, topic: str, groups: Sequence[str]) -> None:
         self._port, self._topic, self._groups = scene.broker.port, topic, groups
         self._offset = 0
 
     def commit(self, rounds: int) -> None:
-        """`rounds` commits of each group for each partition."""
+        """Commit `rounds` times for each group and partition."""
         for group in self._groups:
             with closing(offset_admin.coordinator(HOST, self._port, group)) as connection:
                 for number in range(self._offset + 1, self._offset + rounds + 1):
@@ -48,7 +48,7 @@ class _Committer:
         self._offset += rounds
 
     def repeat(self, rounds: int) -> None:
-        """`rounds` commits of the same offsets, of which a cleaner would leave the last."""
+        """Commit the same offsets `rounds` times. A cleaner would keep only the last commit."""
         for group in self._groups:
             with closing(offset_admin.coordinator(HOST, self._port, group)) as connection:
                 for _ in range(rounds):
@@ -70,7 +70,7 @@ def _two_groups(scene: Scene) -> list[str]:
 
 
 def _committed(scene: Scene) -> tuple[_Committer, list[str], str]:
-    """Two groups that have filled and rolled their logs."""
+    """Two groups whose commits filled several segments of their logs."""
     scene.surround(3)
     topic, groups = scene.topic(_PARTITIONS), _two_groups(scene)
     scene.fill(topic, 450 * _PARTITIONS, _PARTITIONS)
@@ -141,8 +141,7 @@ def cleaner_off(scene: Scene) -> Truth:
 
 
 class _Throttle:
-    """Gives a broker a small part of a processor, as a container does, from when it begins to load a log until it has
-    loaded it."""
+    """Limits a broker to a small part of a processor, as a container does, while it loads a log."""
 
     def __init__(self, broker: Broker, log: str) -> None:
         self._broker, self._log = broker, log
@@ -181,7 +180,7 @@ class _Throttle:
     {"offsets.topic.segment.bytes": "8388608", "log.cleaner.enable": "false"},
 )
 def slow_load(scene: Scene) -> Truth:
-    """Groups of other logs go on; those of this one can neither join nor commit meanwhile."""
+    """Groups of other logs continue; groups of this log can neither join nor commit meanwhile."""
     scene.surround(4)
     topic, groups = scene.topic(_PARTITIONS), _two_groups(scene)[:1]
     scene.fill(topic, 450 * _PARTITIONS, _PARTITIONS)

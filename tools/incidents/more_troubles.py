@@ -12,7 +12,7 @@ from tools.incidents.truth import Truth, incident
 
 @kind("poll_too_slow", "a round of work takes longer than max.poll.interval.ms: a member leaves before it can commit")
 def poll_too_slow(scene: Scene) -> Truth:
-    """So it reads the same records again and again: here the timeout is the cause."""
+    """It reads the same records again and again, because of the timeout."""
     scene.surround(6)
     count = scene.random.randint(1, 3)
     topic, group = scene.topic(count), scene.names.group()
@@ -48,7 +48,7 @@ def poll_too_slow(scene: Scene) -> Truth:
 
 @kind("instance_id_twice", "two processes are configured with one group.instance.id and fence each other")
 def instance_id_twice(scene: Scene) -> Truth:
-    """Each is restarted by its supervisor, and fences the other then."""
+    """Each is restarted by its supervisor, and then fences the other."""
     scene.surround(6)
     topic, group = scene.topic(3), scene.names.group()
     scene.producer([topic], scene.random.uniform(8, 20), 3)
@@ -77,7 +77,7 @@ def instance_id_twice(scene: Scene) -> Truth:
 
 @kind("producers_fence", "two processes use one transactional id and fence each other")
 def producers_fence(scene: Scene) -> Truth:
-    """Each is restarted, raises the epoch, and aborts what the other has begun."""
+    """Each is restarted, raises the epoch, and aborts the transaction of the other."""
     scene.surround(6)
     topic, group = scene.topic(2), scene.names.group()
     scene.consumer(f"{group}-0", group, [topic], config={"isolation.level": "read_committed"})
@@ -108,7 +108,7 @@ def producers_fence(scene: Scene) -> Truth:
 
 @kind("groups_explode", "a script reads with a new group each time and never deletes one")
 def groups_explode(scene: Scene) -> Truth:
-    """As `kafka-console-consumer` does, but with commits that stay for a week."""
+    """The same as with `kafka-console-consumer`, but with commits that are kept for a week."""
     scene.surround(5)
     topic = scene.topic(1)
     scene.producer([topic], scene.random.uniform(3, 8))
@@ -140,7 +140,7 @@ def groups_explode(scene: Scene) -> Truth:
 
 @kind("too_slow", "a group reads less than is written: its backlog grows and grows")
 def too_slow(scene: Scene) -> Truth:
-    """Members are well, commit regularly, and fall back."""
+    """Members work and commit regularly, but fall behind."""
     scene.surround(6)
     count = scene.random.randint(2, 4)
     topic, group = scene.topic(count), scene.names.group()
@@ -171,7 +171,7 @@ def too_slow(scene: Scene) -> Truth:
     "new_partitions_latest", "partitions are added to a topic, and a group that starts at the end skips what was first"
 )
 def new_partitions_latest(scene: Scene) -> Truth:
-    """Consumers learn of new partitions when their metadata is old enough; until then records come in."""
+    """Consumers learn of new partitions when their metadata is old enough; until then records are written there."""
     scene.surround(6)
     before = scene.random.randint(1, 2)
     after = before + scene.random.randint(1, 3)
@@ -208,7 +208,7 @@ def new_partitions_latest(scene: Scene) -> Truth:
 
 @kind("purged_before_read", "somebody deletes the records of a topic that a group has not read yet")
 def purged_before_read(scene: Scene) -> Truth:
-    """`kafka-delete-records`, up to the ends of the logs."""
+    """With `kafka-delete-records`, up to the ends of the logs."""
     scene.surround(6)
     count = scene.random.randint(1, 3)
     topic, group = scene.topic(count), scene.names.group()
@@ -240,7 +240,7 @@ def purged_before_read(scene: Scene) -> Truth:
 
 @kind("hung_member", "the application of a group's only member hangs; its heartbeats go on")
 def hung_member(scene: Scene) -> Truth:
-    """Nothing leaves, nothing is rebalanced: only commits stop."""
+    """No member leaves, and there is no rebalance; only the commits stop."""
     scene.surround(6)
     count = scene.random.randint(1, 4)
     topic, group = scene.topic(count), scene.names.group()
@@ -271,7 +271,7 @@ def hung_member(scene: Scene) -> Truth:
     {"auto.create.topics.enable": "true"},
 )
 def topic_recreated(scene: Scene) -> Truth:
-    """Its groups go on with the new topic, which has none of the old records."""
+    """Its groups continue with the new topic, which has none of the old records."""
     scene.surround(5)
     by_client = scene.random.random() < 0.5
     count = scene.random.randint(2, 4)

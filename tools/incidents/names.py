@@ -1,4 +1,4 @@
-"""Names of topics, groups and clients as companies give them, drawn at random and never twice."""
+"""Realistic names of topics, groups and clients, drawn at random and never twice."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Names:
         return self._fresh(lambda: f"{self._random.choice(_THINGS).rstrip('s')}-{self._random.choice(_JOBS)}")
 
     def suffix(self) -> str:
-        """Eight hexadecimal digits, as names of pods and random ids have them."""
+        """Eight hexadecimal digits, as in names of pods and random ids."""
         return f"{self._random.getrandbits(32):08x}"
 
     def _fresh(self, draw: Callable[[], str]) -> str:

@@ -42,7 +42,7 @@ def unread_topic(scene: Scene) -> Truth:
 
 @kind("never_commits", "a group has members and partitions with records, and never commits them, or one of them")
 def never_commits(scene: Scene) -> Truth:
-    """A group that never commits may be right, which no record shows; one that leaves out a partition is not."""
+    """A group that never commits may be healthy, which no record shows; a group that leaves out a partition is not."""
     scene.surround(5)
     count = scene.random.randint(2, 5)
     topic, group = scene.topic(count), scene.names.group()
@@ -65,7 +65,7 @@ def never_commits(scene: Scene) -> Truth:
     truth.conclusion = "Look up how its application commits; a restart reads the records again, or skips them."
     truth.proof = "members have partitions with records, and no record of __consumer_offsets has an offset of them"
     truth.named = [f"\\b{group}\\b", "never commit", re.escape(topic)]
-    # With two members it commits when partitions move from one to the other.
+    # A group with two members commits when partitions move from one member to the other.
     truth.cause = ["does not commit|commits only when"] if is_whole else ["pause"]
     truth.first_step = ["commit", "restart"] if is_whole else ["pause"]
     truth.never_say("expired|too slow|more members", "nothing expired, and its members read all they are to read")
@@ -77,7 +77,7 @@ def never_commits(scene: Scene) -> Truth:
     "recreated_latest", "a topic is deleted and created again, and a group that starts at the end skips records of it"
 )
 def recreated_latest(scene: Scene) -> Truth:
-    """Its members stay meanwhile, or are stopped; the producer of the new topic is faster than they are."""
+    """Its members stay meanwhile, or are stopped; the producer writes to the new topic before they begin to read it."""
     scene.surround(4)
     count = scene.random.randint(1, 3)
     topic, group = scene.topic(count), scene.names.group()
@@ -127,7 +127,7 @@ def recreated_latest(scene: Scene) -> Truth:
     healthy=True,
 )
 def quiet_readers(scene: Scene) -> Truth:
-    """Each has read its topic, or reads it."""
+    """Each of them has read its topic, or reads it now."""
     scene.surround(4)
     shared, silent, expired = topics = [scene.topic(scene.random.randint(1, 3)) for _ in range(3)]
     groups = [scene.names.group() for _ in topics]

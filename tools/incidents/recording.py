@@ -1,4 +1,4 @@
-"""Keeps the part of a broker's data directory that a report reads, as one small archive."""
+"""Stores the part of a broker's data directory that a report reads as a small archive."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _LEFT_OUT: Final = (".lock", ".kafka_cleanshutdown")
 
 
 def keep_directory(data: Path, folder: Path) -> int:
-    """Copy the data directory of a broker that is stopped into `folder`/data, and pack it; returns the packed bytes."""
+    """Copy the data directory of a stopped broker into `folder`/data, and pack it; returns the number of packed
+    bytes."""
     kept = folder / DATA
     if kept.exists():
         shutil.rmtree(kept)
@@ -39,7 +40,7 @@ def keep_log(log: Path, folder: Path) -> None:
 
 
 def keep_live_report(bootstrap: str, folder: Path, arguments: Sequence[str]) -> None:
-    """Write the report on a running broker, as JSON, into `folder`. Raises CalledProcessError without one."""
+    """Write the report on a running broker, as JSON, into `folder`. Raises CalledProcessError if there is none."""
     output = folder / LIVE
     output.unlink(missing_ok=True)
     command = [sys.executable, "-m", "kafka_records_tables.commands.main", "report", "--bootstrap", bootstrap]
@@ -51,7 +52,8 @@ def keep_live_report(bootstrap: str, folder: Path, arguments: Sequence[str]) -> 
 
 
 def unpack(folder: Path, into: Path) -> Path:
-    """The data directory of a recording: as it is there, or unpacked into `into`, with the broker's log beside it."""
+    """The data directory of a recording, with the broker's log next to it. If the recording only has an archive, it is
+    unpacked into `into`."""
     if (folder / DATA).is_dir():
         return folder / DATA
     into.mkdir(parents=True, exist_ok=True)

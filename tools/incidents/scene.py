@@ -1,4 +1,4 @@
-"""A cluster with one broker, its clients, and a random source: what the kinds of incidents are played on."""
+"""The scene on which incidents are played: a cluster with one broker, its clients, and a random source."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def now() -> int:
 
 @dataclass
 class Company:
-    """Groups that are well, around what a case is about."""
+    """Healthy groups around the case."""
 
     groups: list[str] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
-    """Names of clients that read, by which `stop` knows them."""
+    """The names of the consumers, for `stop`."""
     latest: list[str] = field(default_factory=list)
-    """Groups that start at the end of a log."""
+    """The groups that start at the end of a log."""
 
 
 class Scene:
-    """What the kinds play on: a running broker, clients, names and chance."""
+    """A running broker, clients, names, and a random source."""
 
     def __init__(self, broker: Broker, crew: Crew, random: Random) -> None:
         self.broker = broker
@@ -63,7 +63,7 @@ class Scene:
         time.sleep(self.random.uniform(low, high))
 
     def topic(self, partitions: int, **config: str) -> str:
-        """Create a topic with a random name; `config` has underscores for the dots."""
+        """Create a topic with a random name; `config` has underscores instead of dots."""
         name = self.names.topic()
         self.create(name, partitions, **config)
         return name
@@ -74,7 +74,7 @@ class Scene:
         self.crew.ask("create", topic=name, partitions=partitions, config=settings)
 
     def producer(self, topics: Sequence[str], rate: float, partitions: int = 0, **more: object) -> str:
-        """Start a producer; `partitions` are filled in turn, without it by key."""
+        """Start a producer; with `partitions`, these are filled in turn; otherwise keys determine the partitions."""
         self._producers += 1
         name = str(more.pop("name", f"{topics[0]}-producer-{self._producers}"))
         seed = self.random.randrange(10**6)
@@ -82,13 +82,13 @@ class Scene:
         return name
 
     def fill(self, topic: str, records: int, partitions: int) -> None:
-        """Write so many records at once, and wait until they are written."""
+        """Write this number of records at once, and wait until they are written."""
         started = now()
         name = self.producer([topic], 2e6, partitions, limit=records)
         self.crew.wait_for("written", [name], since=started)
 
     def consumer(self, name: str, group: str, topics: Sequence[str], protocol: str = "classic", **more: Any) -> str:
-        """Start a consumer; `config` are its properties, the rest is as `Reader.java` has it."""
+        """Start a consumer; `config` has its properties; `Reader.java` explains the other arguments."""
         config = {"group.protocol": protocol, **more.pop("config", {})}
         if protocol == "classic":
             config = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000", **config}
@@ -96,7 +96,7 @@ class Scene:
         return name
 
     def stop(self, name: str, how: str = "leave") -> None:
-        """Stop a client: `leave`, or `vanish` without a word to the broker."""
+        """Stop a client: `leave`, or `vanish` without leaving its group."""
         self.crew.ask("stop", name=name, how=how)
 
     def change(self, name: str, **what: object) -> None:
@@ -113,22 +113,22 @@ class Scene:
             start()
 
     def read_twice(self, group: str) -> int:
-        """How many records the clients of a group were given again, as they counted."""
+        """The number of records that the clients of a group got again, as they counted."""
         return sum(place["twice"] for place in self.crew.ask("ledger", group=group).values())
 
     def jumped(self, group: str) -> tuple[int, list[int]]:
-        """How many records of a plain topic a group has skipped, and when."""
+        """The number of records of a topic without transactions or compaction that a group has skipped, and when."""
         jumps = [jump for place in self.crew.ask("ledger", group=group).values() for jump in place["jumps"]]
         forward = [jump for jump in jumps if jump["to"] > jump["from"]]
         return sum(jump["to"] - jump["from"] for jump in forward), sorted(jump["at"] for jump in forward)
 
     def unread(self, group: str, topics: Sequence[str]) -> int:
-        """Records between what a group has committed and the ends of topics."""
+        """The number of records between the committed offsets of a group and the ends of topics."""
         committed = self.crew.ask("committed", group=group)
         return sum(end - committed.get(place, 0) for place, end in self.crew.offsets("ends", topics).items())
 
     def finish(self, truth: Truth) -> None:
-        """Put into the truth where everything ended."""
+        """Add the final state to the truth."""
         topics = sorted({*self.company.topics, *truth.topics})
         truth.recorded_at = now()
         truth.details.setdefault("company", self.company.groups)

@@ -1,8 +1,8 @@
-"""Score what `kafka-records report` says about recorded incidents against the truth beside them.
+"""Score the reports of `kafka-records report` on recorded incidents, compared with the truth about each.
 
-Of an incident: was it named, is its cause right, its time, its scale, its first step, was nothing false said. Of a
-healthy cluster: was nothing above a note said. One line per recording, then a table by kind, as Markdown; `--page
-docs/incidents.md` writes that table between the marks of a page.
+For an incident: whether it is named, whether its cause, time, scale and first step are right, and whether nothing false
+is said. For a healthy cluster: whether there is nothing above a note. It prints one line per recording, then a table by
+kind, as Markdown; `--page docs/incidents.md` writes that table between the marks of a page.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MARKS: Final = (
     "<!-- end of what python -m tools.incidents.score writes -->",
 )
 NOTES: Final = frozenset({"note", "info"})
-"""Levels that are no alarm."""
+"""The levels that are not an alarm."""
 
 WAYS: Final = ("files", "snapshots", "live", "spark")
 _WAYS: Final = (
@@ -46,7 +46,8 @@ _STATED: Final = (
     *("title", "problem", "impact", "causes", "decision", "who", "scale", "effects", "next", "why_not_sure"),
     *("what", "consequence"),
 )
-"""Parts of a finding that state something; the rest is evidence, counts and places. The last two are of version 1."""
+"""The parts of a finding that make statements; the rest is evidence, counts and places. The last two parts belong to
+version 1."""
 _NOT_STATED: Final = frozenset({"refuted_by", "thresholds", "command", "evidence", "rows"})
 _REFUTED: Final = frozenset({"refuted_by", "thresholds"})
 _CAUSES: Final = ("title", "problem", "impact", "causes", "who", "what")
@@ -66,7 +67,7 @@ class Score:
     healthy: bool
     aspects: dict[str, bool] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
-    """Sentences: what is missing or false."""
+    """Sentences about what is missing or false."""
 
     @property
     def right(self) -> bool:
@@ -75,12 +76,14 @@ class Score:
 
     @property
     def solved(self) -> bool:
-        """Named with the right cause and nothing false, or healthy without an alarm."""
+        """Whether an incident is named with the right cause and without a false statement, or a healthy cluster has no
+        alarm."""
         return all(self.aspects.get(each, True) for each in ("named", "cause", "nothing false"))
 
 
 def report_of(folder: Path, truth: Truth, way: str = "files", *more: str) -> Mapping[str, Any]:
-    """What the command says about a recording, read in one of `WAYS`. Raises RuntimeError if there is no report."""
+    """The report of the command on a recording, which is read in one of `WAYS`. Raises RuntimeError if there is
+    none."""
     if way == "live":
         if not (folder / LIVE).is_file():
             raise RuntimeError(f"{folder} has no {LIVE}: the report on a running broker is made when a kind is played.")
@@ -94,7 +97,7 @@ def report_of(folder: Path, truth: Truth, way: str = "files", *more: str) -> Map
 
 
 def report_on(data: Path, truth: Truth, *more: str) -> Mapping[str, Any]:
-    """What the command says about the data directory of a recording. Raises RuntimeError if there is no report."""
+    """The report of the command on the data directory of a recording. Raises RuntimeError if there is none."""
     with tempfile.TemporaryDirectory() as scratch:
         output = Path(scratch) / "report.json"
         asked = ["report", str(data), "--format", "json", "--no-tables", "--output", str(output)]
@@ -106,7 +109,7 @@ def report_on(data: Path, truth: Truth, *more: str) -> Mapping[str, Any]:
 
 
 def _snapshot(data: Path, kept: Path) -> Path:
-    """A snapshot of every topic in a data directory. Raises RuntimeError if there is none."""
+    """Take a snapshot of every topic in a data directory. Raises RuntimeError if that fails."""
     topics = sorted({each.name.rpartition("-")[0] for each in data.iterdir() if re.search(r"-\d+$", each.name)})
     named = [word for topic in topics for word in ("--topic", topic)]
     status, said = _ran(["snapshot", str(data), "--output", str(kept), *named])
@@ -117,7 +120,7 @@ def _snapshot(data: Path, kept: Path) -> Path:
 
 
 def _ran(arguments: Sequence[str]) -> tuple[int, str]:
-    """Run the command; returns its exit status and what it wrote on standard error."""
+    """Run the command; returns its exit status and its standard error."""
     said = io.StringIO()
     with redirect_stderr(said), redirect_stdout(io.StringIO()):
         status = run_command(list(arguments))
@@ -174,18 +177,18 @@ def _look_for_falsehoods(truth: Truth, findings: Sequence[Finding], got: Score) 
 
 
 def is_about(truth: Truth, finding: Finding) -> bool:
-    """Whether a finding is about something that the truth is about, or names nothing at all."""
+    """Whether a finding names something that the truth is about, or names nothing at all."""
     about = {*finding.get("group_ids", ()), *finding.get("topics", ()), *finding.get("transactional_ids", ())}
     return not about or any(name in other for name in (*truth.groups, *truth.topics, *truth.members) for other in about)
 
 
 def cause_is_right(truth: Truth, finding: Finding) -> bool:
-    """Whether a finding states the cause of the truth."""
+    """Whether a finding states the true cause."""
     return _all_found(truth.cause, _text(finding, parts=_CAUSES))
 
 
 def falsehoods(truth: Truth, finding: Finding) -> Iterator[str]:
-    """What a finding states although the truth says that it is false."""
+    """Statements in a finding that are false according to the truth."""
     text = _text(finding, commands=True)
     for pattern, why in truth.never:
         if said := _stated(pattern, text):
@@ -193,7 +196,7 @@ def falsehoods(truth: Truth, finding: Finding) -> Iterator[str]:
 
 
 def _stated(pattern: str, text: str) -> str | None:
-    """The match of the pattern, unless the words before it in the same sentence deny it (`nothing was cut`)."""
+    """The match of the pattern, unless it is negated by earlier words of the same sentence (`nothing was cut`)."""
     for found in re.finditer(pattern, text, re.IGNORECASE):
         before = re.split(r"[.:;?] ", text[: found.end()])[-1][: -len(found[0]) or None]
         if not _DENIED.search(before):
@@ -213,7 +216,7 @@ def _near(truth: Truth, finding: Finding) -> bool:
 
 
 def _scaled(truth: Truth, finding: Finding) -> bool:
-    """Whether the report has each count, give or take the margin: reports and clients count at different moments."""
+    """Whether the report has each count, within the margin: reports and clients count at different moments."""
     said = [
         float(number.replace(" ", "").replace(",", "")) for number in _NUMBER.findall(_text(finding, parts=_STATED))
     ]
@@ -264,7 +267,8 @@ def _one_found(patterns: Sequence[str], text: str) -> bool:
 
 
 def table(scores: Sequence[Score]) -> str:
-    """The scores by kind, as a table in Markdown: which aspects are wrong in how many of its recordings."""
+    """The scores by kind, as a table in Markdown: the aspects that are wrong, and in how many recordings of the
+    kind."""
     lines = ["| kind | what happens | wrong |", "|---|---|---|"]
     for case in sorted({each.case for each in scores}, key=lambda case: (_is_healthy(case, scores), case)):
         of_case = [each for each in scores if each.case == case]
@@ -311,7 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a recording, or a folder of recordings")
     parser.add_argument("--page", type=Path, help="write the table between the marks of this page")
     parser.add_argument("--from", choices=WAYS, default="files", dest="way", help=f"{_WAYS} (default: files)")
-    parser.add_argument("--processes", type=int, default=2, help="reports at a time (default 2)")
+    parser.add_argument("--processes", type=int, default=2, help="number of reports at a time (default 2)")
     asked = parser.parse_args(arguments)
     folders = recordings(asked.folders)
     if not folders:

@@ -1,4 +1,4 @@
-"""Trouble that a setting makes: quotas of clients, configs of internal topics."""
+"""Trouble caused by a setting: quotas of clients, configs of internal topics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.incidents.truth import Truth, incident
 
 @kind("throttled", "a client quota that is far too low throttles a group: its backlog grows and grows")
 def throttled(scene: Scene) -> Truth:
-    """Its members are as fast as before, and brokers send them less; another group reads the same topic."""
+    """Its members work as fast as before, but brokers send them less. Another group reads the same topic."""
     scene.surround(4)
     count = scene.random.randint(2, 4)
     topic, group, other = scene.topic(count), scene.names.group(), scene.names.group()
@@ -46,7 +46,7 @@ def throttled(scene: Scene) -> Truth:
     "offsets_topic_deletes", "__consumer_offsets is set to cleanup.policy=delete, and loses the commits of quiet groups"
 )
 def offsets_topic_deletes(scene: Scene) -> Truth:
-    """In every second seed the broker restarts after that, and groups that were quiet begin again."""
+    """For every second seed, the broker restarts after that, and quiet groups begin again."""
     scene.surround(4)
     topic, quiet = scene.topic(1), scene.names.group()
     scene.fill(topic, scene.random.randint(60, 120), 1)

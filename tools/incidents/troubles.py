@@ -14,7 +14,7 @@ from tools.incidents.truth import Truth, incident
 
 @kind("resized_offsets_topic", "__consumer_offsets gets more partitions: coordinators look for groups elsewhere")
 def resized_offsets_topic(scene: Scene) -> Truth:
-    """As an operator does who reads that more partitions spread the load."""
+    """An operator wants more partitions to spread the load."""
     before, after = 4, scene.random.choice([7, 10, 13, 25])
     scene.surround(8)
     scene.wait(20, 28)
@@ -51,7 +51,8 @@ def resized_offsets_topic(scene: Scene) -> Truth:
 
 @kind("two_applications", "two applications with different topics share a group.id by accident")
 def two_applications(scene: Scene) -> Truth:
-    """The second one is restarted again and again in three of four seeds, and each time the first is rebalanced."""
+    """For three of four seeds, the second one is restarted again and again, and each time the first one is
+    rebalanced."""
     scene.surround(6)
     group = scene.names.group()
     first, second = scene.topic(3), scene.topic(2)
@@ -87,7 +88,7 @@ def two_applications(scene: Scene) -> Truth:
 
 @kind("poison_record", "all members of a group fail on one record, leave, are restarted, for ever")
 def poison_record(scene: Scene) -> Truth:
-    """Each time the records before it are committed."""
+    """The records before it are committed each time."""
     scene.surround(6)
     group = scene.names.group()
     count = scene.random.randint(2, 4)
@@ -127,7 +128,7 @@ def poison_record(scene: Scene) -> Truth:
 
 @kind("foreign_offsets", "a script writes the offsets of another cluster for groups that never ran here")
 def foreign_offsets(scene: Scene) -> Truth:
-    """One group starts then, and goes where auto.offset.reset says; the other one has not started yet."""
+    """Then one group starts, and begins where auto.offset.reset says. The other one has not started yet."""
     scene.surround(6)
     count = scene.random.randint(2, 4)
     topic = scene.topic(count)
@@ -173,7 +174,7 @@ def foreign_offsets(scene: Scene) -> Truth:
 @kind("expired_offsets", "a group is away for longer than the retention of offsets, and starts again elsewhere",
       {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "2000"})  # fmt: skip
 def expired_offsets(scene: Scene) -> Truth:
-    """It goes where auto.offset.reset says."""
+    """It begins where auto.offset.reset says."""
     scene.surround(6)
     count = scene.random.randint(2, 4)
     topic = scene.topic(count)
@@ -218,7 +219,7 @@ def expired_offsets(scene: Scene) -> Truth:
 
 @kind("share_archived", "a share group gives up on records: archived after the last delivery, or rejected")
 def share_archived(scene: Scene) -> Truth:
-    """The start offset moves on, so that the present state shows nothing."""
+    """The start offset moves past them, so that the present state no longer shows them."""
     scene.surround(6)
     count = scene.random.randint(1, 2)
     topic = scene.topic(count)
@@ -254,7 +255,7 @@ def share_archived(scene: Scene) -> Truth:
 
 @kind("partitions_not_given_up", "a member hangs in its application and keeps partitions that others wait for")
 def partitions_not_given_up(scene: Scene) -> Truth:
-    """A member of the consumer protocol: its background thread goes on with heartbeats."""
+    """It is a member of the consumer protocol, whose background thread continues to send heartbeats."""
     scene.surround(6)
     count = scene.random.randint(4, 6)
     topic = scene.topic(count)
@@ -292,7 +293,7 @@ def partitions_not_given_up(scene: Scene) -> Truth:
 
 @kind("dead_instance_transaction", "an instance dies in a transaction, its successor uses another transactional id")
 def dead_instance_transaction(scene: Scene) -> Truth:
-    """So nothing fences the dead one, and what reads committed records stops at its first record."""
+    """So nothing fences the dead one, and readers of committed records stop at its first record."""
     scene.surround(6)
     count = scene.random.randint(1, 3)
     topic = scene.topic(count)
@@ -338,7 +339,7 @@ def dead_instance_transaction(scene: Scene) -> Truth:
     "deleted_before_read", "a group is slower than the retention of its topic: records are deleted before it reads them"
 )
 def deleted_before_read(scene: Scene) -> Truth:
-    """It jumps to the new beginning of the log again and again."""
+    """The group jumps to the new start of the log again and again."""
     scene.surround(6)
     count = scene.random.randint(1, 3)
     retention = scene.random.randint(5, 9) * 1000

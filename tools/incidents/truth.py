@@ -1,4 +1,5 @@
-"""What was done to a cluster, and what a report has to say about it and must not: the file next to a recording."""
+"""The truth about a recording, in a file next to it: what was done to the cluster, and what a report must and must not
+say."""
 
 from __future__ import annotations
 
@@ -18,39 +19,40 @@ class Truth:
     kind: str
     """`incident` or `healthy`."""
     case: str
-    """The name of the kind, as `--list` has it; for an incident also the name of its cause."""
+    """The name of the kind, as in `--list`; for an incident, this is also the name of its cause."""
     planted: str = ""
-    """What was done, in plain words."""
+    """A description of what was done."""
     conclusion: str = ""
-    """What an operator should conclude and do first."""
+    """What an operator should conclude, and do first."""
     proof: str = ""
-    """What in the files proves it."""
+    """The evidence in the files."""
     groups: list[str] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
     partitions: list[str] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
-    """Client ids of the members, and transactional ids, that it is about."""
+    """The client ids of members, and the transactional ids, that it is about."""
     hosts: list[str] = field(default_factory=list)
     since: int | None = None
     since_also: list[int] = field(default_factory=list)
-    """Other moments that are right as well, such as when the application came back after its offsets expired."""
+    """Other times that are right as well, such as when the application came back after its offsets expired."""
     since_margin_ms: int = 5000
     going_on: bool = True
     scale: dict[str, int] = field(default_factory=dict)
-    """`lost`, `read_twice`, `stuck` and similar ones, in records, counted by the clients that read them."""
+    """Numbers of records, such as `lost`, `read_twice` and `stuck`, as counted by the clients that read them."""
     scale_margin: float = 0.15
     is_note: bool = False
-    """Whether a note is enough to name it."""
+    """Whether a finding at the level of a note is enough."""
     named: list[str] = field(default_factory=list)
-    """Each has to be found in one finding: then it counts as named."""
+    """Patterns. If one finding matches all of them, the incident counts as named."""
     cause: list[str] = field(default_factory=list)
-    """Each has to be found in that finding: then its cause is right."""
+    """Patterns. If that finding matches all of them, its cause is right."""
     first_step: list[str] = field(default_factory=list)
-    """One of them has to be found in what the finding says to do next."""
+    """Patterns. At least one of them must match the next steps of the finding."""
     never: list[list[str]] = field(default_factory=list)
-    """Pairs: what must not be found in any finding of the groups and topics concerned, and why it is false."""
+    """Pairs of a pattern that must not match any finding about the affected groups and topics, and the reason why it is
+    false."""
     report_arguments: list[str] = field(default_factory=list)
-    """What the report has to be told because no file does: `--retention 1m`."""
+    """Arguments of the report about facts that are in no file, such as `--retention 1m`."""
     seed: int = 0
     kafka: str = ""
     settings: dict[str, str] = field(default_factory=dict)
@@ -59,7 +61,7 @@ class Truth:
     details: dict[str, Any] = field(default_factory=dict)
 
     def never_say(self, pattern: str, why: str) -> None:
-        """Add a statement that is false."""
+        """Add a pattern of a false statement."""
         self.never.append([pattern, why])
 
     def save(self, folder: Path) -> None:
@@ -68,15 +70,15 @@ class Truth:
 
 
 def load_truth(folder: Path) -> Truth:
-    """The truth beside a recording. Raises OSError without one."""
+    """The truth about the recording in a folder. Raises OSError if there is none."""
     return Truth(**json.loads((folder / NAME).read_text(encoding="utf-8")))
 
 
 def incident(case: str, groups: Sequence[str], topics: Sequence[str] = ()) -> Truth:
-    """An incident that is about these groups and topics."""
+    """A truth about an incident with these groups and topics."""
     return Truth("incident", case, groups=list(groups), topics=list(topics), hosts=["127.0.0.1"])
 
 
 def healthy(case: str, groups: Sequence[str], topics: Sequence[str] = ()) -> Truth:
-    """A healthy state that looks like trouble, in these groups and topics."""
+    """A truth about a healthy state that looks like trouble, with these groups and topics."""
     return Truth("healthy", case, groups=list(groups), topics=list(topics), going_on=False)

@@ -1,1 +1,1 @@
-"""Kafka's coordinator classes as judges of the tables: random histories, their answers, and the comparison."""
+"""Kafka's coordinator classes judge the tables: random histories, the answers of the classes, and the comparison."""

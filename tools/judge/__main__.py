@@ -67,12 +67,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("seeds", nargs="+", type=_seeds, metavar="SEEDS", help="numbers from 0 on, or ranges as 1-100")
     parser.add_argument(
-        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (default: one per core)"
+        "seeds", nargs="+", type=_seeds, metavar="SEEDS", help="numbers from 0 on, or ranges such as 1-100"
     )
     parser.add_argument(
-        "--keep", type=Path, metavar="DIR", help="where histories that differ stay (default: a new folder)"
+        "--workers",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="number of processes (default: one per core)",
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="folder for histories that differ (default: a new folder)"
     )
     parser.add_argument(
         "--ledger", type=Path, metavar="FILE", help="leave out the seeds in this file, and add those of this run"
@@ -81,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--features",
         default="",
         metavar="NAMES",
-        help="what may happen in the histories, in place of what a seed draws",
+        help="what may happen in the histories, instead of what a seed draws",
     )
     asked = parser.parse_args(arguments)
     if asked.ledger and asked.features:
@@ -167,7 +173,7 @@ def _reported(found: Iterable[Verdict], count: int, ledger: Ledger, stop: Stop) 
         differing += bool(verdict.differences)
         now = time.monotonic()
         if stop.signal:
-            # Before anything waits for the other processes: whoever sent the signal may not wait for long.
+            # Write it before waiting for the other processes, because the sender of the signal may not wait for long.
             ledger.write()
             return
         if now - told >= _SECONDS_BETWEEN_LINES:

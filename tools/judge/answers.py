@@ -1,6 +1,6 @@
-"""What a comparison of a table with a coordinator gets, and what it gives: `Loaded` and `Difference`.
+"""The input and the output of a comparison of a table with a coordinator: `Loaded` and `Difference`.
 
-Where the log cannot tell what a coordinator answers, a rule of `UNTOLD` says so and why; nothing else may differ.
+If the log does not show what a coordinator answers, a rule of `UNTOLD` gives the reason; nothing else may differ.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ UNTOLD: Final = {
     "transactions only where offsets are committed, and deletes such a group; expirations has the rule since 4.1",
     "a topic that the cluster does not have": "a share coordinator looks topics up before it answers",
 }
-"""What the log cannot tell, or tells otherwise, and why."""
+"""The answers that the log does not show, or shows differently, and the reasons."""
 
 OF_CLEANED_LOGS: Final = frozenset(
     {
@@ -81,16 +81,16 @@ OF_CLEANED_LOGS: Final = frozenset(
         "a clean-up that fails",
     }
 )
-"""Only a log of which a cleaner has removed a part needs these."""
+"""The rules that only a log needs from which a cleaner has removed a part."""
 
 OF_LOSSY_LOGS: Final = frozenset({"a member without its metadata"})
-"""Only a log that has lost records needs these."""
+"""The rules that only a log needs that has lost records."""
 
 OF_BOTH_TOPICS: Final = frozenset({"share state that was given up", "groups that no coordinator loads"})
-"""Only logs of groups and of share state together need these."""
+"""The rules that only logs of groups and of share state together need."""
 
 SINCE_4_4: Final = frozenset({"a subscription that 4.4 passes over"})
-"""Only histories of Kafka 4.4 and later need these."""
+"""The rules that only histories of Kafka 4.4 and later need."""
 
 BEFORE_4_3: Final = frozenset(
     {
@@ -100,7 +100,7 @@ BEFORE_4_3: Final = frozenset(
         "a topic that had more partitions",
     }
 )
-"""Only histories of Kafka before 4.3 need these."""
+"""The rules that only histories of Kafka before 4.3 need."""
 
 BEFORE_4_1: Final = frozenset(
     {
@@ -109,29 +109,29 @@ BEFORE_4_1: Final = frozenset(
         "an offset in several transactions",
     }
 )
-"""Only histories of Kafka before 4.1 need these."""
+"""The rules that only histories of Kafka before 4.1 need."""
 
 OF_SHARED_BATCHES: Final = frozenset({"writes of one moment in one batch"})
-"""Only histories in which writes share batches need these."""
+"""The rules that only histories need in which writes share batches."""
 
 
 _STREAMS_GROUP: Final = "0011"
-"""How the key of a record of type 17 begins."""
+"""The first bytes of the key of a record of type 17."""
 
 COMPARISONS_MADE: Final[Counter[str]] = Counter()
-"""How often something that a table says was compared since this process started, by table (`differing`)."""
+"""The number of comparisons of values since this process started, by table (`differing`)."""
 
 
 class Read(Protocol):
-    """Reads a table over the records that were loaded; options are those of `read_table`."""
+    """Reads a table over the loaded records. The options are those of `read_table`."""
 
     def __call__(self, table: str, **options: Any) -> pa.Table:
-        """All rows."""
+        """Returns all rows."""
 
 
 @dataclass
 class Loaded:
-    """A log up to a cut: what a coordinator answered that had loaded it, and the tables over the same records."""
+    """A log up to a cut, with the answers of a coordinator that had loaded it, and the tables over the same records."""
 
     history: History
     cut: int
@@ -139,9 +139,9 @@ class Loaded:
     used: Counter[str] = field(default_factory=Counter)
     """How often each rule of `UNTOLD` was needed."""
     noted: Counter[str] = field(default_factory=Counter)
-    """What a comparison counts beside."""
+    """Other counts of a comparison."""
     first: int = 0
-    """The offset from which on the table was read."""
+    """The offset from which the table was read."""
 
     @property
     def questions(self) -> list[Question]:
@@ -168,7 +168,7 @@ class Loaded:
         return found
 
     def untold(self, rule: str, answer: Any) -> Any:
-        """The coordinator's answer, because the table cannot have the value."""
+        """Counts the rule, and returns the coordinator's answer, because the table cannot have this value."""
         assert rule in UNTOLD
         self.used[rule] += 1
         return answer
@@ -176,7 +176,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a table says something else than a coordinator."""
+    """A difference between a table and the answer of a coordinator."""
 
     table: str
     about: str
@@ -188,12 +188,12 @@ class Difference:
 
 
 def first_share_epoch(loaded: Loaded) -> int:
-    """What a share group has as its epoch before it has a record with one (`ShareGroup`)."""
+    """The epoch of a share group before any record has one (`ShareGroup`)."""
     return 0 if loaded.history.is_before("4.3.0") else 1
 
 
 def is_described(loaded: Loaded, question: Question) -> bool:
-    """Whether the question is about what a group is, and Kafka could answer it."""
+    """Whether the question describes a group, and Kafka answered it."""
     if question["question"] != "describe":
         return False
     if "error" in question["answer"]:
@@ -213,7 +213,7 @@ def columns_of(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
 
 
 def differing(table: str, about: str, expected: Mapping[Any, Any], got: Mapping[Any, Any]) -> Iterator[Difference]:
-    """One difference with the entries that are not the same, if there are any."""
+    """One difference with the entries that are not equal, if there are any."""
     COMPARISONS_MADE[table] += 1
     if expected != got:
         names = [name for name in {**expected, **got} if expected.get(name) != got.get(name)]

@@ -18,11 +18,12 @@ Row = dict[str, Any]
 
 
 def cleaned(rows: list[Row], up_to: int, horizon: int) -> list[Row]:
-    """What is left of the log, cleaned below the offset `up_to`, which is not after an open transaction.
+    """The rows that remain if the log is cleaned below the offset `up_to`, which must not be after the start of an open
+    transaction.
 
-    Of each key the last record stays, not counting those of aborted transactions, which all go. Tombstones go below
-    `horizon` too; so do markers of whose transaction a run before this one has left nothing. The batches of the others
-    keep their base offset.
+    The last record of each key stays. Records of aborted transactions are all removed, and do not count as last
+    records. Tombstones below `horizon` are also removed, and so are markers if an earlier run removed all records of
+    their transactions. The batches of the other records keep their base offsets.
     """
     outcomes = _outcomes(rows)
     last: dict[bytes, int] = {}
@@ -35,7 +36,8 @@ def cleaned(rows: list[Row], up_to: int, horizon: int) -> list[Row]:
 
 
 def last_stable(rows: list[Row]) -> int:
-    """The offset of the first record in an open transaction, after which no cleaner goes; else that of the end."""
+    """The offset of the first record in an open transaction, which a cleaner does not pass; without one, the offset of
+    the end."""
     outcomes = _outcomes(rows)
     still = [row["offset"] for row in rows if row["control"] is None and outcomes[row["offset"]] == "open"]
     end: int = rows[-1]["offset"] + 1
@@ -43,7 +45,8 @@ def last_stable(rows: list[Row]) -> int:
 
 
 def cleaned_at_random(rows: list[Row], chance: Random) -> tuple[list[Row], int]:
-    """The log cleaned a few times, and the offset of its active segment, below which that was done."""
+    """The log after it was cleaned a few times, and the first offset of its active segment. Only offsets below it were
+    cleaned."""
     active = chance.choice([rows[-1]["offset"], chance.randrange(rows[0]["offset"], rows[-1]["offset"] + 1)])
     stable = min(active, last_stable(rows))
     up_to = rows[0]["offset"]
@@ -89,7 +92,8 @@ def _markers_without_records(rows: list[Row]) -> set[int]:
 
 @dataclass(frozen=True)
 class CleanedLog:
-    """Rows of one log partition as a source that knows up to where a cleaner may have been, as segment files do."""
+    """Rows of one log partition, as a source that knows the offset up to which a cleaner may have been, as for segment
+    files."""
 
     rows: pa.Table
     topic: str
@@ -105,13 +109,13 @@ class CleanedLog:
         return f"a cleaned log of {self.topic}"
 
     def partitions(self, topic: str) -> list[CleanedLog]:
-        """This one. Raises LogSourceError for another topic."""
+        """This partition. Raises LogSourceError for another topic."""
         if topic != self.topic:
             raise LogSourceError(self.topic, f"no log of {topic}")
         return [self]
 
     def topics(self) -> list[str]:
-        """The one of this log."""
+        """The topic of this log."""
         return [self.topic]
 
     def batches(
@@ -126,5 +130,5 @@ class CleanedLog:
 
 
 def table_of(rows: list[Row]) -> pa.Table:
-    """Raw rows as they come from a source."""
+    """Raw rows as a source returns them."""
     return pa.Table.from_pylist(rows, schema=RAW_SCHEMA)

@@ -1,4 +1,4 @@
-"""The table activity, against the calls that wrote the records."""
+"""Compares the table `activity` with the calls that wrote the records."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _SUMS: Final = ("commits", "records", "key_bytes", "value_bytes")
 
 
 def activity(loaded: Loaded) -> Iterator[Difference]:
-    """The sums of records, bytes and tombstones by group, topic and window, and that no sure count is above the true
-    one."""
+    """Compare the sums of records, bytes and tombstones by group, topic and window. No count that is certain may exceed
+    the true one."""
     history = loaded.history
     expected: dict[Any, Counter[str]] = {}
     true: dict[Any, Counter[str]] = {}

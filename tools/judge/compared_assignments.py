@@ -1,4 +1,4 @@
-"""The table `assignments`, against what coordinators and brokers describe."""
+"""Compares the table `assignments` with the descriptions by coordinators and brokers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Row = dict[str, Any]
 
 
 class Part(NamedTuple):
-    """A partition or task that a member has or is to have, as an answer tells it: `target`, or else `current`."""
+    """A partition or task in an answer: of a member's target assignment (`target`), or else of its current one
+    (`current`)."""
 
     role: str
     topic: str | None
@@ -24,7 +25,7 @@ class Part(NamedTuple):
 
 
 def assignments(loaded: Loaded) -> Iterator[Difference]:
-    """The assignments in the answers to the requests that describe a group."""
+    """Compare the assignments in the answers to the requests that describe a group."""
     topics = loaded.topics
     groups = rows_by_group(loaded.read("assignments").to_pylist())
     for question in loaded.questions:
@@ -68,8 +69,8 @@ def rows_by_group(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def described_assignments(kind: str, answer: Mapping[str, Any]) -> dict[str, list[Part]]:
-    """By member what an answer about a group of this kind (`classic`, `consumer`, …) says, sorted; members that have
-    nothing are left out. The answer is in Kafka's JSON form of DescribeGroups v6, ConsumerGroupDescribe v1,
+    """The sorted assignments by member in an answer about a group of this kind (`classic`, `consumer`, …). Members
+    without partitions are left out. The answer is in Kafka's JSON form of DescribeGroups v6, ConsumerGroupDescribe v1,
     ShareGroupDescribe v1 or StreamsGroupDescribe v0."""
     found = {}
     for member in answer["members"]:
@@ -84,10 +85,10 @@ def described_assignments(kind: str, answer: Mapping[str, Any]) -> dict[str, lis
 
 
 def shown_assignments(kind: str, rows: Collection[Row], topics: Mapping[str, str]) -> dict[str, list[Part]]:
-    """The same of the rows of the group, by the names that the topics have in the cluster.
+    """The same from the rows of the group, with the names that the topics have in the cluster.
 
-    A broker shows what a consumer is to give up among what it has, and does not show that of a streams group, the
-    target of a share group, and topics that the cluster does not have.
+    A broker lists partitions that a consumer must give up among those that it has. It does not show them for a streams
+    group, nor the target of a share group, nor topics that the cluster does not have.
     """
     found: dict[str, list[Part]] = {}
     for row in rows:

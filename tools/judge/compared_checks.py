@@ -1,4 +1,5 @@
-"""The table `checks`: nothing broken in what coordinators wrote, and a conflict where they do not load what is left."""
+"""Checks the table `checks`: it must find nothing broken in records of coordinators, and a conflict if a coordinator
+cannot load the remaining records."""
 
 from __future__ import annotations
 
@@ -18,20 +19,20 @@ from tools.judge.answers import Difference, Loaded, differing, is_described
 from tools.judge.histories import History
 
 ONE_EACH: Final = "__consumer_offsets=1,__share_group_state=1"
-"""Histories have one partition of each topic."""
+"""The numbers of partitions: histories have one partition of each topic."""
 
 _WITHOUT_METADATA: Final = ("StreamsGroupMember.rebalanceTimeoutMs()", "Cannot remove the process ID null")
-"""What coordinators of 4.2 and later, and of 4.1, say."""
+"""The messages of coordinators of 4.2 and later, and of 4.1."""
 
 Row = dict[str, Any]
 
 _Left = dict[tuple[str, str | None], int]
-"""By group and id of a topic the first number that nobody has; tasks of all subtopologies are under None."""
+"""By group and topic id, the first number that no member has. Tasks of all subtopologies are under None."""
 
 
 def checks(loaded: Loaded) -> Iterator[Difference]:
-    """A coordinator has loaded the log, so that every problem in it would be a false alarm. Not loading is an answer
-    too: there has to be the record that it stopped at."""
+    """A coordinator has loaded the log, so every problem would be a false alarm. If it did not load the log, the table
+    must have the record at which it stopped."""
     rows = loaded.read("checks", partitions=ONE_EACH).to_pylist()
     problems = [
         (row["check"], row["log_offset"], row["detail"]) for row in _problems(rows, loaded.history, loaded.used)
@@ -47,7 +48,7 @@ def checks(loaded: Loaded) -> Iterator[Difference]:
 
 
 def _has_replay_bug(loaded: Loaded) -> bool:
-    """Whether the release that wrote the log does not load it, of which later releases do."""
+    """Whether the release that wrote the log cannot load it because of a bug that later releases do not have."""
     release = loaded.history.header["kafka"]
     rows = loaded.read("checks", partitions=ONE_EACH, loads_in=release).to_pylist()
     found = any(row["check"] == NOT_LOADED and "KAFKA-" in row["detail"] for row in rows)
@@ -55,7 +56,8 @@ def _has_replay_bug(loaded: Loaded) -> bool:
 
 
 def _problems(rows: list[Row], history: History, rules: Counter[str]) -> list[Row]:
-    """The rows of `checks` that are no false alarm to the release whose coordinator loaded the log; counts `rules`."""
+    """The problems in `checks` that are not excused by a rule for the release whose coordinator loaded the log; counts
+    `rules`."""
     there = {topic["id"] for topic in history.header["questions"][-1]["topics"]}
     problems = []
     for row in rows:
@@ -71,13 +73,13 @@ def _problems(rows: list[Row], history: History, rules: Counter[str]) -> list[Ro
 
 
 def is_refused(loaded: Loaded) -> bool:
-    """Whether Kafka's coordinator cannot load what its own cleaner has left."""
+    """Whether Kafka's coordinator cannot load the log after Kafka's own cleaner has cleaned it."""
     refused: bool = loaded.questions[0]["question"] == "load"
     return refused
 
 
 def refusals(loaded: Loaded) -> Iterator[Difference]:
-    """Only whether a coordinator loads a log that has lost records."""
+    """Compare only whether a coordinator loads a log that has lost records."""
     rows = loaded.read("checks", partitions=ONE_EACH).to_pylist()
     conflicts = [row["detail"] for row in _problems(rows, loaded.history, loaded.used) if row["check"] == CONFLICT]
     (answer,) = loaded.questions
@@ -90,9 +92,9 @@ def refusals(loaded: Loaded) -> Iterator[Difference]:
 
 
 def of_both_topics(groups: History, states: History, as_of: int | None, rules: Counter[str]) -> Iterator[Difference]:
-    """Groups and the share state that they own, written by one cluster, fit together at its end and at any moment. But
-    where initializing failed the group has given up a state that may be there, and a client may have written what no
-    coordinator loads; `rules` counts these."""
+    """Groups and their share state from one cluster are consistent at the end and at any moment, with two exceptions,
+    which `rules` counts: if initializing failed, the group has given up a state that may exist; and a client may have
+    written records that no coordinator loads."""
     rows = pa.concat_tables([groups.rows, states.rows])
     found = read_table("checks", rows, partitions=ONE_EACH, as_of=as_of).table.to_pylist()
     given_up = {
@@ -113,8 +115,9 @@ def of_both_topics(groups: History, states: History, as_of: int | None, rules: C
 
 
 def _unassigned(loaded: Loaded) -> Iterator[Difference]:
-    """With the topics of the cluster, as running brokers tell them: what no target assignment has that the coordinator
-    described, and nothing else. Nothing of it is broken, for a heartbeat will fix it."""
+    """Compare with the topics of the cluster, as running brokers report them. The table must have exactly the
+    partitions that are in no target assignment described by the coordinator. None of them may be called broken, because
+    a heartbeat will fix them."""
     cluster = _Cluster(loaded)
     rows = read_table("checks", cluster, partitions=ONE_EACH).table.to_pylist()
     problems = [row["detail"] for row in _problems(rows, loaded.history, loaded.used)]
@@ -122,7 +125,7 @@ def _unassigned(loaded: Loaded) -> Iterator[Difference]:
     expected: _Left = {}
     told = set()
     for question in loaded.questions:
-        # The target of a share group is in no answer.
+        # No answer contains the target assignment of a share group.
         if is_described(loaded, question) and question["group_type"] in ("consumer", "streams"):
             answer = question["answer"]
             if any(member.get("subscribedTopicRegex") for member in answer["members"]):
@@ -175,7 +178,7 @@ def _tasks_left(answer: Mapping[str, Any], cluster: _Cluster) -> _Left:
 
 
 def _missing(numbers: set[int], count: int) -> set[int]:
-    """Of a topic that may be gone, or smaller than it was."""
+    """The missing numbers of a topic, which may have been deleted or recreated with fewer partitions."""
     return set(range(max(count, *(number + 1 for number in numbers), 0))) - numbers
 
 
@@ -190,11 +193,11 @@ class _Cluster:
         self._topics: list[dict[str, Any]] = asked["topics"]
 
     def topics(self) -> list[str]:
-        """The one whose records were loaded."""
+        """The topic whose records were loaded."""
         return self._rows.topics()
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
-        """Its only one."""
+        """The only partition."""
         return self._rows.partitions(topic)
 
     def known_topics(self) -> KnownTopics:

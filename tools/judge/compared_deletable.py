@@ -1,4 +1,4 @@
-"""The table deletable_offsets, against answers to OffsetDelete and DeleteGroups and the tombstones of these."""
+"""Compares the table `deletable_offsets` with answers to OffsetDelete and DeleteGroups, and with their tombstones."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ Place = tuple[str, int]
 
 
 def deletable_offsets(loaded: Loaded) -> Iterator[Difference]:
-    """Of each group, what a coordinator answers about its partitions and about itself, and what it writes."""
+    """For each group, compare what a coordinator answers about its partitions and about the group, and what it
+    writes."""
     questions = [question for question in loaded.questions if question["question"].startswith("delete_")]
     if not questions:
-        return  # the histories that are kept were asked before
+        return  # the stored histories do not have these questions
     offsets: dict[str, dict[Place, str]] = {}
     groups: dict[str, str] = {}
     columns = ("kind", "group_id", "topic", "partition", "is_deletable", "error")
@@ -52,14 +53,15 @@ def _answered(loaded: Loaded, question: Question) -> dict[str, Any]:
 
 
 def _group(error: str | None, offsets: Mapping[Place, str]) -> dict[str, Any]:
-    """What the rows say about a group: the answer, and the offsets that go with it."""
+    """The rows about a group in the form of an answer: the error, and the offsets that would be deleted with the
+    group."""
     if error is None:
         return {"error": "GROUP_ID_NOT_FOUND", "offsets": []}
     return {"error": error, "offsets": sorted(offsets) if error == _DELETED else []}
 
 
 def _of_offsets(loaded: Loaded, question: Question, rows: Mapping[Place, str]) -> Iterator[Difference]:
-    """Every offset with the answer that it gets; there is no row of partitions without one."""
+    """Compare every offset with the answer about it. Partitions without an answer must have no row."""
     answer = question["answer"]
     if isinstance(answer, dict):
         yield from differing("deletable_offsets", asked(question), dict.fromkeys(rows, answer["error"]), rows)

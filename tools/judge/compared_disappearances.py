@@ -1,5 +1,5 @@
-"""The tables `disappearances` and `share_disappearances`, against the calls that wrote the tombstones, and how often
-they are right."""
+"""Compares the tables `disappearances` and `share_disappearances` with the calls that wrote the tombstones, and counts
+how often they are right."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kafka_records_tables.tables.words.causes import of_text
 from tools.judge.answers import Difference, Loaded, columns_of, differing
 
 _WRONG: Final = 40
-"""How many times too long or too short a retention is that must not make a sure answer a wrong one."""
+"""The factors by which a wrong retention is too long or too short. It must not make a certain answer wrong."""
 
 _TOLD: Final = " told as "
 
 
 def disappearances(loaded: Loaded) -> Iterator[Difference]:
-    """Every tombstone has a row. No row that is sure is wrong, and no true cause is ruled out, be the retention and the
-    timeouts those of the brokers or, which is asked about the whole log, others."""
+    """Every tombstone must have a row. No certain row may be wrong, and no true cause may be ruled out, with the
+    retention and timeouts of the brokers and, for the whole log, also with others."""
     history = loaded.history
     retention = history.header["offsets_retention_ms"]
     session = int(history.settings["group.consumer.session.timeout.ms"])
@@ -31,7 +31,7 @@ def disappearances(loaded: Loaded) -> Iterator[Difference]:
 
 
 def share_disappearances(loaded: Loaded) -> Iterator[Difference]:
-    """The same of share state, if there is nothing to ask."""
+    """The same for share state, if the history has no questions."""
     yield from _compared(loaded, "share_disappearances", {})
 
 
@@ -64,8 +64,8 @@ def _compared(loaded: Loaded, table: str, options: Mapping[str, int], *, is_note
 
 
 def precision_and_recall(noted: Mapping[str, int]) -> Iterator[str]:
-    """Lines on what a table has noted here: for each cause how often it was told alone and how often that was
-    right, and of its tombstones how many were told so, and how many as one of several causes."""
+    """Lines about the counts of a table, for each cause: how often it was the only one in a row, and how often that was
+    right; for how many of its tombstones it was the only cause, and for how many one of several."""
     told: Counter[str] = Counter()
     right: Counter[str] = Counter()
     among: Counter[str] = Counter()

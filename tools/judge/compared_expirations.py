@@ -1,4 +1,4 @@
-"""The table expirations, against the tombstones of the clean-up that would come next."""
+"""Compares the table `expirations` with the tombstones of the next clean-up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _FAILS = "a clean-up that fails"
 
 
 def expirations(loaded: Loaded) -> Iterator[Difference]:
-    """Every clean-up by when rows expire, and the one that writes most by its very tombstones."""
+    """Compare every clean-up with the times at which rows expire, and the largest clean-up also with its exact
+    tombstones."""
     questions = [
         question
         for question in loaded.questions
@@ -50,7 +51,7 @@ def expirations(loaded: Loaded) -> Iterator[Difference]:
 
 
 def _without_offsets(loaded: Loaded, rows: pa.Table) -> frozenset[str]:
-    """The groups that have offsets in open transactions only, if the coordinator is of 4.0."""
+    """The groups whose only offsets are in open transactions, if the coordinator is of release 4.0."""
     if not loaded.history.is_before("4.1.0"):
         return frozenset()
     found = list(columns_of(rows, "group_id", "kind", "protected_by"))
@@ -62,7 +63,8 @@ def _without_offsets(loaded: Loaded, rows: pa.Table) -> frozenset[str]:
 
 
 def _never_ended(loaded: Loaded) -> frozenset[str]:
-    """The groups of which tombstones removed all that a transaction was to commit, if the coordinator is of 4.0."""
+    """The groups for which tombstones removed all offsets that a transaction would have committed, if the coordinator
+    is of release 4.0."""
     if not loaded.history.is_before("4.1.0"):
         return frozenset()
     waiting: dict[int, set[tuple[str, str, int]]] = {}
@@ -88,6 +90,6 @@ def _never_ended(loaded: Loaded) -> frozenset[str]:
 
 
 def _expired(tombstone: dict[str, Any]) -> tuple[str, str | None, int | None]:
-    """The group, topic and partition that a tombstone is about; the latter None for a group."""
+    """The group, topic and partition of a tombstone; topic and partition are None for a group."""
     key = tombstone["key"]
     return key.get("group", key.get("groupId")), key.get("topic"), key.get("partition")

@@ -1,4 +1,4 @@
-"""The table groups, against answers to ListGroups and to the requests that describe a group."""
+"""Compares the table `groups` with answers to ListGroups and to the requests that describe a group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.judge.histories import Question
 
 
 class _Group(NamedTuple):
-    """The facts about a group that both the table and a description have."""
+    """The facts about a group that are both in the table and in a description."""
 
     kind: str
     protocol_type: str
@@ -29,7 +29,7 @@ class _Group(NamedTuple):
 
 
 def groups(loaded: Loaded) -> Iterator[Difference]:
-    """The answers to ListGroups and to the requests that describe a group."""
+    """Compare the answers to ListGroups and to the requests that describe a group."""
     columns = ("group_id", "group_kind", "protocol_type", "state", "epoch", "protocol", "member_count")
     rows = [(group, _Group(*row)) for group, *row in columns_of(loaded.read("groups"), *columns)]
     found = dict(rows)
@@ -53,7 +53,7 @@ def _listed_kind(loaded: Loaded, row: _Group) -> Any:
 
 
 def _described(loaded: Loaded, question: Question, row: _Group) -> dict[str, Any]:
-    """The row in the form of the answer; the kind is that of ListGroups."""
+    """The row in the form of the answer; the kind is as in ListGroups."""
     answer = question["answer"]
     described = row._asdict() | {"state": answer["groupState"], "members": len(answer["members"])}
     if question["group_type"] == "classic":

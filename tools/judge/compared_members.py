@@ -1,4 +1,4 @@
-"""The table `members`, against what coordinators and brokers describe."""
+"""Compares the table `members` with the descriptions by coordinators and brokers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ Row = dict[str, Any]
 
 
 def members(loaded: Loaded) -> Iterator[Difference]:
-    """The members in the answers to the requests that describe a group, and what clients read in their bytes."""
+    """Compare the members in the answers to the requests that describe a group, and what clients read in the bytes of
+    members."""
     groups = members_by_group(loaded.read("members").to_pylist())
     for question in loaded.questions:
         if question["question"] == "open_members":
@@ -47,14 +48,14 @@ def members_by_group(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
 
 
 def described_members(kind: str, answer: Mapping[str, Any]) -> dict[str, Row]:
-    """By member what an answer about a group of this kind (`classic`, `consumer`, …) says, in the columns of the table;
-    arrays are sets, and of a message in bytes the bytes count. The answer is in Kafka's JSON form of DescribeGroups v6,
+    """The members in an answer about a group of this kind (`classic`, `consumer`, …), in the columns of the table.
+    Arrays are sets; messages in bytes are compared as bytes. The answer is in Kafka's JSON form of DescribeGroups v6,
     ConsumerGroupDescribe v1, ShareGroupDescribe v1 or StreamsGroupDescribe v0."""
     return {member["memberId"]: _MEMBERS[kind](answer, member) for member in answer["members"]}
 
 
 def shown_members(kind: str, rows: Mapping[str, Row]) -> dict[str, Row]:
-    """The same of the rows of the group."""
+    """The same from the rows of the group."""
     return {
         member_id: {name: _comparable(row[name]) for name in ("group_kind", *_COMPARED, *_OF_KIND[kind])}
         for member_id, row in rows.items()
@@ -127,7 +128,7 @@ _MEMBERS: Final = {
 
 
 def _spelled(member: Mapping[str, Any], *columns: str) -> Row:
-    """The values of the answer by the names of the table."""
+    """The values of the answer under the names of the table's columns."""
     found = {}
     for column in columns:
         first, *more = column.split("_")

@@ -1,4 +1,4 @@
-"""The tables of committed offsets, against answers to OffsetFetch."""
+"""Compares the tables of committed offsets with answers to OffsetFetch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _FETCHES: Final = ("fetch_all_offsets", "fetch_offsets")
 
 
 def current_offsets(loaded: Loaded) -> Iterator[Difference]:
-    """The answers to OffsetFetch: offset, leader epoch and metadata of what is not refused."""
+    """Compare the answers to OffsetFetch: offset, leader epoch and metadata of partitions that are not refused."""
     yield from _committed(loaded, "current_offsets", loaded.read("current_offsets"))
 
 
 def history(loaded: Loaded) -> Iterator[Difference]:
-    """The same of the offsets that hold at the end."""
+    """The same for the offsets that are current at the end."""
     rows = loaded.read("history")
     yield from _committed(loaded, "history", rows.filter(rows["is_current"]))
 
@@ -44,9 +44,9 @@ def _committed(loaded: Loaded, table: str, rows: pa.Table) -> Iterator[Differenc
 
 
 def _without_group(loaded: Loaded, group: str, offsets: Set[Place]) -> Set[Place]:
-    """The offsets of record type 0, if there is no such group: their tombstones are of type 1. A cleaned log may
-    have lost tombstones of the one type and kept offsets of the other. A coordinator of 4.0 may also have deleted the
-    group while a transaction was open, which then committed."""
+    """The offsets of record type 0, if the group does not exist: their tombstones are of type 1, so a cleaned log may
+    have lost the tombstones and kept these offsets. A coordinator of release 4.0 may also have deleted the group during
+    an open transaction, which then committed."""
     (listed,) = (question["answer"] for question in loaded.questions if question["question"] == "list_groups")
     if any(each["groupId"] == group and each["groupType"] != "share" for each in listed):
         return set()
@@ -64,7 +64,8 @@ def _without_group(loaded: Loaded, group: str, offsets: Set[Place]) -> Set[Place
 
 
 def pending_offsets(loaded: Loaded) -> Iterator[Difference]:
-    """What OffsetFetch refuses, if stable offsets are required, because a transaction is open."""
+    """Compare the partitions that OffsetFetch refuses because of an open transaction, if stable offsets are
+    required."""
     waiting: dict[str, set[Place]] = {}
     for group, topic, partition in columns_of(loaded.read("pending_offsets"), "group_id", "topic", "partition"):
         waiting.setdefault(group, set()).add((topic, partition))
@@ -72,13 +73,13 @@ def pending_offsets(loaded: Loaded) -> Iterator[Difference]:
 
 
 def offset_commits(loaded: Loaded) -> Iterator[Difference]:
-    """The same as for pending_offsets, from the outcomes of commits."""
+    """The same as for `pending_offsets`, from the outcomes of commits."""
     yield from _unstable(loaded, "offset_commits", _open_commits(loaded.read("offset_commits")))
 
 
 def _unstable(loaded: Loaded, table: str, waiting: dict[str, set[Place]]) -> Iterator[Difference]:
     for question in loaded.questions:
-        # Asked for all offsets, it knows nothing of partitions with an open transaction and nothing older.
+        # If all offsets are requested, the answer lacks partitions that have an open transaction and no earlier commit.
         if question["question"] == "fetch_offsets":
             got = waiting.get(question["group"], set()) if question["require_stable"] else set()
             yield from differing(table, asked(question), _refused(question), dict.fromkeys(got, UNSTABLE))
@@ -89,7 +90,7 @@ def _refused(question: Question) -> dict[Place, str]:
 
 
 def _fetched(answer: list[dict[str, Any]]) -> dict[Place, Any]:
-    """By topic and partition what is committed there."""
+    """The committed offsets by topic and partition."""
     return {
         (each["topic"], each["partition"]): (each["offset"], each["leader_epoch"], each["metadata"])
         for each in answer

@@ -1,5 +1,5 @@
-"""The table regressions, against a second opinion out of the records that the coordinators wrote: no question of
-theirs is about the past."""
+"""Compares the table `regressions` with a second implementation over the records of the coordinators, because
+coordinators cannot be asked about the past."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME: Final = "regressions"
 
 
 def regressions(loaded: Loaded) -> Iterator[Difference]:
-    """Every fall, by its place in the log."""
+    """Compare all falls by their places in the log."""
     expected = {row["log_offset"]: row for row in plain_regressions(loaded.history.up_to(loaded.cut).to_pylist())}
     rows = loaded.read(_NAME).to_pylist()
     names = [*next(iter(expected.values()), {})]

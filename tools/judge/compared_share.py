@@ -1,4 +1,4 @@
-"""The table share_partitions, against what a share coordinator answers about the state of partitions."""
+"""Compares the table `share_partitions` with the answers of a share coordinator about the state of partitions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Key = tuple[str, str, int]
 
 _COLD_AFTER = "share.coordinator.cold.partition.snapshot.interval.ms"
 _NO_SUMMARY = {"start_offset": -1, "leader_epoch": 0, "state_epoch": 0, "delivery_complete_count": -1}
-"""What the coordinator says about a share partition without a state."""
+"""The answer of the coordinator about a share partition without state."""
 
 
 def share_partitions(loaded: Loaded) -> Iterator[Difference]:
-    """The states, the snapshots that are due of them, and from where on the log is needed."""
+    """Compare the states, the snapshots of them that are due, and the offset from which on the log is needed."""
     table = [_as_loaded(loaded, row) for row in loaded.read(TABLE).to_pylist()]
     rows = {(row["group_id"], row["topic_id"], row["partition"]): row for row in table}
     if len(rows) < len(table):
@@ -79,7 +79,7 @@ def _by_key(snapshots: list[Row]) -> dict[str, Row]:
 def _cold(loaded: Loaded, at_ms: int, rows: list[Row]) -> list[Row]:
     """The snapshots that the job for cold partitions writes."""
     if all(row["create_timestamp_ms"] != row["write_timestamp_ms"] for row in rows):
-        # It has snapshotted all of them already: the system is quiet.
+        # It has already snapshotted all of them, because the system is quiet.
         return []
     cold_after = int(loaded.history.settings[_COLD_AFTER])
     return [_snapshot(row, at_ms) for row in rows if at_ms - row["write_timestamp_ms"] >= cold_after]
@@ -111,6 +111,7 @@ def _snapshot(row: Row, at_ms: int) -> Row:
 
 
 def _redundant(loaded: Loaded, rows: list[Row]) -> int | None:
-    """None if nothing would be cut, and the end of the log where no state is left."""
+    """The offset below which the coordinator would delete records: None if there are none, the end of the log if no
+    state is left."""
     snapshots = [row["snapshot_log_offset"] for row in rows if not row["is_partial"]]
     return min(snapshots) or None if snapshots else loaded.cut

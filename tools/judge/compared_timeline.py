@@ -1,4 +1,5 @@
-"""The table timeline: what its events amount to, against the groups that a coordinator describes."""
+"""Compares the groups that follow from the events of the table `timeline` with the groups that a coordinator
+describes."""
 
 from __future__ import annotations
 
@@ -12,28 +13,28 @@ from tools.judge.answers import Difference, Loaded, asked, differing, first_shar
 _NAME = "timeline"
 
 _WITH_STATES: Final = ("consumer", "streams")
-"""Groups whose state tells whether all members have followed. Of share groups it tells whether there are any, of
-classic groups it is another one after loading."""
+"""The kinds of groups whose state shows whether all members have reached the target. The state of share groups only
+shows whether there are members; that of classic groups changes when the log is loaded."""
 
 _UNSETTLED: Final = ("Assigning", "Reconciling", "NotReady")
 
 
 @dataclass
 class _GroupBetweenBatches:
-    """A group after its events so far."""
+    """A group as it follows from the events so far."""
 
     kind: str
     epoch: int | None = None
     members: set[str] = field(default_factory=set)
     away: set[str] = field(default_factory=set)
-    """Static members that left for a time: those who stay are as they were, and the group is not settled."""
+    """Static members that are temporarily away: the other members do not change, and the group is not stable."""
     rebalances_since: int | None = None
     is_rebalancing: bool = False
 
 
 def timeline(loaded: Loaded) -> Iterator[Difference]:
-    """The groups, their kinds, epochs, members and rebalances, put together from events, against those that are listed
-    and described."""
+    """Compare the groups, with their kinds, epochs, members and rebalances, that follow from events with those that are
+    listed and described."""
     found: dict[str, _GroupBetweenBatches] = {}
     for row in loaded.read(_NAME).to_pylist():
         if not _follows(found, row):
@@ -64,14 +65,16 @@ def _listed_kind(loaded: Loaded, life: _GroupBetweenBatches) -> Any:
 
 
 def _follows(found: dict[str, _GroupBetweenBatches], row: dict[str, Any]) -> bool:
-    """Apply an event. Whether it is possible: no member joins twice, only members leave, only what began ends."""
+    """Apply an event. Returns whether it is possible: no member joins twice, only members leave, and only a rebalance
+    that began ends."""
     group_id, event, member_id = row["group_id"], row["event"], row["member_id"]
     if event == "created":
         is_new = group_id not in found
         found[group_id] = _GroupBetweenBatches(row["group_kind"])
         return is_new
     if event == "deleted":
-        # A tombstone may be all that is left of a group, or the clean-up's for one that was never recorded.
+        # The tombstone may be the only record that is left of a group, or a clean-up wrote it for a group without
+        # records.
         life = found.pop(group_id, None)
         return life is None or row["group_kind"] is not None
     if group_id not in found:
@@ -88,7 +91,7 @@ def _follows(found: dict[str, _GroupBetweenBatches], row: dict[str, Any]) -> boo
     if event.startswith("rebalance_") and life.kind != "classic":
         return _rebalances(life, row)
     if event == "converted" and row["epoch"] is None:
-        life.epoch = None  # of the new kind no record tells one yet
+        life.epoch = None  # no record shows an epoch of the new kind yet
     if event == "epoch":
         life.epoch, former = detail["to"], life.epoch
         return bool(detail.get("from") == former)
@@ -106,7 +109,7 @@ def _follows(found: dict[str, _GroupBetweenBatches], row: dict[str, Any]) -> boo
 
 
 def _rebalances(life: _GroupBetweenBatches, row: dict[str, Any]) -> bool:
-    """Start or complete a rebalance. Whether that is possible."""
+    """Start or complete a rebalance. Returns whether that is possible."""
     was_rebalancing, life.is_rebalancing = life.is_rebalancing, row["event"] == "rebalance_started"
     if life.is_rebalancing:
         life.rebalances_since = row["at_timestamp_ms"]

@@ -47,13 +47,13 @@ COMPARISONS: Final[Mapping[str, Mapping[str, Comparison]]] = {
         "checks": checks,
     },
 }
-"""By topic and table. A new table is one function and one entry."""
+"""The comparisons by topic and table. For a new table, add a function and an entry."""
 
 HAPPENED: Final[Mapping[str, Mapping[str, Comparison]]] = {
     "__consumer_offsets": {"disappearances": disappearances},
     "__share_group_state": {"share_disappearances": share_disappearances},
 }
-"""The comparisons that are also made over only the end of a log, which does not have the current state."""
+"""The comparisons that are also made over only the end of a log, which lacks the current state."""
 
 
 def differences(loaded: Loaded, left_out: Collection[str] = ()) -> Iterator[Difference]:

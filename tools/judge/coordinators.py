@@ -1,8 +1,8 @@
-"""The program that drives Kafka's coordinators: compiled once, and spoken to through its input and output.
+"""The program that drives Kafka's coordinators. It is compiled once, and gets commands on its standard input.
 
-Its sources are in `java/`, where a folder has what Kafka's classes call otherwise since or before a release; it needs
-the jars of `tools.broker`. It stays outside the repository, in the cache folder, one folder for each state of its
-sources.
+Its sources are in `java/`; subfolders have the code for Kafka's classes since or before a release. It needs the jars of
+`tools.broker`. The compiled program is in the cache folder, outside the repository, with one folder for each state of
+its sources.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ SOURCES: Final = Path(__file__).with_name("java")
 _BOUND: Final = re.compile(r"(since|before)_(\d+)_(\d+)")
 
 _JVM: Final = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-# What a coordinator logs is about the requests of random clients, and would be most of the work.
+# The log of a coordinator is about the requests of random clients, and writing it would take most of the time.
 _QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
 
 
 class CoordinatorsError(Exception):
-    """The program failed; the text has the command that it got, and its last output."""
+    """The program failed. The text has the command that it got, and its last output."""
 
 
 def program(tell: Callable[[str], None] = lambda line: None) -> list[str]:
-    """The command that starts the program; its last argument has to be added, the folder it works in.
+    """The command that starts the program. Add the last argument, the folder in which it works.
 
-    Raises MissingPrerequisite without Java or Maven, FetchError when Maven fails, and CompileError.
+    Raises MissingPrerequisite without Java or Maven, FetchError if Maven fails, and CompileError.
     """
     return command("judge.Main", tell)
 
@@ -51,9 +51,9 @@ def command(
     places: Sequence[Path] = (),
     options: Sequence[str] = (),
 ) -> list[str]:
-    """The command that starts a class of the program, to which arguments have to be added.
+    """The command that starts a class of the program. Add its arguments.
 
-    `sources` and `places` on the class path come to those of the judge, `options` to those of its JVM. Raises as
+    `sources` and `places` (of the class path) are added to those of the judge, `options` to those of its JVM. Raises as
     `program`.
     """
     every_place = [broker_jars(tell) / "*", *(each / "*" for each in _connect_jars(tell)), *places]
@@ -81,7 +81,8 @@ def is_for(folder: str, release: str) -> bool:
 
 
 def _connect_jars(tell: Callable[[str], None]) -> list[Path]:
-    """Connect's own classes, which write what its workers say: those of an older release where Maven finds none."""
+    """The jars of Connect's own classes, which write the data of its workers. If Maven has none, those of an older
+    release."""
     if LATEST not in WITHOUT_TOOLS:
         return []
     wanted = [("org.apache.kafka", module, WHOLE) for module in ("connect-runtime", "connect-api")]
@@ -89,7 +90,7 @@ def _connect_jars(tell: Callable[[str], None]) -> list[Path]:
 
 
 class Coordinators:
-    """The running program, started by `with`. What it writes goes to `folder`."""
+    """The running program, which `with` starts. It writes to `folder`."""
 
     def __init__(self, folder: Path, command: list[str]) -> None:
         self.folder = folder
@@ -105,7 +106,7 @@ class Coordinators:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             encoding="utf-8",
-            # What a terminal sends to stop the run must not end this in the middle of an answer.
+            # A signal that a terminal sends to stop the run must not end this program in the middle of an answer.
             start_new_session=True,
         )
         return self
@@ -114,27 +115,28 @@ class Coordinators:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         assert self._process is not None
-        # It ends when its input does.
+        # The program ends when its input ends.
         self._process.communicate()
         self._open.close()
 
     def write(self, seed: int, features: str = "") -> str:
-        """Write the history of a seed with the answers to it, and the same for its share state, if there is any.
+        """Write the history of a seed with its answers, and the same for its share state, if there is any.
 
-        `features` names what may happen in it, as in the header of a history, in place of what the seed draws.
+        `features` has what may happen in it, as in the header of a history, instead of what the seed draws.
 
-        Returns the name of the history, to which the other adds `-share`. The same seed gives the same files.
+        Returns the name of the history. The name of the history of share state ends with `-share`. The same seed gives
+        the same files.
         """
         self._ask(f"write {seed} {features}".strip())
         return f"{seed:04d}"
 
     def log(self, seed: int, features: str = "") -> str:
-        """Write the history of a seed as `write` does, without any answers. Returns its name."""
+        """Write the history of a seed as `write` does, but without answers. Returns its name."""
         self._ask(f"log {seed} {features}".strip())
         return f"{seed:04d}"
 
     def answer(self, name: str) -> None:
-        """Write the answers to what the log of that name, which is there, asks in its header."""
+        """Write the answers to the questions in the header of the existing log with this name."""
         self._ask(f"answer {name}")
 
     def _ask(self, what: str) -> None:

@@ -1,7 +1,8 @@
-"""Records decoded once for all the tables that are read over parts of one log.
+"""Decodes records once for all tables that are read over parts of one log.
 
-A history is read some fifty times: at every cut, by every table, in every way. What costs is to decode a few hundred
-rows each time, so all of them are decoded at once, by the same function, and a table gets those rows that it asks for.
+A history is read some fifty times: at every cut, by every table, in every way. Most of the time would be spent on
+decoding a few hundred rows each time. So all rows are decoded at once, by the same function, and a table gets the rows
+that it requests.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Row = tuple[bytes | None, bytes | None]
 
 
 class DecodedOnce:
-    """The raw rows of a log, decoded when a table first asks for any of them; stands for `decode_record_columns`."""
+    """The raw rows of a log, which are decoded when a table first requests any of them. It replaces
+    `decode_record_columns`."""
 
     def __init__(self, rows: pa.Table) -> None:
         keys, values = (rows[name].combine_chunks() for name in ("key", "value"))
@@ -36,9 +38,9 @@ class DecodedOnce:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """While this is open, tables get these rows, or some of them, from what was decoded before.
+        """Within this context, tables get these rows, or some of them, from the rows that were decoded before.
 
-        They may ask for a row without its value too. Whatever else they ask is decoded for them as always.
+        They may also request a row without its value. Everything else that they request is decoded as usual.
         """
         with patch.object(decoded_records, "decode_record_columns", self):
             yield
@@ -51,7 +53,7 @@ class DecodedOnce:
         if id(schemas) not in self._by_schemas:
             self._by_schemas[id(schemas)] = schemas, decode_record_columns(schemas, self._keys, self._values)
         places = np.array(found, np.int64)
-        # Many tables look at the same records of a cut.
+        # Many tables request the same records of a cut.
         asked = id(schemas), places.tobytes()
         if asked not in self._given:
             self._given[asked] = _taken(self._by_schemas[id(schemas)][1], places)
@@ -59,7 +61,7 @@ class DecodedOnce:
 
 
 def _taken(columns: RecordColumns, places: INT64) -> RecordColumns:
-    """What was read of the records at these places."""
+    """The decoded columns of the records at these places."""
     types = columns.record_type[places]
     known = columns.is_known[places]
     chosen = pa.array(places)

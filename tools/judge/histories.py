@@ -1,6 +1,7 @@
-"""Histories: logs that Kafka's coordinator classes wrote, and what those classes answer having loaded a part of one.
+"""Histories: logs that Kafka's coordinator classes wrote, and the answers of these classes after they loaded a part of
+one.
 
-`tests/data/README.md` says what is in their files.
+`tests/data/README.md` describes their files.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 Question = dict[str, Any]
 
 CLEANED = "cleaned"
-"""Ends the name of a history of which a cleaner has taken a part."""
+"""The suffix of the name of a history from which a cleaner has removed a part."""
 
 COMMITS = ("0000", "0001")
-"""How the keys of records of types 0 and 1 begin."""
+"""The first bytes of the keys of records of types 0 and 1."""
 
 _OUTCOMES = {"commit": (b"\x00\x00\x00\x01", "committed"), "abort": (b"\x00\x00\x00\x00", "aborted")}
 
 
 @dataclass(frozen=True)
 class History:
-    """One log of a folder: its records and markers in order, and the questions asked about it at each cut."""
+    """One log of a folder: its records and markers in order, and the questions about it at each cut."""
 
     folder: Path
     name: str
@@ -43,7 +44,7 @@ class History:
 
     @property
     def header(self) -> dict[str, Any]:
-        """The topic of the log, and the questions about it."""
+        """The header: the topic of the log, and the questions about it."""
         return self._lines[0]
 
     @property
@@ -53,7 +54,7 @@ class History:
         return settings
 
     def is_before(self, release: str) -> bool:
-        """Whether an older release of Kafka wrote it and answered."""
+        """Whether an older release of Kafka wrote and answered it."""
         return release_order(self.header["kafka"]) < release_order(release)
 
     @property
@@ -64,17 +65,17 @@ class History:
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """As in the file; `control` is there for markers only."""
+        """The records as in the file; only markers have `control`."""
         return self._lines[1:]
 
     @cached_property
     def rows(self) -> pa.Table:
-        """Raw rows as of a source that knows which records are in a transaction, but not how it ended."""
+        """Raw rows as from a source that knows which records are in transactions, but not how these ended."""
         return raw_rows(self.records, self.topic)
 
     @cached_property
     def cuts(self) -> dict[int, list[Question]]:
-        """The questions by the last offset that the coordinator had loaded, which answered them."""
+        """The questions by the last offset that the coordinator had loaded when it answered them."""
         cuts: dict[int, list[Question]] = {}
         for question in _read(self.folder / f"{self.name}.answers.jsonl.gz"):
             cuts.setdefault(question["cut"], []).append(question)
@@ -82,7 +83,7 @@ class History:
 
     @cached_property
     def why(self) -> Mapping[int, dict[str, Any]]:
-        """By offset: the `call` that wrote a record, and `why`, if it is a tombstone."""
+        """By offset: the `call` that wrote a record, and for a tombstone also `why`."""
         name = self.name.removesuffix(f"-{CLEANED}")
         own = self.folder / f"{name.removesuffix('-share')}.why.jsonl.gz"
         lines = _read(own if own.exists() else self.folder / "why.jsonl.gz")
@@ -101,8 +102,8 @@ class History:
 
     @cached_property
     def smaller(self) -> frozenset[int]:
-        """The offsets of tombstones for a topic that was deleted, if its name had more partitions before and the
-        coordinator is older than 4.3, which then leaves the offsets of the others."""
+        """The offsets of tombstones for a deleted topic, if an earlier topic with its name had more partitions and the
+        coordinator is older than 4.3: it then leaves the offsets of the other partitions."""
         if not self.is_before("4.3.0") or self.topic != "__consumer_offsets":
             return frozenset()
         most: dict[str, int] = {}
@@ -128,7 +129,7 @@ class History:
 
 
 def raw_rows(records: list[dict[str, Any]], topic: str) -> pa.Table:
-    """Records and markers, as they are in a history, as raw rows."""
+    """The records and markers of a history as raw rows."""
     return pa.Table.from_pylist([_raw_row(record, topic) for record in records], schema=RAW_SCHEMA)
 
 
@@ -159,7 +160,7 @@ def _raw_row(record: dict[str, Any], topic: str) -> dict[str, Any]:
 
 
 def write_log(folder: Path, header: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> None:
-    """Write the log of a history; its name is the header's."""
+    """Write the log of a history, under the name in the header."""
     with gzip.open(folder / f"{header['history']}.log.jsonl.gz", "wt", compresslevel=1, encoding="utf-8") as file:
         for line in (header, *records):
             file.write(json.dumps(line) + "\n")

@@ -1,4 +1,4 @@
-"""What was compared, table by table, and a small file that keeps it so that a long run can be continued."""
+"""Counts of comparisons by table, and a small file that stores them, so that a long run can be continued."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _HEADS: Final = ("table", "moments", "compared", "differences")
 
 @dataclass
 class Tally:
-    """How much of one table was compared, and how often each rule about what the log cannot tell was needed."""
+    """The number of comparisons of a table, and how often each rule of `UNTOLD` was needed."""
 
     moments: int = 0
     compared: int = 0
     differences: int = 0
     rules: Counter[str] = field(default_factory=Counter)
     noted: Counter[str] = field(default_factory=Counter)
-    """What the comparison counted beside."""
+    """Other counts of the comparison."""
 
     def add(self, other: Tally) -> None:
-        """Add what was compared elsewhere."""
+        """Add the counts of other comparisons."""
         self.moments += other.moments
         self.compared += other.compared
         self.differences += other.differences
@@ -43,17 +43,17 @@ class Tally:
 
 @dataclass
 class Compared:
-    """What was compared of one seed or of many."""
+    """The counts of comparisons for one or many seeds."""
 
     counts: Counter[str] = field(default_factory=Counter)
     tables: dict[str, Tally] = field(default_factory=dict)
 
     def of(self, table: str) -> Tally:
-        """What was compared of a table."""
+        """The counts of a table."""
         return self.tables.setdefault(table, Tally())
 
     def add(self, other: Compared) -> None:
-        """Add what was compared elsewhere."""
+        """Add the counts of other comparisons."""
         self.counts += other.counts
         for table, tally in other.tables.items():
             self.of(table).add(tally)
@@ -71,9 +71,9 @@ class Compared:
 
 
 class Ledger:
-    """The seeds without a difference, and what was compared of them, by one state of the code.
+    """The seeds without a difference, and the counts of their comparisons, for one state of the code.
 
-    Without a `file` it is forgotten. Comparisons by another state of the code do not count.
+    Without a `file`, nothing is stored. Comparisons with another state of the code do not count.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -92,19 +92,19 @@ class Ledger:
             self.compared = Compared(Counter(told["counts"]), tables)
 
     def left_of(self, seeds: Iterable[int]) -> list[int]:
-        """The seeds that are not in it."""
+        """The seeds that are not in the ledger."""
         return [seed for seed in seeds if seed not in self._seeds]
 
     def __len__(self) -> int:
         return len(self._seeds)
 
     def add(self, seed: int, compared: Compared) -> None:
-        """Add a seed that made no difference."""
+        """Add a seed without a difference."""
         self._seeds.add(seed)
         self.compared.add(compared)
 
     def write(self) -> None:
-        """Write the file, or leave it as it was."""
+        """Write the file. If that fails, the old file stays."""
         if self._file is None:
             return
         tables = {name: vars(tally) for name, tally in sorted(self.compared.tables.items())}
@@ -123,7 +123,7 @@ def _told(file: Path | None) -> Mapping[str, Any]:
 
 
 def _ranges(seeds: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """The first and the last of all that follow one another."""
+    """The first and last number of each run of consecutive seeds."""
     for _, neighbours in groupby(enumerate(sorted(seeds)), lambda numbered: numbered[1] - numbered[0]):
         found = [seed for _, seed in neighbours]
         yield found[0], found[-1]

@@ -1,4 +1,4 @@
-"""Logs that have lost records: what a retention by time, a bug of a cleaner or an operator's hand leaves of one."""
+"""Logs that have lost records, because of retention by time, a bug of a cleaner or an operator."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, Final
 from tools.judge.histories import History, write_log
 
 LOSSY: Final = "lossy"
-"""Ends the name of a history that has lost records."""
+"""The suffix of the name of a history that has lost records."""
 
 _Record = Mapping[str, Any]
 
 
 def with_losses(history: History, chance: Random) -> History:
-    """The log without some of its records, written as a history of its own.
+    """The log without some of its records, written as a separate history.
 
-    It asks whether a coordinator loads it, and nothing else, because only that is compared.
+    Its only question is whether a coordinator loads it, because only that is compared.
     """
     is_lost = chance.choice([_head, _some, _tombstones, _records_of_a_type])(history, chance)
     name = f"{history.name}-{LOSSY}"

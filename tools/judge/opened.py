@@ -1,4 +1,4 @@
-"""What the table `members` has opened of the bytes of a member, in the words of the judge's `Opened.java`."""
+"""The decoded bytes of members in the table `members`, in the form of the judge's `Opened.java`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any, Final
 Json = dict[str, Any]
 
 NOTHING_OPENED: Final = {"subscription": None, "user_data": None, "assignment": None}
-"""Of a member whose protocol type none of Kafka's clients has."""
+"""For a member with a protocol type that no client of Kafka uses."""
 
 _NO_GENERATION: Final = -1
 
 
 def shown_opened(row: Mapping[str, Any]) -> Json:
-    """What a row of a classic group has opened. Lists are sorted, and what is missing is what clients take it for."""
+    """The decoded bytes in a row of a classic group. Lists are sorted. Missing values are replaced by those that
+    clients assume."""
     (protocol,) = row["protocols"]
     subscription, user_data = _read(protocol["opened"]), _read(protocol["user_data"])
     assignment = _read(row["assignment"]["opened"])
@@ -48,7 +49,7 @@ def _consumer(told: Json) -> Json:
 
 
 def _sticky(assignor: str | None, told: Json | None) -> Json | None:
-    """An assignor treats unreadable bytes as empty."""
+    """The user data of a sticky assignor, which treats unreadable bytes as empty."""
     generation = {"generation": _NO_GENERATION if told is None else told.get("generation", _NO_GENERATION)}
     if assignor == "cooperative-sticky":
         return generation
@@ -84,5 +85,5 @@ def _tasks(told: Iterable[Json] | None) -> list[list[Any]]:
 
 
 def _sorted(pairs: Iterable[list[Any]]) -> list[list[Any]]:
-    """As the judge sorts what it writes: by the JSON text."""
+    """The pairs in the order of the judge's output: by their JSON text."""
     return sorted(pairs, key=lambda pair: json.dumps(pair, ensure_ascii=False, separators=(",", ":")))

@@ -11,7 +11,7 @@ from kafka_records.consumer_offsets import decode_record
 Row = dict[str, Any]
 CommitKey = tuple[str, str, int]
 _Told = tuple[bool, int | None]
-"""Whether a group has members, and where the last record that says so, or the opposite, is."""
+"""Whether a group has members, and the place of the last record that shows it."""
 
 _GROUPS = ("GroupMetadataKey", "ConsumerGroupMetadataKey", "StreamsGroupMetadataKey", "ShareGroupMetadataKey")
 _MEMBERS = ("ConsumerGroupMemberMetadataKey", "StreamsGroupMemberMetadataKey", "ShareGroupMemberMetadataKey")
@@ -27,14 +27,14 @@ class _Commit:
 
 @dataclass
 class _Chain:
-    """The commits for one partition of a group, in order."""
+    """The commits of a group for one partition, in order."""
 
     last: _Commit | None = None
     deleted_at: int | None = None
     reached: int = -1
     topic_id: str | None = None
     fell: tuple[_Commit, _Commit] | None = None
-    """From what to what, where the run of commits since began with a fall."""
+    """The two commits of the fall with which the present run of commits began; None if it did not begin with a fall."""
     run: list[_Commit] = field(default_factory=list)
 
 
@@ -145,7 +145,7 @@ class _Coordinator:
 
     @staticmethod
     def _left_at(chain: _Chain, commit: _Commit) -> _Commit | None:
-        """Where the lower of two sequences was left that `commit` continues; None if it continues none."""
+        """The last commit of the lower of two sequences that `commit` continues; None if it continues none."""
         if chain.fell is None:
             return None
         high, bottom = chain.fell
@@ -158,7 +158,7 @@ class _Coordinator:
 
 
 def plain_regressions(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """The rows that the raw `rows` of one log partition amount to, in order, without what the group was."""
+    """The rows of the table for the raw `rows` of one log partition, in order, without the columns about the group."""
     coordinator = _Coordinator()
     for row in rows:
         coordinator.take(row)

@@ -1,4 +1,5 @@
-"""One seed: its history written, and all tables over it compared with the answers, in every way they may be read."""
+"""Judges a seed: its history is written, and all tables over it are compared with the answers, in every way to read
+them."""
 
 from __future__ import annotations
 
@@ -34,17 +35,17 @@ DOUBLED = 0.3
 
 @dataclass
 class Verdict:
-    """The result of one seed. `differences` are lines to print."""
+    """The result of one seed. `differences` has lines to print."""
 
     seed: int
     tables: Collection[str] | None = None
-    """Those that are compared; None for all."""
+    """The tables that are compared; None for all."""
     differences: list[str] = field(default_factory=list)
     compared: Compared = field(default_factory=Compared)
 
 
 def verdicts(seeds: list[int], workers: int, folder: Path, command: list[str], features: str = "") -> Iterator[Verdict]:
-    """The verdict on each seed, in their order, by so many processes with coordinators of their own.
+    """The verdicts on seeds, in order. Each of the `workers` processes has its own coordinators.
 
     `features` replaces what the seeds draw (`Coordinators.write`).
     """
@@ -58,13 +59,13 @@ def verdicts(seeds: list[int], workers: int, folder: Path, command: list[str], f
 
 
 _started: list[Coordinators] = []
-"""The coordinators of this process, if it is one of several. They end with it, when their input does."""
+"""The coordinators of this process, if it is one of several. They end when their input ends, with this process."""
 
 
 def _start(folder: Path, command: list[str]) -> None:
-    # A terminal sends it to every process. The first one alone decides when the run ends.
+    # A terminal sends the signal to every process, but only the first process decides when the run ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # There is a process per core, and a few hundred rows are not worth sharing out.
+    # There is one process per core, and a few hundred rows are too few for several threads.
     pa.set_cpu_count(1)
     _started.append(Coordinators(folder, command).__enter__())
 
@@ -74,11 +75,12 @@ def _judge(seed: int, features: str) -> Verdict:
 
 
 def judge(seed: int, coordinators: Coordinators, features: str = "") -> Verdict:
-    """Write the history of a seed and compare; its files stay in the folder of the coordinators only if they differ.
+    """Write the history of a seed and compare it. Its files stay in the folder of the coordinators only if there is a
+    difference.
 
-    What is written: records and share state as they came, and both once more as a cleaner leaves them, with the
-    answers of coordinators that loaded those; and both with records lost, with whether a coordinator loads that. Each
-    difference has the features of the history.
+    These logs are written: records and share state as they are, and both after a cleaner, each with the answers of
+    coordinators that loaded them; and both with lost records, with only the answer whether a coordinator loads them.
+    Each difference has the features of the history.
     """
     verdict = Verdict(seed)
     wholes = []
@@ -99,17 +101,17 @@ def judge(seed: int, coordinators: Coordinators, features: str = "") -> Verdict:
 
 @dataclass(frozen=True)
 class Written:
-    """One log of a seed, each form of it with the answers about it, unless nothing is left in it."""
+    """One log of a seed. Each of its forms comes with the answers about it, unless it has no records."""
 
     whole: History
     cleaned: History
     active: int
-    """The offset below which it was cleaned."""
+    """The offset below which the log was cleaned."""
     lossy: History
 
 
 def written(seed: int, coordinators: Coordinators, features: str = "") -> Iterator[Written]:
-    """Write the history of a seed: that of groups, and of share state where there is some."""
+    """Write the history of a seed: that of groups, and that of share state if there is any."""
     folder = coordinators.folder
     name = coordinators.write(seed, features)
     for each in (name, f"{name}-share"):
@@ -133,13 +135,13 @@ def compare_log(log: Written, verdict: Verdict) -> None:
 
 
 def compare_last_cut(history: History, verdict: Verdict) -> None:
-    """Compare the whole log as it is: the quickest look at it."""
+    """Compare only the whole, unchanged log, which is the quickest comparison."""
     cut = max(history.cuts)
     compare_loaded(verdict, "in order", Loaded(history, cut, _over(_Log(history.up_to(cut), history.topic))))
 
 
 def _compare(history: History, verdict: Verdict) -> None:
-    """At every cut over the rows as they come; at one of them over rows in any order, and as of its time."""
+    """Compare at every cut over rows in order; at one cut also over shuffled rows, and as of its time."""
     chance = Random(history.name)
     logs = {cut: _Log(history.up_to(cut), history.topic) for cut in history.cuts}
     for cut, log in logs.items():
@@ -151,14 +153,14 @@ def _compare(history: History, verdict: Verdict) -> None:
     for way, order in (("in any order", once), ("some rows twice", once + again)):
         chance.shuffle(order)
         shuffled = _Log(rows.take(order), history.topic)
-        # A source puts rows in order and leaves out what comes twice; then every table gets what it got before.
+        # A source sorts rows and removes duplicates, so every table gets the same rows as before.
         if shuffled.rows.equals(logs[cut].rows):
             verdict.compared.counts["moments"] += 1
         else:
             compare_loaded(verdict, way, Loaded(history, cut, _over(shuffled)))
     _compare_end(history, chance, verdict)
     times = history.rows["timestamp_ms"].to_pylist()
-    # Where the clock went back, rows up to a time are not the rows up to a cut.
+    # If the clock went back, the rows up to a time differ from the rows up to a cut.
     if max(times[: cut + 1]) == times[cut] < min(times[cut + 1 :], default=times[cut] + 1):
         whole = _Log(history.rows, history.topic)
         compare_loaded(verdict, "as of a time", Loaded(history, cut, _over(whole, as_of=times[cut])))
@@ -174,10 +176,10 @@ def _compare_end(history: History, chance: Random, verdict: Verdict) -> None:
 
 
 def _compare_both(groups: History, states: History, verdict: Verdict) -> None:
-    """Over groups and share state together, at the end and as of the time of a record."""
+    """Compare groups and share state together, at the end and as of the time of a record."""
     times = groups.rows["timestamp_ms"].to_pylist()
     some_time = Random(groups.name).choice(times)
-    # Where the clock went back, a time does not divide the logs.
+    # If the clock went back, a time does not divide the logs into two parts.
     is_clear = all(_is_ascending(log.rows["timestamp_ms"].to_pylist()) for log in (groups, states))
     moments = (None, some_time) if is_clear else (None,)
     tally, made = Tally(len(moments)), COMPARISONS_MADE["checks"]
@@ -194,9 +196,9 @@ def _is_ascending(times: list[int]) -> bool:
 
 
 def _cleaned(history: History, chance: Random) -> tuple[History, int]:
-    """The log as a cleaner leaves it, written as a history of its own, and the offset below which it was cleaned.
+    """The log after a cleaner, written as a separate history, and the offset below which it was cleaned.
 
-    It asks what was asked about the end of the whole log.
+    It has the questions about the end of the whole log.
     """
     rows, active = cleaned_at_random(history.rows.to_pylist(), chance)
     left = {row["offset"] for row in rows}
@@ -220,7 +222,7 @@ def _compare_lossy(history: History, verdict: Verdict) -> None:
 
 
 class _Log:
-    """A log in memory as a source, whose rows are examined once and not for every table."""
+    """A log in memory as a source. Its rows are examined once, not for every table."""
 
     def __init__(self, rows: pa.Table, topic: str) -> None:
         self._source = ArrowRows(rows)
@@ -228,7 +230,7 @@ class _Log:
 
     @property
     def rows(self) -> pa.Table:
-        """The rows that tables get."""
+        """The rows for tables."""
         return self._log.rows
 
     @property
@@ -237,16 +239,16 @@ class _Log:
         return self._source.name
 
     def topics(self) -> list[str]:
-        """The one of this log."""
+        """The topic of this log."""
         return [self._log.topic]
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
-        """This one."""
+        """This partition."""
         return [self._log] if topic == self._log.topic else self._source.partitions(topic)
 
 
 def _over(source: Any, **always: Any) -> Read:
-    """Reads tables over a source, each once."""
+    """A function that reads tables over a source, each only once."""
 
     @cache
     def read(table: str, **options: Any) -> pa.Table:
@@ -256,7 +258,7 @@ def _over(source: Any, **always: Any) -> Read:
 
 
 def compare_loaded(verdict: Verdict, way: str, loaded: Loaded) -> None:
-    """Add to the verdict what differs; `way` says how the rows were read."""
+    """Add the differences to the verdict; `way` says how the rows were read."""
     history = loaded.history
     comparisons = COMPARISONS[history.topic]
     if is_refused(loaded):
@@ -271,7 +273,7 @@ def compare_loaded(verdict: Verdict, way: str, loaded: Loaded) -> None:
 
 
 def _found(verdict: Verdict, name: str, table: str, comparison: Comparison, loaded: Loaded) -> list[Difference]:
-    """The differences, counted under a name; a table that cannot be read at all is one."""
+    """The differences, counted under `name`. A table that cannot be read counts as a difference."""
     if verdict.tables is not None and table not in verdict.tables:
         return []
     tally = verdict.compared.of(name)

@@ -1,4 +1,4 @@
-"""Stopping a long run so that nothing it has found is lost."""
+"""Stops a long run so that none of its results is lost."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """While `with` is open, SIGINT and SIGTERM end nothing: they are noted, and the run looks at `signal`.
+    """Within its context, SIGINT and SIGTERM end nothing: they are only noted, and the run checks `signal`.
 
-    An exception out of a signal could come between two changes that belong together. A second signal of the same kind
-    does what it always does.
+    An exception from a signal handler could come between two changes that belong together. A second signal of the same
+    kind has its usual effect.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Count which features meet in the histories of some seeds. See `--help`."""
+"""Count which features occur together in the histories of some seeds. See `--help`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.judge.coordinators import Coordinators, program
 from tools.judge.histories import History
 
 ALL: Final = "all"
-"""The word for all features at once, as histories had them before there were switches."""
+"""The word for all features at once."""
 
 _EPILOG = """\
 A feature is what a seed switches on or off (tools/judge/java/Feature.java). What is counted is what happened: by the
@@ -44,7 +44,7 @@ _RELEASED, _ACCEPTED, _REJECTED = 0, 2, 4
 
 
 def happened(history: History, share: History | None = None) -> frozenset[str]:
-    """The features that can be seen in the log of a seed, and in that of its share state if there is any."""
+    """The features that occur in the log of a seed, and in that of its share state, if there is any."""
     why = history.why
     found: set[str] = {"old_versions"} if history.header.get("old_versions") else set()
     writes: dict[tuple[int, int], list[Any]] = {}
@@ -97,7 +97,8 @@ def _of_record(record: Any) -> Iterator[str]:
 
 
 def _of_transactions(records: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Also a marker after another one of its producer, without a record between them."""
+    """The features of transactions, including a marker after another marker of its producer without a record in
+    between."""
     wrote: dict[int, int] = {}
     ended: set[int] = set()
     for line in records:
@@ -134,7 +135,7 @@ def _of_share_state(share: History) -> Iterator[str]:
 
 
 def counted(seeds: Iterable[int], coordinators: Coordinators, features: str = "") -> Counter[frozenset[str]]:
-    """How often each feature happened, each two of them together, and (under the empty set) the seeds."""
+    """How often each feature occurred, and each pair of features; the number of seeds is under the empty set."""
     counts: Counter[frozenset[str]] = Counter()
     for seed in seeds:
         name = coordinators.log(seed, features)
@@ -148,7 +149,7 @@ def counted(seeds: Iterable[int], coordinators: Coordinators, features: str = ""
 
 
 def lines(drawn: Counter[frozenset[str]], everything: Counter[frozenset[str]]) -> Iterator[str]:
-    """The table of features, the pairs that are rarest with all features on, and how many pairs meet more often."""
+    """The table of features, the pairs that are rarest if all features are on, and how many pairs occur more often."""
     names = sorted({name for each in (*drawn, *everything) for name in each})
     yield f"{'feature':40} drawn    all"
     for name in names:
@@ -172,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.judge.swarm",
-        description="Count which features meet in the histories of some seeds.",
+        description="Count which features occur together in the histories of some seeds.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,1 +1,2 @@
-"""Mutants of the coordinator's rules: small wrong changes, each tried by histories of Kafka and by our own tests."""
+"""Mutants of the coordinator's rules: small wrong changes, each tested with histories of Kafka and with our own
+tests."""

@@ -1,4 +1,4 @@
-"""Change the coordinator's rules and see whether histories of Kafka or our tests notice. See `--help`."""
+"""Change the coordinator's rules, and check whether histories of Kafka or our tests detect it. See `--help`."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.mutants",
-        description="Change the coordinator's rules and see whether histories of Kafka or our tests notice.",
+        description="Change the coordinator's rules, and check whether histories of Kafka or our tests detect it.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--count", type=int, default=60, metavar="N", help="how many mutants (default: 60)")
-    parser.add_argument("--seed", type=int, default=26, metavar="N", help="which ones (default: 26)")
+    parser.add_argument("--count", type=int, default=60, metavar="N", help="number of mutants (default: 60)")
+    parser.add_argument("--seed", type=int, default=26, metavar="N", help="seed of the draw (default: 26)")
     parser.add_argument(
-        "--histories", type=int, default=8, metavar="N", help="histories that the judge writes (default: 8)"
+        "--histories", type=int, default=8, metavar="N", help="number of histories that the judge writes (default: 8)"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="recorded histories and short tests alone: a first run, without Java"
+        "--quick", action="store_true", help="only recorded histories and short tests: a first run, without Java"
     )
     parser.add_argument("--record", action="store_true", help="write the figures into docs/trust.json")
     asked = parser.parse_args(arguments)
-    # A process of its own for each mutant is enough.
+    # Each mutant already has a separate process.
     pa.set_cpu_count(1)
     try:
         drawn, possible = draw(asked.count, asked.seed)
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             logs = recorded_logs()
             if not asked.quick:
                 logs += judged_logs(range(1, asked.histories + 1), Path(scratch), _tell)
-            # The nets have to hold what is right. This also imports what every mutant's process needs.
+            # The nets must pass without a mutant. This also imports everything that the processes of mutants need.
             killer, how = caught(net_of_all(modules()), logs, is_quick=asked.quick)
             if killer is not None:
                 _tell(f"Not run: without a mutant, {killer} fail: {how}")

@@ -1,4 +1,4 @@
-"""All mutants of some modules, and those that are drawn from them by a seed."""
+"""All mutants of some modules, and a random draw from them, given a seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 SOURCES: Final = ROOT / "spark_udfs"
 
 MUTATED: Final = ("kafka_records_tables/coordinator", "kafka_records_tables/tables/removal")
-"""The folders of the rules: of groups, offsets, transactions and share state, and of what expires or can be deleted."""
+"""The folders with the rules about groups, offsets, transactions and share state, and about what expires or can be
+deleted."""
 
 
 @dataclass(frozen=True)
@@ -27,21 +28,21 @@ class Mutant:
     """One change of one module."""
 
     path: str
-    """Of the module, from spark_udfs."""
+    """The path of the module below spark_udfs."""
     operator: str
     occurrence: int
     line: int
     identity: str
-    """The text of its line, its column there, and which it is of those that have the same."""
+    """The text of its line, its column there, and its number among the mutants with the same text and column."""
 
     @property
     def module(self) -> str:
-        """Its name for `import`."""
+        """The module's name for `import`."""
         return self.path.removesuffix(".py").replace("/", ".")
 
     @property
     def file(self) -> Path:
-        """Where the module is."""
+        """The file of the module."""
         return SOURCES / self.path
 
     def source(self) -> str:
@@ -49,7 +50,7 @@ class Mutant:
         return _changed(self.file, self.operator, self.occurrence)
 
     def change(self) -> tuple[str, str]:
-        """The lines before and after, without their margin."""
+        """The lines before and after the change, without indentation."""
         before, after = (text.split("\n") for text in (self.file.read_text("utf-8"), self.source()))
         shorter = min(len(before), len(after))
         same_tail = next((at for at in range(1, shorter) if before[-at] != after[-at]), shorter)
@@ -73,7 +74,7 @@ def modules() -> list[str]:
 
 
 def mutants(paths: Sequence[str]) -> Iterator[Mutant]:
-    """Every mutant of these modules, in order. Annotations are not run, so they are left out."""
+    """All mutants of these modules, in order. Annotations are left out, because they are not executed."""
     every = operators()
     tools: Any = importlib.import_module("cosmic_ray.ast")
     for path in paths:
@@ -95,7 +96,7 @@ def _positions(operator: Operator, nodes: Sequence[Any]) -> Iterator[Position]:
 
 
 def _not_run(source: str) -> Iterator[Position]:
-    """Annotations, imports for types, and texts of errors and of classes for people (`__str__`, `__repr__`)."""
+    """The positions of annotations, of imports for types, and of texts for people (errors, `__str__`, `__repr__`)."""
     for node in ast.walk(ast.parse(source)):
         parts: list[ast.AST | None] = []
         if isinstance(node, ast.FunctionDef):
@@ -113,10 +114,11 @@ def _not_run(source: str) -> Iterator[Position]:
 
 
 def draw(count: int, seed: int) -> tuple[Iterator[Mutant], int]:
-    """So many mutants at random, the same for the same seed, and how many there are. Those that do not compile are not
-    counted.
+    """A random draw of `count` mutants, the same for the same seed, and the number of all mutants. Mutants that do not
+    compile are not counted.
 
-    A mutant's place in the draw depends on its own line alone, so a change elsewhere leaves the others drawn.
+    A mutant's place in the draw depends only on its own line, so a change elsewhere in the code does not change the
+    draw.
     """
 
     def place(mutant: Mutant) -> bytes:

@@ -1,4 +1,4 @@
-"""A mutant put into the running process, which imported the modules as they are: for a forked child."""
+"""Installs a mutant in a forked child, whose process has already imported the unchanged modules."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from typing import Any, Final
 from tools.mutants.drawing import Mutant
 
 _OURS: Final = ("kafka_records_tables", "tools.judge", "tests")
-"""The packages that may hold what a changed module has given them."""
+"""The packages that may refer to objects of a changed module."""
 
 
 def install(mutant: Mutant) -> None:
     """Make all code of this process use the mutant.
 
-    Changed functions get their new code, which those that hold them run too. If something else of the module has
-    changed, all modules that may hold it are forgotten, and imported again when they are needed.
+    Changed functions get their new code, so existing references to them also run it. If anything else in the module has
+    changed, all modules that may refer to it are removed from the list of modules, and imported again when they are
+    needed.
     """
     changed = compile(mutant.source(), str(mutant.file), "exec", dont_inherit=True)
     original = compile(mutant.file.read_text("utf-8"), str(mutant.file), "exec", dont_inherit=True)
@@ -36,14 +37,14 @@ def install(mutant: Mutant) -> None:
 
 @functools.cache
 def caches() -> list[Any]:
-    """The caches of functions that may hold what a module gave before it was changed. To be called before the fork: a
-    child that looks at all objects copies them."""
+    """The caches of functions, which may contain results of a module from before the change. Call this before the fork:
+    a child that scans all objects copies their memory."""
     found = [each for each in gc.get_objects() if isinstance(each, functools._lru_cache_wrapper)]
     return [each for each in found if str(each.__module__).startswith(_OURS)]
 
 
 def functions(code: CodeType) -> Iterator[tuple[str, CodeType]]:
-    """The functions and methods of a module, by qualified name; those inside others are a part of these."""
+    """The functions and methods of a module by qualified name. Nested functions are a part of the outer ones."""
     for inner in code.co_consts:
         if inspect.iscode(inner):
             if inner.co_flags & inspect.CO_NEWLOCALS:
@@ -55,7 +56,7 @@ def functions(code: CodeType) -> Iterator[tuple[str, CodeType]]:
 def _outside_functions(code: CodeType) -> list[Any]:
     """The code that runs when the module is imported, without line numbers."""
     inner = [_outside_functions(each) for each in code.co_consts if inspect.iscode(each) and not _is_function(each)]
-    # 1 and True are equal, and are other constants.
+    # 1 and True are equal, but different constants.
     plain = [(type(each), each) for each in code.co_consts if not inspect.iscode(each)]
     return [code.co_code, code.co_names, plain, inner]
 
@@ -71,7 +72,7 @@ def _replace(module: str, original: CodeType, changed: CodeType) -> bool:
         return False
     different = [(old, code) for (_, old), (_, code) in zip(before, after, strict=True) if old != code]
     new = {(old.co_qualname, old.co_firstlineno): code for old, code in different}
-    # A lambda or comprehension of the module itself is held by nothing that could be found.
+    # References to a lambda or comprehension at module level cannot be found.
     if not new or any(name.startswith("<") for name, _ in new):
         return False
     found = set()
@@ -86,7 +87,7 @@ def _replace(module: str, original: CodeType, changed: CodeType) -> bool:
 
 
 def _held(values: Iterable[Any], module: str) -> Iterator[FunctionType]:
-    """The functions of a module among some values, and those that its classes hold."""
+    """The functions of a module among some values and in its classes."""
     for each in values:
         if isinstance(each, type) and each.__module__ == module:
             yield from _held(vars(each).values(), module)
@@ -96,7 +97,7 @@ def _held(values: Iterable[Any], module: str) -> Iterator[FunctionType]:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the mutant in place of its module."""
+    """An import finder that returns the mutant instead of its module."""
 
     def __init__(self, mutant: Mutant, code: CodeType) -> None:
         self._mutant = mutant

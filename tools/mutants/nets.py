@@ -1,9 +1,9 @@
-"""What catches mutants: the fixed nets of each module, the cheapest first.
+"""The nets that catch mutants: fixed for each module, the cheapest first.
 
-1. Histories that Kafka's classes wrote: those of tests/data, and new ones of the judge, each read whole.
+1. Histories that Kafka's classes wrote: those in tests/data, and new ones of the judge, each read as a whole.
 2. Our own tests of the module, without those that take long.
 3. Those that take long.
-4. Some of the judge's logs read in every way: at every cut, cleaned, in any order, with records lost.
+4. Some of the judge's logs, read in every way: at every cut, cleaned, shuffled, with lost records.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from tools.mutants.drawing import ROOT
 HISTORIES: Final = ROOT / "tests" / "data" / "histories"
 
 _RECORDED: Final = 8
-"""So many recorded histories of each topic are used, those that are compared most quickly."""
+"""The number of recorded histories of each topic that are used: those that are compared fastest."""
 _IN_EVERY_WAY: Final = 2
-"""So many logs of each topic that the judge wrote are compared in every way."""
+"""The number of the judge's logs of each topic that are compared in every way."""
 
 
 @dataclass(frozen=True)
 class Net:
-    """What is tried for the mutants of a module."""
+    """The tests for the mutants of a module."""
 
     tests: tuple[str, ...]
     """The modules of tests/tables, without `test_`, in this order."""
     tables: tuple[str, ...]
-    """Compared with the answers of Kafka's classes."""
+    """The tables that are compared with the answers of Kafka's classes."""
 
 
 def _net(tests: str, tables: str = "") -> Net:
@@ -98,7 +98,7 @@ NETS: Final[Mapping[str, Net]] = {
     "removal/expiry_rows": _net("coordinator_parts expirations", "expirations"),
     "removal/held_offsets": _KEPT,
 }
-"""By the last two parts of the path of a module."""
+"""The nets by the last two parts of the path of a module."""
 
 
 def net_of(path: str) -> Net:
@@ -122,16 +122,16 @@ class _Stopping(list[str]):
 
 @dataclass
 class Log:
-    """A log of a history, its records decoded."""
+    """A log of a history, with its records decoded."""
 
     whole: History
     decoded: DecodedOnce
     written: Written | None = None
-    """What the judge wrote."""
+    """The log as the judge wrote it."""
 
 
 def recorded_logs() -> list[Log]:
-    """The smallest histories of tests/data, without a process of Kafka."""
+    """The smallest histories in tests/data, which need no process with Kafka's classes."""
     found = []
     for topic in ("????", "????-share"):
         files = sorted(HISTORIES.glob(f"{topic}.log.jsonl.gz"), key=lambda file: (file.stat().st_size, file.name))
@@ -140,21 +140,21 @@ def recorded_logs() -> list[Log]:
 
 
 def judged_logs(seeds: Sequence[int], folder: Path, tell: Callable[[str], None]) -> list[Log]:
-    """Logs that Kafka's coordinators write and answer for now."""
+    """Logs that Kafka's coordinators write and answer during this run."""
     with Coordinators(folder, program(tell)) as coordinators:
         found = [each for seed in seeds for each in written(seed, coordinators)]
     return [Log(each.whole, DecodedOnce(each.whole.rows), each) for each in found]
 
 
 def judged_in_every_way(logs: Sequence[Log]) -> Iterator[Log]:
-    """Of each topic the first logs that the judge wrote."""
+    """The first logs of each topic that the judge wrote."""
     for topic in dict.fromkeys(log.whole.topic for log in logs):
         yield from [log for log in logs if log.whole.topic == topic and log.written is not None][:_IN_EVERY_WAY]
 
 
 def difference(log: Log, tables: Sequence[str], *, is_whole: bool) -> str | None:
-    """The first difference between some tables over a log and Kafka's answers, or None if there is none. `is_whole`
-    reads it as it is, and not in every way."""
+    """The first difference between some tables over a log and Kafka's answers, or None if there is none. With
+    `is_whole`, the log is read only as it is, not in every way."""
     rounds: Any = importlib.import_module("tools.judge.rounds")
     again: Any = importlib.import_module("tools.judge.decoded_once").DecodedOnce
     decoded = again.__new__(again)
@@ -172,14 +172,14 @@ def difference(log: Log, tables: Sequence[str], *, is_whole: bool) -> str | None
 
 
 def by_histories(logs: Sequence[Log], tables: Sequence[str], *, is_whole: bool) -> str | None:
-    """How histories kill a mutant, or None."""
+    """The difference with which histories kill a mutant, or None."""
     for log in logs if is_whole else judged_in_every_way(logs):
         if not any(table in COMPARISONS[log.whole.topic] for table in tables):
             continue
         try:
             found = difference(log, tables, is_whole=is_whole)
         except Exception as error:
-            # Reading the tables needs the changed module already when it is imported.
+            # The mutant may already fail when its module is imported.
             found = f"{type(error).__name__}: {error}"
         if found:
             return found
@@ -213,7 +213,7 @@ _LONG: Final = " or ".join(
 )
 """Parts of the names of tests that take more than half a second."""
 
-# The parent has imported what pytest would rewrite.
+# The parent has already imported the modules that pytest would rewrite.
 _PYTEST: Final = (
     "-q",
     "-x",
@@ -232,8 +232,8 @@ _NONE_CHOSEN: Final = 5
 
 
 def by_tests(tests: Sequence[str], *, is_long: bool) -> str | None:
-    """How our tests kill a mutant, or None: the name of the first that fails. `is_long` runs those that take long, and
-    no others."""
+    """The name of the first of our tests that fails for a mutant, or None. With `is_long`, only tests that take long
+    are run; otherwise only the others."""
     watch = _FirstFailure()
     pytest: Any = importlib.import_module("pytest")
     modules = [f"{ROOT}/tests/tables/test_{module}.py" for module in tests]
@@ -243,7 +243,7 @@ def by_tests(tests: Sequence[str], *, is_long: bool) -> str | None:
 
 
 class _FirstFailure:
-    """A plugin of pytest that notes what failed."""
+    """A plugin of pytest that notes the first failure."""
 
     failed: str | None = None
 
@@ -260,8 +260,8 @@ class _FirstFailure:
 
 
 def caught(net: Net, logs: Sequence[Log], *, is_quick: bool = False) -> tuple[str | None, str]:
-    """Which kind of net catches the mutant of this process and how, or None and nothing. `is_quick` leaves out the nets
-    that take seconds."""
+    """The kind of net that catches the mutant of this process, and how; None and an empty text if none does. With
+    `is_quick`, nets that take seconds are left out."""
     if found := by_histories(logs, net.tables, is_whole=True):
         return "histories", found
     if found := by_tests(net.tests, is_long=False):

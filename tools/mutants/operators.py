@@ -1,4 +1,4 @@
-"""What is changed in a mutant: operators of cosmic-ray, and some of ours in the same form.
+"""The changes that make mutants: operators of cosmic-ray, and some of our own in the same form.
 
 An operator has `mutation_positions(node)`, which yields the start and end of each change that it can make at a node of
 parso's tree, and `mutate(node, index)`, which makes one and returns the node to put there, or None to remove it.
@@ -43,8 +43,8 @@ COSMIC_RAY: Final = (
     "NumberReplacer",
     "ZeroIterationForLoop",
 )
-"""The operators of cosmic-ray that are used. Its others make changes that fail at once (`a ** b` for `a + b`), ask for
-identity in place of equality, or need arguments."""
+"""The operators of cosmic-ray that are used. Its other operators make changes that fail at once (`a ** b` for `a + b`),
+replace equality by identity, or need arguments."""
 
 
 class _Leaf:
@@ -57,7 +57,7 @@ class _Leaf:
             yield node.start_pos, node.end_pos
 
     def fits(self, node: Any) -> bool:
-        """Whether the node is used in the sense that the operator changes."""
+        """Whether the node is used in the way that the operator changes."""
         raise NotImplementedError
 
     def mutate(self, node: Any, index: int) -> Any:
@@ -66,7 +66,7 @@ class _Leaf:
 
 
 class SwapMinMax(_Leaf):
-    """`min` for `max`, `any` for `all`, first for last, less for greater: where they are called."""
+    """Replace calls: `min` by `max`, `any` by `all`, first by last, less by greater, and vice versa."""
 
     swaps: ClassVar = {
         **{"min": "max", "max": "min", "any": "all", "all": "any", "minimum": "maximum", "maximum": "minimum"},
@@ -82,7 +82,7 @@ class SwapMinMax(_Leaf):
 
 
 class SwapIn(_Leaf):
-    """`not in` for `in`, in a condition."""
+    """Replace `in` by `not in` in a condition."""
 
     swaps: ClassVar = {"in": "not in"}
 
@@ -91,7 +91,7 @@ class SwapIn(_Leaf):
 
 
 class DeleteNotIn:
-    """`in` for `not in`."""
+    """Replace `not in` by `in`."""
 
     def mutation_positions(self, node: Any) -> Iterator[Position]:
         if node.type == "comp_op" and node.children[0].value == "not":
@@ -103,7 +103,8 @@ class DeleteNotIn:
 
 
 class DropStatement:
-    """`pass` for a statement: a call, an assignment into something, a `raise`, `del`, `continue`, `yield`."""
+    """Replace a statement by `pass`: a call, an assignment to an attribute or element, a `raise`, `del`, `continue` or
+    `yield`."""
 
     def mutation_positions(self, node: Any) -> Iterator[Position]:
         if node.type != "simple_stmt" or node.parent.type == "file_input":
@@ -120,7 +121,8 @@ class DropStatement:
 
     @staticmethod
     def _is_first(statement: Any) -> bool:
-        """Whether it gives a name its first value: without it the name is missing, and everything fails."""
+        """Whether the statement gives a name its first value. Without it, the name would be missing and everything
+        would fail."""
         names = {name.value for name in statement.get_defined_names()}
         around = statement.parent
         while around.type not in ("funcdef", "file_input"):
@@ -141,7 +143,7 @@ class DropStatement:
 
 
 class ReturnNothing:
-    """`return None` for a value that is returned, and `return False` for a condition."""
+    """Replace a returned value by None, and a returned condition by False."""
 
     def mutation_positions(self, node: Any) -> Iterator[Position]:
         if node.type == "return_stmt" and node.children[1].get_code().strip() not in ("None", "False"):
@@ -158,7 +160,7 @@ class ReturnNothing:
 
 
 class SwapArguments:
-    """The first two positional arguments of a call in the other order, where the order matters."""
+    """Swap the first two positional arguments of a call whose order matters."""
 
     _SYMMETRICAL: Final = ("max", "min", "maximum", "minimum", "equal", "array_equal", "union1d")
 
@@ -174,7 +176,7 @@ class SwapArguments:
     def mutate(self, node: Any, index: int) -> Any:
         first, second = self._positional(node)[:2]
         one, other = node.children[first], node.children[second]
-        # What is in front of an argument, a space or a line end, stays where it is.
+        # The space or line end before an argument stays where it is.
         one_leaf, other_leaf = one.get_first_leaf(), other.get_first_leaf()
         one_leaf.prefix, other_leaf.prefix = other_leaf.prefix, one_leaf.prefix
         node.children[first], node.children[second] = other, one

@@ -1,4 +1,4 @@
-"""Results of mutants: kept between runs, counted, and compared with the reasons for those that survive."""
+"""Results of mutants. They are stored between runs, counted, and compared with the reasons for survivors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Final
 from tools.mutants.drawing import Mutant
 
 REASONS: Final = Path(__file__).with_name("reasons.json")
-"""The mutants that nothing can kill, or that are not worth a test, one by one."""
+"""The file with the mutants that no test can kill, or that are not worth a test."""
 
 _NORMAL_95: Final = 1.959964
 
@@ -33,26 +33,26 @@ class Result:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What identifies a mutant, even if its line moves."""
+        """A key that identifies a mutant even if its line moves."""
         return self.path, self.operator, self.before, self.after
 
 
 def reasons(file: Path = REASONS) -> dict[tuple[str, str, str, str], dict[str, str]]:
-    """Why survivors survive, by mutant: `kind` is `equivalent` or `accepted`, `reason` says why."""
+    """The reasons why mutants survive, by mutant: `kind` is `equivalent` or `accepted`, and `reason` is a sentence."""
     listed: list[dict[str, str]] = json.loads(file.read_text("utf-8"))
     return {(each["path"], each["operator"], each["before"], each["after"]): each for each in listed}
 
 
 @dataclass(frozen=True)
 class Share:
-    """A part of a sample, with the interval in which the share of all mutants is with 95 % confidence (Wilson)."""
+    """A share of a sample, with the 95 % confidence interval of the share of all mutants (Wilson)."""
 
     part: int
     whole: int
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Its ends, from 0 to 1."""
+        """The ends of the confidence interval, from 0 to 1."""
         if not self.whole:
             return 0.0, 1.0
         share, square = self.part / self.whole, _NORMAL_95**2
@@ -70,7 +70,7 @@ class Share:
 def figures(
     results: Sequence[Result], possible: int, seed: int, listed: Mapping[Any, Mapping[str, str]]
 ) -> dict[str, str]:
-    """The entry of docs/trust.json. Equivalent mutants, which no test can kill, are not counted in the share."""
+    """The entry of docs/trust.json. Equivalent mutants, which no test can kill, do not count for the share."""
     killers = Counter(result.killer for result in results if result.killer)
     survivors = [result for result in results if result.killer is None]
     kinds = Counter(listed[each.key]["kind"] if each.key in listed else "open" for each in survivors)
@@ -89,7 +89,8 @@ def figures(
 
 
 class Kept:
-    """The results of earlier runs of a seed. What was killed is not tried again while its module is the same."""
+    """The results of earlier runs of a seed. A mutant that was killed is not tried again while its module is
+    unchanged."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Mutants run one after the other, each in a forked child."""
+"""Runs mutants one after another, each in a forked child."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Killer = Literal["histories", "tests", "judge", "time", "crash"]
 
 _CPU_SECONDS: Final = 40
 _QUICK_CPU_SECONDS: Final = 12
-"""Of processor time for a mutant; the longest run of one that ends takes half of it."""
+"""The limit of processor time for a mutant. The longest run that ends takes half of it."""
 _SECONDS: Final = 900
-"""By the clock, for one that waits."""
+"""The limit by the clock, for a mutant that waits."""
 _MEMORY: Final = 12 << 30
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a mutant's run ended."""
+    """The outcome of a mutant's run."""
 
     killer: Killer | None
     how: str
@@ -39,7 +39,8 @@ class Outcome:
 
 
 def outcome_of(mutant: Mutant, logs: Sequence[Log], *, is_quick: bool = False) -> Outcome:
-    """Run a mutant in a child, which the parent's modules and logs are copied for; twice if it does not end in time."""
+    """Run a mutant in a child, which has a copy of the parent's modules and logs. If it does not end in time, run it
+    once more."""
     found = _outcome(mutant, logs, is_quick)
     return _outcome(mutant, logs, is_quick) if found.killer == "time" else found
 
@@ -93,14 +94,14 @@ def _run_child(pipe: int, limit: int, run: Callable[[], tuple[str | None, str]])
         os.write(pipe, json.dumps(found).encode())
         status = 0
     except BaseException:
-        # Not a table that fails: what tries the mutant does, and that is no kill.
+        # The test code failed, not a table. This does not kill the mutant.
         traceback.print_exc(file=sys.__stderr__)
     finally:
         os._exit(status)
 
 
 def _caught(mutant: Mutant, logs: Sequence[Log], is_quick: bool) -> tuple[str | None, str]:
-    # A collection would touch, and so copy, all that the parent holds.
+    # Garbage collection would touch, and therefore copy, all memory of the parent.
     gc.disable()
     install(mutant)
     killer, how = caught(net_of(mutant.path), logs, is_quick=is_quick)

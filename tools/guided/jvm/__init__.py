@@ -1,1 +1,1 @@
-"""Guided fuzzing of the functions for Spark that run in the JVM."""
+"""Guided fuzzing of the Spark functions that run in the JVM."""

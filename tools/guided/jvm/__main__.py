@@ -1,4 +1,4 @@
-"""Fuzz the functions for Spark that run in the JVM, guided by the branches that inputs reach. See `--help`."""
+"""Fuzz the Spark functions that run in the JVM, guided by the branches that inputs reach. See `--help`."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _JARS: Final = (
     *("spark-variant", "spark-network", "spark-kvstore", "spark-config", "scala-library", "json4s", "jackson"),
     *("slf4j-api", "commons-lang3", "kryo", "hadoop-client-api", "log4j-api", "icu4j"),
 )
-"""How the names of Spark's jars begin that the functions need. Jazzer looks through all of the classpath, and with all
-of Spark that takes minutes."""
+"""The prefixes of the names of Spark's jars that the functions need. Jazzer scans the whole classpath, which takes
+minutes for all of Spark."""
 _MOST_INPUT: Final = 4096
 _MOST_KEPT: Final = 500
 
@@ -50,16 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.guided.jvm",
-        description="Fuzz the functions for Spark that run in the JVM, guided by the branches that inputs reach.",
+        description="Fuzz the Spark functions that run in the JVM, guided by the branches that inputs reach.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--seconds", type=float, default=60, help="without the start (default 60)")
-    parser.add_argument("--seed", type=int, default=1, help="of the fuzzer (default 1)")
+    parser.add_argument("--seconds", type=float, default=60, help="time without the start (default 60)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the fuzzer (default 1)")
     parser.add_argument("--corpus", type=Path, default=ROOT / "build" / "fuzz", help="kept inputs (build/fuzz)")
-    parser.add_argument(
-        "--keep", action="store_true", help=f"write inputs of the corpus into {FUNCTIONS.name}, and end"
-    )
+    parser.add_argument("--keep", action="store_true", help=f"only write inputs of the corpus into {FUNCTIONS.name}")
     parser.add_argument("--record", action="store_true", help="add processor time and inputs to docs/trust.json")
     asked = parser.parse_args(arguments)
     corpus = asked.corpus / "jvm"
@@ -79,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(seconds: float, corpus: Path, *, seed: int = 1) -> Ran:
-    """Let Jazzer guide for so long. The corpus is a folder that runs go on with. Raises as `broker_jars`."""
+    """Run Jazzer for this long. The corpus is a folder with inputs; runs add to it. Raises as `broker_jars`."""
     corpus.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(functions.seeds()):
         (corpus / f"seed-{number:04}").write_bytes(data)

@@ -1,4 +1,4 @@
-"""The functions that are fuzzed, the inputs that a run starts with, and what an input gives to a function."""
+"""The functions that are fuzzed, the initial inputs, and the arguments that an input represents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.random_messages import random_message
 
 _PACKAGE: Final = "kafka_records"
 _WITH_KEYS: Final = ("consumer_offsets", "share_group_state", "transaction_state")
-"""Topics whose records have keys: those of others are read from their values."""
+"""The topics whose records have keys. Records of other topics are read from their values."""
 _NULL: Final = 0xFF
 _DECODE: Final = "decode_"
 _FROM: Final = "from_"
@@ -24,7 +24,7 @@ _FROM: Final = "from_"
 
 @cache
 def names() -> tuple[str, ...]:
-    """The functions, in the order of the numbers that inputs begin with."""
+    """The functions, in the order of the numbers at the start of inputs."""
     topics, messages, folder = set(), set(), ""
     for line in schemas_text(_PACKAGE).splitlines():
         match line.split("\t"):
@@ -68,7 +68,7 @@ def _pairs(topic: str, random: Random) -> Iterator[bytes]:
 
 
 def described(data: bytes) -> dict[str, str | None]:
-    """An input as a line of fuzzed-functions.jsonl.gz: the function, and what it is given in hex."""
+    """An input as a line of fuzzed-functions.jsonl.gz: the function, and its arguments in hex."""
     name, rest = names()[int.from_bytes(data[:2], "big") % len(names())], data[2:]
     if name.startswith(_FROM):
         return {"function": name, "hex": rest.hex()}

@@ -1,1 +1,1 @@
-"""Which branches of Kafka's coordinator classes the judge's histories reach, measured by JaCoCo."""
+"""Measures with JaCoCo which branches of Kafka's coordinator classes the judge's histories reach."""

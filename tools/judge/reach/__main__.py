@@ -55,12 +55,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         nargs="?",
         type=_seeds,
         metavar="SEEDS",
-        help="a range of numbers, as 1-400; none: write the page alone",
+        help="a range of numbers, such as 1-400; without it, only write the page",
     )
     parser.add_argument(
-        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (default: one per core)"
+        "--workers",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="number of processes (default: one per core)",
     )
-    parser.add_argument("--check", action="store_true", help="measure nothing; compare the page with what is kept")
+    parser.add_argument(
+        "--check", action="store_true", help="measure nothing; compare the page with the stored figures"
+    )
     asked = parser.parse_args(arguments)
     results: dict[str, Any] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     if asked.check:
@@ -97,7 +103,7 @@ def _told_without_reason(results: dict[str, Any]) -> int:
 
 
 def measure(seeds: Sequence[int], workers: int) -> dict[str, Any]:
-    """What is kept of the histories of some seeds, by so many processes."""
+    """Measure the histories of some seeds with this number of processes. Returns the figures to store."""
     command = measured_program(_tell)
     with tempfile.TemporaryDirectory(prefix="reach-") as scratch:
         folders = [Path(scratch) / str(number) for number in range(workers)]
@@ -111,7 +117,7 @@ def _write(seeds: Iterable[int], folder: Path, command: list[str]) -> None:
     with Coordinators(folder, command) as coordinators:
         for seed in seeds:
             for _ in written(seed, coordinators):
-                pass  # the coordinators have run through what they can
+                pass  # the coordinators have already run through everything
             for file in folder.glob("*.gz"):
                 file.unlink()
 

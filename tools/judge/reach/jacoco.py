@@ -1,4 +1,4 @@
-"""The judge's program under JaCoCo, and what JaCoCo counted in the end."""
+"""Runs the judge's program under JaCoCo, and reads JaCoCo's counts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Tell = Callable[[str], None]
 
 
 def measured_program(tell: Tell) -> list[str]:
-    """The command of `coordinators.program`, under JaCoCo: when it ends it leaves files in its folder for `report`.
+    """The command of `coordinators.program` under JaCoCo. When it ends, it writes files for `report` into its folder.
 
-    Raises as that does.
+    Raises as `coordinators.program`.
     """
     agent = _agent(tell)
     return _command("judge.Reached", tell, f"-javaagent:{agent}=output=none,includes={_MEASURED}")
@@ -35,8 +35,8 @@ def measured_program(tell: Tell) -> list[str]:
 def report(folders: Sequence[Path], tell: Tell) -> dict[str, Any]:
     """The coverage of all programs that left files in these folders: phase → class → methods, each with its lines.
 
-    A line is its number, the instructions of it that were missed and run through, and the same of its branches.
-    Raises CoordinatorsError when JaCoCo does not read them.
+    A line has its number, the counts of missed and executed instructions, and the same for branches. Raises
+    CoordinatorsError if JaCoCo cannot read the files.
     """
     jars = [str(broker_jars(tell) / f"{module}-{LATEST}.jar") for module in _MODULES]
     done = subprocess.run(
@@ -62,7 +62,7 @@ def _jars(tell: Tell) -> Path:
 
 
 def _agent(tell: Tell) -> Path:
-    """The agent, which is packed in the jar of its module."""
+    """The jar of the agent, which is inside the jar of its module."""
     agent = cache_folder() / "jacoco" / f"{JACOCO}-{_AGENT}"
     if not agent.exists():
         with zipfile.ZipFile(_jars(tell) / f"org.jacoco.agent-{JACOCO}.jar") as jar:

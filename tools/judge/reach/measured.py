@@ -1,4 +1,4 @@
-"""One stored measurement: how much of each class was reached, and which parts of replay and clean-up were not."""
+"""A stored measurement: how much of each class was reached, and which parts of replay and clean-up were not reached."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 PHASES: Final = ("WRITING", "LOADING", "ANSWERING", "ALL")
-"""The phases of `Phase.java`, and all together."""
+"""The phases of `Phase.java`, and all of them together."""
 
 _GROUP: Final = "org/apache/kafka/coordinator/group/"
 _SHARE: Final = "org/apache/kafka/coordinator/share/"
@@ -35,7 +35,7 @@ CLASSES: Final = (
     f"{_SHARE}ShareCoordinatorOffsetsManager",
     f"{_SHARE}ShareGroupOffset",
 )
-"""The classes that decide what a log means, in the order of the page."""
+"""The classes that interpret a log, in the order of the page."""
 
 _CLEAN_UP: Final = re.compile(
     r"(lambda\$)?(cleanupGroupMetadata|cleanupExpiredOffsets|onTopicsDeleted|maybeCleanupShareGroupState"
@@ -46,14 +46,14 @@ _CLEAN_UP: Final = re.compile(
 _BESIDE: Final = frozenset({"equals", "hashCode", "toString"})
 
 Line = Sequence[int]
-"""Its number, the instructions that were missed and run through, and the same of its branches."""
+"""Its number, the counts of missed and executed instructions, and the same for branches."""
 
 
 def kept(report: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """By the simple name of each class its `counts` by phase and what of it was `unreached`.
+    """By the simple name of each class: its `counts` by phase, and its `unreached` parts.
 
-    Counts are lines run through, lines, branches taken and branches. What is unreached is said about clean-up and of
-    replay, which is every method that a loading coordinator enters: its `lines`, and how many `branches` there.
+    Counts are executed lines, lines, taken branches and branches. The unreached parts are those of clean-up and of
+    replay (every method that a loading coordinator enters): their `lines`, and the number of `branches` there.
     """
     found: dict[str, Any] = {}
     for name in CLASSES:
@@ -67,7 +67,7 @@ def kept(report: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _counts(methods: Iterable[Mapping[str, Any]]) -> list[int]:
-    # Methods share a line where one is within another.
+    # Methods share a line if one is inside another.
     lines: dict[int, bool] = {}
     taken = branches = 0
     for method in methods:
@@ -96,6 +96,6 @@ def _identity(method: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _shown(method: Mapping[str, Any]) -> str:
-    """The name, of an overloaded `replay` with the key of the records that it takes."""
+    """The name of a method; an overloaded `replay` is followed by the key of its records."""
     (key,) = re.findall(r"/(\w+Key);", method["signature"]) or [""]
     return f"{method['name']}({key})" if key and method["name"] == "replay" else str(method["name"])

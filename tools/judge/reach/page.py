@@ -1,4 +1,4 @@
-"""docs/judge-reach.md: which branches of Kafka's classes were reached, and why the others were not."""
+"""docs/judge-reach.md: which branches of Kafka's classes were reached, and why others were not."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NO_REASON: Final = "**no reason is written down**"
 
 
 def page(results: Mapping[str, Any]) -> str:
-    """The text, for what was measured of each release; the last one is the newest."""
+    """The text of the page, from the measurements of each release; the last one is the newest."""
     reasons: dict[str, int] = {}
     measured = [
         f"- Kafka {release}: {result['last'] - result['first'] + 1} histories, seeds {result['first']} to "
@@ -54,7 +54,7 @@ def page(results: Mapping[str, Any]) -> str:
 
 
 def without_reason(results: Mapping[str, Any]) -> Iterator[str]:
-    """Parts of replay and clean-up that are not reached and have no reason yet."""
+    """The parts of replay and clean-up that are not reached and for which no reason is written yet."""
     for release, result in results.items():
         for name, told in result["classes"].items():
             for method in told["unreached"]:
@@ -63,7 +63,7 @@ def without_reason(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _classes(results: Mapping[str, Any]) -> Iterator[str]:
-    """The rows of a table: each phase of the newest release, and all phases of the others."""
+    """The rows of a table: each phase for the newest release, all phases together for the others."""
     *others, newest = results
     heads = [f"{phase.lower()}, {newest}" for phase in PHASES] + [f"all, {other}" for other in others]
     yield f"| Class | {' | '.join(heads)} |"

@@ -1,7 +1,7 @@
-"""Why the histories do not reach some of replay and clean-up.
+"""The reasons why the histories do not reach some parts of replay and clean-up.
 
-A reason is about what is left of a method in the releases of docs/judge-reach.json. Another method, or another of
-these that is reached no longer, has to get one: `python -m tools.judge.reach` names it.
+A reason is about the unreached part of a method in the releases of docs/judge-reach.json. If another method is no
+longer reached, add a reason: `python -m tools.judge.reach` names the method.
 """
 
 from __future__ import annotations
@@ -155,5 +155,5 @@ _REASONS: Final[Mapping[str, str]] = {
 
 
 def reason(name: str, method: str) -> str | None:
-    """Why something of a method, as `measured` calls it, of a class is not reached; None if no reason is written."""
+    """Why a part of a method is not reached; None if no reason is written. `method` is its name as in `measured`."""
     return _REASONS.get(f"{name}.{method}")
