@@ -1,10 +1,9 @@
-"""Runs the notebooks under `examples/` and writes what their cells show into them.
+"""Runs the notebooks under `examples/`, and writes the outputs of their cells into them.
 
-    python tools/notebooks.py            write
-    python tools/notebooks.py --check    compare only; exit status 1 when a notebook shows something else
+    python tools/notebooks.py write python tools/notebooks.py --check compare only; exit status 1 if an output differs
 
-What is in a notebook besides sources and outputs, such as times and the version of Python, is left out, so that the
-same outputs are the same bytes.
+Everything in a notebook except sources and outputs is left out, such as times and the version of Python, so that equal
+outputs result in equal bytes.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from nbclient import NotebookClient
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 NOTEBOOKS: Final = tuple(sorted(ROOT.glob("examples/*/*.ipynb")))
-_FORMAT: Final[Any] = nbformat  # whose functions have no types
+_FORMAT: Final[Any] = nbformat  # its functions have no types
 _SECONDS: Final = 120
-"""For one cell, on a machine that does other things too."""
+"""The maximum seconds for one cell, on a machine that does other things too."""
 
 
 def run(path: Path) -> str:
-    """The notebook with the outputs that its cells have now, started in its folder with the packages of this process.
+    """The notebook with new outputs. It runs in its folder, with the packages of this process.
 
-    Raises `nbclient.exceptions.CellExecutionError` where a cell fails.
+    Raises `nbclient.exceptions.CellExecutionError` if a cell fails.
     """
     notebook = _FORMAT.reads(path.read_text(encoding="utf-8"), as_version=4)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}
@@ -37,7 +36,7 @@ def run(path: Path) -> str:
         notebook,
         timeout=_SECONDS,
         resources={"metadata": {"path": str(path.parent)}},
-        # It warns of every kernel that it talks to by a port of this machine.
+        # It warns about every kernel that it reaches by a port of this machine.
         extra_arguments=["--IPKernelApp.log_level=ERROR"],
     )
     client.execute(env=environment)

@@ -1,9 +1,9 @@
-"""Fetches what draws the plots of a report page, Vega and Vega-Lite, from npm, and keeps it in the package.
+"""Fetches Vega and Vega-Lite, which draw the plots of a report page, from npm, and stores them in the package.
 
     python -m tools.page_scripts            fetches the releases below and writes the files of the package again python
     -m tools.page_scripts --check    compares the files with the digests below, without a network
 
-A newer release: raise its version in RELEASES, run it, and put the digests that it prints into DIGESTS.
+For a newer release, raise its version in RELEASES, run this, and put the digests that it prints into DIGESTS.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _BUILDS: Final = {
 _BUNDLED: Final = re.compile(
     r"vega(-.*)?|d3-.*|topojson-client|delaunator|robust-predicates|internmap|json-stringify-pretty-compact|tslib"
 )
-"""The packages whose code is in these builds; npm installs others for their commands."""
+"""The packages whose code is in these builds. npm also installs packages for their commands."""
 
 
 def as_script(module: str) -> str:
-    """The interpreter, which npm has as a module only, as a script that takes what it imports from `vega`."""
+    """The interpreter as a script that takes its imports from `vega`: npm only has it as a module."""
     script = re.sub(r"^import (\{[^}]*\}) from 'vega-util';", r"const \1 = vega;", module, count=1)
     script = re.sub(r"^export \{ (\w+) as (\w+) \};$", r"vega.\2 = \1;", script, count=1, flags=re.MULTILINE)
     if script.count(" = vega;") != 1 or "vega.expressionInterpreter" not in script:
@@ -53,7 +53,7 @@ def as_script(module: str) -> str:
 
 
 def fetched() -> dict[str, str]:
-    """The files as they are kept, by name, from npm."""
+    """The files from npm in the form in which they are stored, by name."""
     with tempfile.TemporaryDirectory() as folder:
         named = [f"{name}@{version}" for name, version in RELEASES.items()]
         subprocess.run(

@@ -1,7 +1,8 @@
-"""Random messages of any generated class, made from its schema by a seeded generator: the same seed, the same message.
+"""Random messages of any generated class, made from its schema by a seeded generator: the same seed makes the same
+message.
 
-Hypothesis makes failing examples small, and tests/codecs uses it. This is faster: fast enough for all messages of a
-Kafka release in all of their versions.
+Hypothesis shrinks failing examples, and tests/codecs uses it. This module is faster: fast enough for all messages of a
+Kafka release in all versions.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ _TEXTS: Final = ("", "a", "topic-1", "Grüße", "日本語", "\N{GRINNING FACE}\
 _RAW: Final = (b"", b"\x00", b"\xff\xfe", bytes(range(126)), bytes(128), bytes(300))
 _FLOATS: Final = (0.0, 1.5, -1e300, 5e-324)
 _LONG_ARRAY: Final = 130
-"""Elements of an array whose compact count takes two bytes."""
+"""The number of elements of an array whose compact count takes two bytes."""
 
 
 def random_message(cls: Any, version: int, random: Random, *, plain: bool) -> Any:
-    """A message of a generated class with values for all that `version` has; absent fields keep their defaults.
+    """A message of a generated class with values for all fields of `version`; other fields keep their defaults.
 
-    A `plain` one survives Kafka's JSON form, which carries neither unknown tagged fields nor the bytes of `records`.
+    A `plain` message can be converted to Kafka's JSON form and back: that form has neither unknown tagged fields nor
+    the bytes of `records`.
     """
     codec = cls.CODEC
     return _Maker(codec.schema, codec.classes, version, random, plain).struct(codec.schema.root.name)

@@ -58,18 +58,18 @@ _TABLES: Final = ("current_offsets", "groups")
 
 
 class NotReady(Exception):
-    """What has to be fixed before this can be released."""
+    """Something must be fixed before the release. The text says what."""
 
 
 def version(tree: Path) -> str:
-    """The version that pyproject.toml names."""
+    """The version in pyproject.toml."""
     with (tree / "pyproject.toml").open("rb") as file:
         named: str = tomllib.load(file)["project"]["version"]
     return named
 
 
 def check_changelog(text: str, version: str) -> None:
-    """The first heading has to be that of the version, with a date. Raises NotReady."""
+    """Check that the first heading is that of the version, with a date. Raises NotReady."""
     first = next((line for line in text.splitlines() if line.startswith("## ")), "## nothing")
     if not re.fullmatch(rf"## {re.escape(version)} \([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}\)", first):
         raise NotReady(
@@ -82,7 +82,7 @@ def check_changelog(text: str, version: str) -> None:
 
 
 def copy_of_commit(folder: Path) -> Path:
-    """The files of the last commit, in `folder`. Raises NotReady."""
+    """Copy the files of the last commit to `folder`. Raises NotReady."""
     changed = _run("git", "-C", str(ROOT), "status", "--porcelain")
     if changed:
         raise NotReady(f"files differ from the last commit, which is what would be built: commit them\n{changed}")
@@ -95,18 +95,20 @@ def copy_of_commit(folder: Path) -> Path:
 
 
 def build_jar(tree: Path) -> None:
-    """Build Spark's functions in the JVM in `tree`, of which the wheel takes them. Raises NotReady without a JDK."""
+    """Build the jar with Spark's functions in the JVM in `tree`, from which the wheel takes it. Raises NotReady without
+    a JDK."""
     _run(sys.executable, str(tree / "tools" / "jar.py"), cwd=tree)
 
 
 def build(tree: Path, out: Path, *kinds: str) -> dict[str, Path]:
-    """What `python -m build` makes of `tree`, by file name; without `kinds` the wheel is built out of the sdist."""
+    """Run `python -m build` on `tree`. Returns its files by name. Without `kinds`, the wheel is built from the
+    sdist."""
     _run(sys.executable, "-m", "build", "--no-isolation", *kinds, "--outdir", str(out), str(tree))
     return {file.name: file for file in out.iterdir() if file.suffix in (".whl", ".gz")}
 
 
 def check_same(first: Mapping[str, Path], second: Mapping[str, Path]) -> None:
-    """Both hold the same files with the same bytes. Raises NotReady."""
+    """Check that both have the same files with the same bytes. Raises NotReady."""
     if first.keys() != second.keys():
         raise NotReady(f"one build makes {', '.join(sorted(first))} and the next {', '.join(sorted(second))}")
     for name, file in first.items():
@@ -124,7 +126,7 @@ def checksums(files: Mapping[str, Path]) -> str:
 
 def try_in_empty_environment(artifact: Path, tree: Path, folder: Path) -> list[str]:
     """Install `artifact` into an environment below `folder` and use it, with the files of the sdist unpacked at `tree`.
-    Returns the packages that it brought. Raises NotReady."""
+    Returns the packages that were installed with it. Raises NotReady."""
     environment = folder / "environment"
     _run(sys.executable, "-m", "venv", "--without-pip", str(environment))
     python = str(environment / "bin" / "python")
@@ -160,8 +162,8 @@ def _unpack(archive: Path, folder: Path) -> None:
 
 
 def _run(*command: str, cwd: Path = ROOT) -> str:
-    """What the command prints. Raises NotReady with all it said when it fails."""
-    # Dates in archives are hatchling's own, and nothing comes from this checkout by way of the environment.
+    """The output of a command. Raises NotReady with all of it if the command fails."""
+    # Without these variables, hatchling sets the dates in archives, and nothing is imported from this checkout.
     others = ("SOURCE_DATE_EPOCH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     variables = {name: value for name, value in os.environ.items() if name not in others}
     done = subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, check=False)
@@ -176,7 +178,7 @@ def _run(*command: str, cwd: Path = ROOT) -> str:
 
 
 def release(out: Path, *, draft: bool) -> None:
-    """Build, compare, try and leave the files in `out`. Raises NotReady."""
+    """Build the files, compare and try them, and leave them in `out`. Raises NotReady."""
     with tempfile.TemporaryDirectory() as scratch:
         first, second = (copy_of_commit(Path(scratch) / name / "kafka-records") for name in ("one", "another"))
         named = version(first)
@@ -211,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder for the files (default: dist)")
-    parser.add_argument("--draft", action="store_true", help="do not ask for a heading of the version in CHANGELOG.md")
+    parser.add_argument("--draft", action="store_true", help="do not require a heading for the version in CHANGELOG.md")
     options = parser.parse_args(arguments)
     try:
         release(options.out.resolve(), draft=options.draft)

@@ -1,8 +1,7 @@
 """Write the page about the report, docs/report.md, from the declarations of its rules; with --check, compare it with
 what is there.
 
-tools/report_page.py            # write it
-tools/report_page.py --check    # say whether it is what would be written
+tools/report_page.py # write it tools/report_page.py --check # report whether the page is up to date
 """
 
 from __future__ import annotations
@@ -203,13 +202,13 @@ Each kind has its own value of these:
 """
 
 _MANY = 3
-"""Thresholds with one text in as many kinds are described once."""
+"""A threshold that has the same text in this many kinds is described once."""
 
 
 def main() -> int:
     """Write or check the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when the page would change")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page would change")
     options = parser.parse_args()
     text = page(RULES)
     if not options.check:

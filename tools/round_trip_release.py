@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Generate a package from all specs of a Kafka release and send messages through it. See `--help`."""
+"""Generate a package from all specs of a Kafka release, and round-trip messages through it. See `--help`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _COLUMNS = ("release", "specs", "messages", "versions", "sent", "failed", "load"
 
 @dataclass
 class Report(TimedSteps):
-    """The result for a release. `sent` counts the messages that went through all checks; `seconds` is per step."""
+    """The result for a release. `sent` is the number of messages that passed all checks; `seconds` is per step."""
 
     release: str
     specs: int = 0
@@ -86,8 +86,8 @@ class Report(TimedSteps):
 def round_trip(release: str, specs: Path, home: Path, examples: int) -> Report:
     """Generate the package of a release below `home` from its `specs`, and check it with `examples` random messages.
 
-    The package is called `kafka_4_3_1` and leaves no module behind. Raises UntrackedFiles when `home` holds a folder
-    of that name with files that no generator wrote.
+    The package is called `kafka_4_3_1` and leaves no module behind. Raises UntrackedFiles if `home` has a folder with
+    that name and files that no generator wrote.
     """
     report = Report(release)
     report.failures += _miscounted(release, specs, report)
@@ -124,7 +124,7 @@ def _miscounted(release: str, specs: Path, report: Report) -> Iterator[str]:
 
 
 def _bad_avro(files: Mapping[str, str]) -> Iterator[str]:
-    """Every Avro schema that fastavro refuses; and their names, which have to differ within the package."""
+    """Errors about Avro schemas: those that fastavro refuses, and equal names, which must differ within the package."""
     schemas = {path: json.loads(text) for path, text in files.items() if path.endswith(".avsc")}
     for path, schema in schemas.items():
         try:
@@ -132,7 +132,7 @@ def _bad_avro(files: Mapping[str, str]) -> Iterator[str]:
         except Exception as error:
             yield f"{path} is no Avro schema: {type(error).__name__}: {error}"
             return
-    # In one record, because in a union nobody notices that a name is there twice.
+    # The schemas are in one record, because a duplicate name in a union is not detected.
     fields = [{"name": f"f{number}", "type": schema} for number, schema in enumerate(schemas.values())]
     try:
         fastavro.parse_schema({"type": "record", "name": "All", "fields": fields})
@@ -142,7 +142,7 @@ def _bad_avro(files: Mapping[str, str]) -> Iterator[str]:
 
 @contextmanager
 def _importable(home: Path, package: str) -> Iterator[None]:
-    """Put `home` on the module path. Afterwards take it off, and forget all modules of `package`."""
+    """Put `home` on the module path. At the end, remove it, and remove all modules of `package`."""
     sys.path.insert(0, str(home))
     importlib.invalidate_caches()
     try:
@@ -154,7 +154,7 @@ def _importable(home: Path, package: str) -> Iterator[None]:
 
 
 def _import_all(package: str, files: Mapping[str, str], failures: list[str]) -> Iterator[Any]:
-    """The class of every message, after every module of the package has been imported."""
+    """Import every module of the package, then yield the class of every message."""
     for path in files:
         if path.endswith(".py"):
             module = ".".join((package, *path.removesuffix(".py").removesuffix("/__init__").split("/")))
@@ -178,7 +178,7 @@ def _send_all(cls: Any, examples: int, report: Report) -> None:
     for version in cls.VERSIONS:
         report.versions += 1
         for number in range(examples + 1):
-            # Every other message has what Kafka's JSON does not carry.
+            # Every other message has parts that Kafka's JSON form lacks.
             plain = number % 2 == 0
             if number:
                 what = f"random message {number}"
@@ -192,9 +192,10 @@ def _send_all(cls: Any, examples: int, report: Report) -> None:
 
 
 def failures_of(message: Any, version: int, *, plain: bool) -> Iterator[str]:
-    """The checks that fail for a message. All ways to write it and to read it have to agree.
+    """The checks that fail for a message. All ways to write and to read it must agree.
 
-    `plain` says that Kafka's JSON form has everything the message has: no unknown tagged fields, no bytes of `records`.
+    `plain` says that Kafka's JSON form has all parts of the message: it has no unknown tagged fields, and no bytes of
+    `records`.
     """
     try:
         for what, found, expected in _outcomes(message, version, plain):
@@ -217,12 +218,12 @@ def _outcomes(message: Any, version: int, plain: bool) -> Iterator[tuple[str, An
     text = json.dumps(message.to_json(version))
     yield "the JSON form", cls.from_json(json.loads(text), version), message
     if plain:
-        # Unknown tagged fields are rare, and the fast writers leave them to the walker.
+        # Unknown tagged fields are rare, so the fast writers leave them to the schema walker.
         yield "the fast writer", _alone(cls, lambda: message.encode(version)), encoded
 
 
 def _through_avro(message: Any) -> Any:
-    """The message that comes back from the bytes that fastavro writes."""
+    """The message that is read from the bytes that fastavro writes."""
     cls = type(message)
     schema = _avro_schema(cls.__module__, cls.__name__)
     file = io.BytesIO()
@@ -237,7 +238,7 @@ def _avro_schema(module: str, name: str) -> Any:
 
 
 class GaveUpError(Exception):
-    """A fast path asked for the walker's help."""
+    """A fast path tried to use the schema walker."""
 
 
 class _NoHelp:
@@ -248,7 +249,7 @@ class _NoHelp:
 
 
 def _alone(cls: Any, call: Callable[[], Any]) -> Any:
-    """What `call` returns or raises while the fast paths of `cls` cannot turn to the walker."""
+    """The result or error of `call` while the fast paths of `cls` cannot use the schema walker."""
     codec = cls.CODEC
     cls.CODEC = _NoHelp()
     try:
@@ -276,7 +277,7 @@ def _row(cells: Sequence[str]) -> str:
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="round_trip_release.py",
-        description="Generate a package from all specs of a Kafka release and send messages through it.",
+        description="Generate a package from all specs of a Kafka release, and round-trip messages through it.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -284,7 +285,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="all of these releases")
     parser.add_argument("--out", type=Path, metavar="DIR", help="keep the packages in this folder")
     parser.add_argument(
-        "--examples", type=int, default=4, metavar="N", help="random messages per message and version (default 4)"
+        "--examples", type=int, default=4, metavar="N", help="random messages for each message and version (default 4)"
     )
     asked = parser.parse_args(arguments)
     unknown = [release for release in asked.releases if release not in SPEC_COUNTS]

@@ -1,11 +1,11 @@
-"""A real broker that serves log segments which are in files: captured ones, or those of `write_segments`.
+"""Runs a real broker that serves existing log segments: captured ones, or those of `write_segments`.
 
     with serving(Path("tests/data/topics/kafka-4.3/segments")) as broker:
         LiveBrokers(broker.bootstrap)
 
-The topics are made fresh, the broker is stopped, its segments are exchanged for copies, and it starts again. Nothing is
-cleaned or deleted by age meanwhile, and no offset expires. A coordinator that leads such a partition loads it, and may
-append to it: members of its groups do not come back.
+The topics are created, the broker is stopped, its segments are replaced by copies of the given ones, and it is started
+again. Meanwhile nothing is cleaned or deleted by age, and no offset expires. A coordinator that leads such a partition
+loads it, and may append to it, because members of its groups do not come back.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2147483647",
     "num.recovery.threads.per.data.dir": "2",
 }
-"""Settings that keep a broker from changing the logs it is given."""
+"""Settings that keep a broker from changing the given logs."""
 
 _LOG_STARTS: Final = "log-start-offset-checkpoint"
 _TOPIC: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -46,11 +46,11 @@ def serving(
     folder: Path | None = None,
     as_they_are: bool = False,
 ) -> Iterator[Broker]:
-    """A broker with the logs below the folder `segments`, for the time of the context.
+    """A broker with the logs below the folder `segments`, which runs within the context.
 
-    `settings` are added to SETTINGS, `folder` takes the broker's own files. A broker looks through files that have no
-    index, and cuts them off where it meets damage. With `as_they_are` it gets an index for each, and so changes
-    nothing. Raises what `Broker.start` does.
+    `settings` are added to SETTINGS; `folder` is for the broker's own files. A broker scans files without an index, and
+    truncates them at damage. With `as_they_are`, it gets an index for each file, and changes nothing. Raises as
+    `Broker.start`.
     """
     held = Path(tempfile.mkdtemp(prefix="serving-")) if folder is None else folder
     broker = Broker(held, settings={**SETTINGS, **(settings or {})})
@@ -83,7 +83,7 @@ def _fill(broker: Broker, segments: Path, as_they_are: bool) -> None:
     for log in logs:
         place = broker.data / f"{log.topic}-{log.partition}"
         for old in place.iterdir():
-            # This file has the id of the topic.
+            # `partition.metadata` has the id of the topic.
             if old.name != "partition.metadata":
                 old.unlink()
         for file in Path(log.folder).iterdir():

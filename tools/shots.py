@@ -1,9 +1,10 @@
-"""Shots for README and docs/command.md: a terminal, the report and the site, all of the captured topic, into docs/img.
+"""Writes pictures for README and docs/command.md into docs/img: a terminal, the report and the site, all of the
+captured topic.
 
-    python -m tools.shots               all of them; report and site need a Chromium (tools/chromium.py)
-    python -m tools.shots terminal      only these
+    python -m tools.shots all pictures; report and site need a Chromium (tools/chromium.py) python -m tools.shots
+    terminal only this one
 
-The terminal is drawn from what the commands print to one. The pages are those of `build/site`: `make docs` builds it.
+The terminal is drawn from the output of the commands. The pages are those of `build/site`, which `make docs` builds.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ COMMANDS: Final = (
 COLUMNS: Final = 112
 
 PAGES: Final = {"report": "example/report.html", "site": "start/who-is-behind.html"}
-"""The pages of the site of which there are pictures, by the names of these."""
+"""The pages of the site, by the names of their pictures."""
 SIZE: Final = (1280, 800)
 MOST_BYTES: Final = 300_000
 _COLORS: Final = 128
@@ -66,11 +67,11 @@ font-size: {char_height}px; line-height: {line_height}px; font-variant-east-asia
 </g>
 </svg>
 """
-"""Rich's own asks another host for a font."""
+"""The SVG format; Rich's own loads a font from another host."""
 
 
 def printed(command: str) -> str:
-    """What a command prints to a terminal of COLUMNS cells, escape sequences and all, and what it says below that."""
+    """The output of a command to a terminal of COLUMNS cells, with escape sequences, followed by its standard error."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (50, COLUMNS))
     environment = {
@@ -80,7 +81,7 @@ def printed(command: str) -> str:
     }
     for name in ("NO_COLOR", "COLUMNS", "LINES"):
         environment.pop(name, None)
-    # Beside the terminal, so that there is no bar of progress; these commands say what they counted at the end.
+    # Standard error is not a terminal, so that there is no progress bar; these commands print their counts at the end.
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as said,
         subprocess.Popen(
@@ -93,7 +94,7 @@ def printed(command: str) -> str:
             while part := os.read(ours, 65536):
                 found += part
         except OSError:
-            # That is how Linux tells the end.
+            # On Linux, this error marks the end of the output.
             pass
         status = process.wait()
         said.seek(0)
@@ -105,7 +106,7 @@ def printed(command: str) -> str:
 
 
 def shoot_terminal(place: Path) -> None:
-    """Draw the commands with what they print."""
+    """Draw the commands and their output."""
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True, color_system="truecolor")
         for command in COMMANDS:
@@ -139,7 +140,7 @@ def shoot_page(page: Path, place: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the shots; returns the exit status."""
+    """Make the pictures; returns the exit status."""
     names = ("terminal", *PAGES)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(names)}; all without any")

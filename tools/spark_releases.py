@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run the tests that every supported PySpark has to pass, each release in an environment of its own. See `--help`."""
+"""Run the tests that every supported PySpark must pass, each release in its own environment. See `--help`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ _DISTUTILS: Final = (
 
 @dataclass(frozen=True)
 class Release:
-    """A release of PySpark, and the libraries to test it with. `noise` filters warnings about its own code."""
+    """A release of PySpark, and the libraries for its tests. `noise` has filters for warnings about PySpark's own
+    code."""
 
     pyspark: str
     numpy: str
@@ -81,10 +82,10 @@ TESTS: Final = (
     "tests/spark/test_raw.py",
     "tests/tables/test_captured.py",
 )
-"""The tests that have to pass on each release."""
+"""The tests that must pass on each release."""
 
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Many small queries are over before Java's optimizing compiler pays: without it they take half the time."""
+"""Many small queries end before Java's optimizing compiler is worth its cost: without it they take half the time."""
 
 TEST_TOOLS: Final = ("pytest>=9", "hypothesis>=6.150")
 
@@ -94,14 +95,14 @@ Tell = Callable[[str], None]
 
 
 class SetUpError(Exception):
-    """An environment cannot be made; the text says why, in pip's words where pip had any."""
+    """An environment cannot be made. The text has the reason, with pip's error if there is one."""
 
 
 # ---- environments
 
 
 def environment(release: Release, tell: Tell) -> Path:
-    """The folder of the virtual environment for `release`, made when the cache has none. Raises SetUpError."""
+    """The folder of the virtual environment for `release`. It is made if the cache has none. Raises SetUpError."""
     wanted = [*(f"{name}=={version}" for name, version in release.pins.items()), *TEST_TOOLS]
     key = hashlib.sha256("\n".join(wanted).encode()).hexdigest()[:12]
     home = cache_folder() / "pyspark" / f"{release.pyspark}-{key}"
@@ -112,7 +113,8 @@ def environment(release: Release, tell: Tell) -> Path:
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
             made = Path(scratch) / "environment"
             _make(made, wanted)
-            # Renamed as a whole: an interrupted run leaves no environment that looks complete.
+            # The folder is renamed when it is complete, so that an interrupted run leaves no environment that looks
+            # complete.
             keep(made, home)
     return home
 
@@ -155,7 +157,7 @@ def _run(*command: str) -> None:
 
 @dataclass
 class Report(TimedSteps):
-    """The result for a release: how many tests ran, a line per test that did not pass, seconds per step."""
+    """The result for a release: the number of tests, a line for each test that did not pass, seconds per step."""
 
     name: str
     release: Release
@@ -193,8 +195,7 @@ def try_release(name: str, matching: str | None, tell: Tell) -> Report:
             [*command, *TESTS], cwd=ROOT, env=_environment_of_tests(), capture_output=True, text=True, check=False
         )
         if results.is_file():
-            # A skipped test is one that this release did not pass.
-            # All of them are for every release: a skipped one has not been tried.
+            # A skipped test counts as not passed: all tests are for every release, and a skipped one was not tried.
             report.tests, failures, skipped = read_results(results)
             report.failures += (*failures, *skipped)
         if done.returncode and not report.failures:
@@ -205,7 +206,8 @@ def try_release(name: str, matching: str | None, tell: Tell) -> Report:
 
 
 def _environment_of_tests() -> dict[str, str]:
-    """The variables of this process, without those that lead to another Python, another Spark or other packages."""
+    """The environment variables of this process, without those that refer to another Python, another Spark or other
+    packages."""
     others = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH", "PYTHONHOME", "SPARK_HOME", "VIRTUAL_ENV")
     java = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {_QUICK_JAVA}".strip()
     return {name: value for name, value in os.environ.items() if name not in others} | {"JAVA_TOOL_OPTIONS": java}
@@ -217,7 +219,7 @@ def _environment_of_tests() -> dict[str, str]:
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="spark_releases.py",
-        description="Run the tests that every supported PySpark has to pass, each release in its own environment.",
+        description="Run the tests that every supported PySpark must pass, each release in its own environment.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

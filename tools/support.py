@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Find out by running it what works with which release of Kafka, PySpark and Python. See `--help`."""
+"""Find out by trying what works with which release of Kafka, PySpark and Python. See `--help`."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ PASSED, FAILED, ABSENT = "passed", "failed", "absent"
 
 
 class NotTried(Exception):
-    """This machine could not try it; the text says why. What an earlier run found stays."""
+    """This machine could not try a cell. The text has the reason. The result of an earlier run stays."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a cell: PASSED or FAILED, or ABSENT when the question cannot be asked of that release. `told` is a
-    short text with what was counted, or why."""
+    """The outcome of a cell: PASSED or FAILED, or ABSENT if the question does not apply to the release. `told` is a
+    short text with counts, or with the reason."""
 
     state: str
     told: str
@@ -101,7 +101,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """An outcome, with how many seconds it took, and the day."""
+    """An outcome, with its duration in seconds, and the day."""
 
     state: str
     told: str
@@ -113,7 +113,7 @@ class Result:
 
 
 def specs(release: str) -> Outcome:
-    """All specs of a release, generated and tried."""
+    """All specs of a release: a package is generated from them and tried."""
     with tempfile.TemporaryDirectory() as home:
         report = round_trip(release, fetch_specs(release), Path(home), examples=_EXAMPLES)
     if report.failures:
@@ -122,7 +122,7 @@ def specs(release: str) -> Outcome:
 
 
 def vectors(release: str) -> Outcome:
-    """The kept vectors, against the message classes of the release."""
+    """The kept vectors, compared with the message classes of the release."""
     ours = read_spec_set(str(ROOT / "message_specs"), "")
     theirs = read_spec_set(release, "", tell=_tell)
     try:
@@ -135,14 +135,14 @@ def vectors(release: str) -> Outcome:
 
 
 def captured(release: str) -> Outcome:
-    """Tables over a captured topic, against the broker that wrote it."""
+    """Tables over a captured topic, compared with the broker that wrote it."""
     if release not in _CAPTURED:
         return Outcome(ABSENT, "no topic was captured")
     return _tests(sys.executable, "tests/tables/test_captured.py", "-k", _CAPTURED[release])
 
 
 def judge(release: str) -> Outcome:
-    """Tables over random histories, against the coordinator classes of the release."""
+    """Tables over random histories, compared with the coordinator classes of the release."""
     done = _run([sys.executable, "-m", "tools.judge", f"1-{_SEEDS}"], {RELEASE_VARIABLE: release})
     if done.returncode == 2:
         if "error:" not in done.stderr:
@@ -154,7 +154,7 @@ def judge(release: str) -> Outcome:
 
 
 def broker(release: str) -> Outcome:
-    """A live broker of the release, against what it answers itself."""
+    """Tables of a live broker of the release, compared with its own answers."""
     if release.startswith("2."):
         return Outcome(ABSENT, "it keeps no groups without ZooKeeper, which tools/broker.py does not start")
     return _tests(sys.executable, *_LIVE, "-m", "not matrix", variables={RELEASE_VARIABLE: release})
@@ -164,7 +164,7 @@ def broker(release: str) -> Outcome:
 
 
 def pyspark(release: str) -> Outcome:
-    """The tests that every PySpark has to pass."""
+    """The tests that every PySpark must pass."""
     try:
         report = try_release(release, None, _tell)
     except SetUpError as error:
@@ -175,7 +175,7 @@ def pyspark(release: str) -> Outcome:
 
 
 def python(release: str) -> Outcome:
-    """The tests of `make quick` on that Python."""
+    """The tests of `make quick` on this version of Python."""
     found = shutil.which(f"python{release}")
     version = _run([found, "-c", "import platform; print(platform.python_version())"]) if found else None
     if found is None or version is None or version.returncode:
@@ -183,7 +183,7 @@ def python(release: str) -> Outcome:
     asked = hashlib.sha256(str(ROOT).encode() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()[:12]
     home = cache_folder() / "pythons" / f"{version.stdout.strip()}-{asked}"
     whole = home / "whole"
-    if not whole.exists():  # it cannot be made elsewhere and moved: its commands name its place
+    if not whole.exists():  # an environment cannot be moved after it was made: its commands contain its path
         shutil.rmtree(home, ignore_errors=True)
         for command in (
             [found, "-m", "venv", str(home)],
@@ -205,7 +205,7 @@ QUESTIONS: Final[Mapping[str, Mapping[str, Callable[[str], Outcome]]]] = {
 
 
 def cells() -> Iterator[Cell]:
-    """All of them, in the order of the page."""
+    """All cells, in the order of the page."""
     releases = {"kafka": tuple(SPEC_COUNTS), "pyspark": tuple(SPARK_RELEASES), "python": PYTHONS}
     for axis, questions in QUESTIONS.items():
         yield from (Cell(axis, release, question) for release in releases[axis] for question in questions)
@@ -215,7 +215,7 @@ def cells() -> Iterator[Cell]:
 
 
 def quick() -> str:
-    """The marks of the tests that `make quick` runs, as the Makefile has them."""
+    """The marks of the tests that `make quick` runs, from the Makefile."""
     found = re.search(r"^QUICK := (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert found is not None
     return found[1]
@@ -232,7 +232,7 @@ def _tests(interpreter: str, *words: str, variables: Mapping[str, str] | None = 
     if results.failures or done.returncode:
         first = results.failures[0] if results.failures else _last_line(done.stdout)
         return Outcome(FAILED, f"{len(results.failures)} of {results.tests} tests, the first: {first}")
-    # CI is set, so that only what this machine cannot do is skipped.
+    # CI is set, so only tests that this machine cannot run are skipped.
     left_out = f", {len(results.skipped)} of them skipped" if results.skipped else ""
     return Outcome(PASSED, f"{results.tests} tests{left_out}")
 
@@ -247,14 +247,14 @@ def _last_line(text: str) -> str:
 
 
 def _first_missing(text: str) -> str:
-    """What a release lacks by the first error of a compiler, as the end of a sentence about it."""
+    """What a release lacks according to the first error of a compiler, as the end of a sentence."""
     symbol = re.compile(r"error: cannot find symbol\n(?:.*\n)*?\s*symbol: +(.*)(?:\n\s*location: +(.*))?")
     found = re.search(r"error: .*", text)
     where = 0 if found is None else found.start()
     if unknown := symbol.match(text, where):
         place = f" in {unknown[2]}" if unknown[2] else ""
         return f"lacks {unknown[1]}{place}, which tools/judge needs"
-    # What is before the name of a nested class is a package to the compiler.
+    # The compiler takes the outer class of a nested class for a package.
     if package := re.compile(r"error: package (\S+) does not exist").match(text, where):
         return f"lacks {package[1]}, which tools/judge needs"
     told = _last_line(text) if found is None else found[0].removeprefix("error: ")
@@ -265,14 +265,14 @@ def _first_missing(text: str) -> str:
 
 
 def read(path: Path) -> dict[str, Result]:
-    """Results by cell; none when there is no such file."""
+    """Results by cell; none if the file does not exist."""
     if not path.exists():
         return {}
     return {name: Result(**each) for name, each in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
 def write(path: Path, results: Mapping[str, Result]) -> None:
-    """Keep results, in the order of the cells."""
+    """Write results, in the order of the cells."""
     order = [str(cell) for cell in cells()]
     kept = {name: asdict(results[name]) for name in order if name in results}
     path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
@@ -341,7 +341,7 @@ def _shown(result: Result | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """One line that Markdown leaves as it is."""
+    """The text as one line that Markdown does not change."""
     return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", " ".join(text.split()))
 
 
@@ -352,13 +352,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="support.py",
-        description="Find out by running it what works with which release of Kafka, PySpark and Python.",
+        description="Find out by trying what works with which release of Kafka, PySpark and Python.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("cells", nargs="*", metavar="CELL", help="patterns of cells (default: all)")
     parser.add_argument("--list", action="store_true", help="list the cells and when they ran")
-    parser.add_argument("--check", action="store_true", help="exit with 1 when the page is not what the results give")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if the page does not match the results")
     asked = parser.parse_args(arguments)
     results = read(RESULTS)
     if asked.check:
@@ -382,7 +382,8 @@ def _list(chosen: Sequence[Cell], results: Mapping[str, Result]) -> None:
             print(f"{cell!s:28}{f'{found.state:8}{found.day}  {found.told}' if found else 'not run'}")
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader closed the pipe, as `head` does. What is still buffered must not raise the same error at exit.
+        # The reader closed the pipe, as `head` does. Flushing the buffered output at exit must not raise the same error
+        # again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -402,7 +403,7 @@ def _run_all(chosen: Sequence[Cell]) -> int:
             continue
         day = datetime.now(UTC).date().isoformat()
         seconds = round(time.monotonic() - begun)
-        # Another run may have kept other cells meanwhile.
+        # Another run may have written other cells in the meantime.
         results = read(RESULTS) | {str(cell): Result(outcome.state, outcome.told, seconds, day)}
         write(RESULTS, results)
         PAGE.write_text(page(results), encoding="utf-8")

@@ -142,7 +142,7 @@ def _known(given: Iterable[Column | Option], described: Mapping[Column | Option,
 
 
 def _records(table: Table) -> Iterator[str]:
-    """The names of the records of a table, with one name for all group records."""
+    """The names of the records of a table. All group records have one common name."""
     has_all = {*_OF_GROUPS} <= {*table.records}
     yield from (name for name in table.records if not has_all or name not in _OF_GROUPS)
     if has_all:

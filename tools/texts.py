@@ -1,7 +1,7 @@
 """The prose of the repository, text by text: docstrings, comments and messages of Python files, paragraphs of pages.
 
-What checks wording (tests/house/test_plain_words.py), what lists all messages (tools/message_list.py) and what draws
-texts for readers (tools/draw_texts.py) take it from here. It reads any tree, an older one too.
+The check of wording (tests/house/test_plain_words.py), the list of all messages (tools/message_list.py) and the draw of
+texts for readers (tools/draw_texts.py) use this module. It can read any tree, including older ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHIPPED: Final = (
     "spark_udfs/kafka_records_engine",
     "spark_udfs/kafka_records_tables",
 )
-"""The folders of the packages that users install and people write."""
+"""The folders of the packages that users install, without generated ones."""
 
 _CALLS: Final = frozenset({"Finding", "fail", "error", "warn", "print", "write", "report", "refuse", "complain"})
 _STRING_OR_COMMENT: Final = re.compile(
@@ -31,7 +31,8 @@ _STRING_OR_COMMENT: Final = re.compile(
     r"""|"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|\#[^\n]*""",
     re.DOTALL,
 )
-"""Strings are found only so that no `#` in one is a comment. Reading all tokens takes ten times as long."""
+"""Strings are only matched so that a `#` in a string does not count as a comment. Reading all tokens takes ten times as
+long."""
 
 _FOUR_WORDS: Final = re.compile(r"(?:\S+\s+){3}\S")
 _PROSE: Final = re.compile(r"[a-z]{2,} [a-z(`'{]")
@@ -39,7 +40,7 @@ _PROSE: Final = re.compile(r"[a-z]{2,} [a-z(`'{]")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text, where it is, and the lines that it takes."""
+    """A text, its place, and the lines that it takes."""
 
     kind: Kind
     path: str
@@ -108,7 +109,7 @@ def _strings(source: str, path: str) -> Iterator[Text]:
 
 
 def _parents(tree: ast.Module) -> dict[ast.AST, ast.AST]:
-    """Each node's parent, those of a level before those below. `ast.walk` takes three times as long."""
+    """The parent of each node, level by level. `ast.walk` takes three times as long."""
     parents: dict[ast.AST, ast.AST] = {}
     nodes: list[ast.AST] = [tree]
     for node in nodes:
@@ -122,7 +123,7 @@ def _parents(tree: ast.Module) -> dict[ast.AST, ast.AST]:
 
 
 def template(node: ast.JoinedStr) -> str:
-    """An f-string with its expressions in braces, as its source has them."""
+    """An f-string with its expressions in braces, as in its source."""
     parts: list[str] = []
     for part in node.values:
         if isinstance(part, ast.Constant):
@@ -137,7 +138,8 @@ def _is_prose(text: str) -> bool:
 
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[ast.expr, Kind]]:
-    """The constants that document something, private ones told apart; attributes have theirs below them."""
+    """The constants that are docstrings, with the kind of each: public or private. The docstring of an attribute is
+    below it."""
     stack: list[tuple[ast.AST, bool]] = [(tree, False)]
     while stack:
         node, private = stack.pop()
@@ -150,7 +152,7 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[ast.expr, Kind]]:
             before = child
         inside = private or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for child in ast.iter_child_nodes(node):
-            if not isinstance(child, ast.expr):  # an expression has no docstrings in it
+            if not isinstance(child, ast.expr):  # expressions contain no docstrings
                 stack.append((child, inside or _is_private(child)))
 
 
@@ -164,7 +166,7 @@ def _is_private(node: ast.AST | None) -> bool:
 
 
 def _use(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> Kind | None:
-    """What a string is for, by what it is handed to; None for what is not a text at all."""
+    """What a string is used for, judged by the call that gets it; None if it is not a text."""
     inner = node
     while (outer := parents.get(inner)) is not None:
         if isinstance(outer, ast.keyword):
@@ -188,7 +190,7 @@ def _spaced(node: ast.AST) -> bool:
 
 
 def _comments(source: str, path: str) -> Iterator[Text]:
-    """Comments, lines that follow each other as one."""
+    """The comments. Consecutive lines are one comment."""
     block: list[tuple[int, int, str]] = []
 
     def joined() -> Text:
@@ -199,7 +201,7 @@ def _comments(source: str, path: str) -> Iterator[Text]:
     for found in _STRING_OR_COMMENT.finditer(source):
         comment = found[0]
         if not comment.startswith("#") or comment.startswith(("# --", "# noqa", "# type:")):
-            continue  # a string; or what divides a file, or is for a tool
+            continue  # a string, a separator line, or a comment for a tool
         line += source.count("\n", counted, found.start())
         counted = found.start()
         start = source.rfind("\n", 0, counted) + 1

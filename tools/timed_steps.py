@@ -1,4 +1,4 @@
-"""Seconds that the steps of a tool take, for tools that do the same for each release."""
+"""The durations of the steps of a tool, for tools that do the same steps for each release."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write log segments of a coordinator topic in any size, with the answers that a reader should give. See `--help`.
+"""Write log segments of a coordinator topic of any size, with the expected answers of a reader. See `--help`.
 
-written = write_segments(Path("/tmp/log"), Plan(records=3_000_000, keys=50_000))
-written.truth["current_offsets"]                # a pyarrow.Table to hold a reader's answer against
+written = write_segments(Path("/tmp/log"), Plan(records=3_000_000, keys=50_000)) written.truth["current_offsets"] # a
+pyarrow.Table to compare a reader's answer with
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ __all__ = ["Plan", "PlanError", "WrittenLog", "shares", "write_segments"]
 
 @dataclass(frozen=True)
 class WrittenLog:
-    """What `write_segments` wrote."""
+    """The log that `write_segments` wrote."""
 
     partitions: tuple[Written, ...]
     truth: Mapping[str, Any]
-    """`current_offsets` and `groups`, `transactions`, or `share_partitions`, as `pyarrow.Table`s: what a reader of the
-    log has to find, damage aside."""
+    """`current_offsets` and `groups`, `transactions`, or `share_partitions`, as `pyarrow.Table`s: the expected answers
+    of a reader, apart from damage."""
     damage: tuple[Damage, ...]
 
     @property
     def records(self) -> int:
-        """Ordinary records, without the markers of transactions."""
+        """The number of ordinary records, without the markers of transactions."""
         return sum(each.records for each in self.partitions)
 
     @property
@@ -60,7 +60,7 @@ class WrittenLog:
 
     @property
     def bytes(self) -> int:
-        """Size of all files before they were damaged."""
+        """The size of all files before they were damaged."""
         return sum(each.bytes for each in self.partitions)
 
     @property
@@ -75,7 +75,7 @@ def write_segments(folder: Path, plan: Plan, *, processes: int = 1) -> WrittenLo
     """Write the log into `folder`, one folder per partition as in a broker's data directory.
 
     The bytes are the same for any number of `processes`. Raises PlanError for a plan that cannot be carried out, and
-    for a folder that has partitions of that topic already.
+    for a folder that already has partitions of that topic.
     """
     there = sorted(path.name for path in folder.glob(f"{plan.topic}-*")) if folder.is_dir() else []
     if there:
@@ -107,7 +107,7 @@ _Job = tuple[Plan, int, Subjects, int, Path]
 def _each(jobs: Sequence[_Job], processes: int) -> list[_Done]:
     if processes <= 1:
         return [_write(job) for job in jobs]
-    # Arrow has threads of its own, and a forked process would not get them.
+    # Arrow has threads, and a forked process would not have them.
     with ProcessPoolExecutor(min(processes, len(jobs)), multiprocessing.get_context("spawn")) as pool:
         return list(pool.map(_write, jobs))
 
@@ -186,7 +186,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def shares(text: str) -> dict[str, float]:
-    """A mix of records as the option spells it: `commits=95,tombstones=5`."""
+    """A mix of records, parsed from the option: `commits=95,tombstones=5`."""
     return {name: float(number) for name, number in _pairs(text)}
 
 
@@ -216,7 +216,7 @@ def _plan(asked: argparse.Namespace) -> Plan:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 2 for a log that cannot be written."""
+    """Run the command; returns its exit status: 2 if the log cannot be written."""
     asked = _arguments(arguments)
     start = time.perf_counter()
     try:

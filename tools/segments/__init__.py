@@ -1,1 +1,1 @@
-"""What `tools/write_segments.py` is made of: the records, the batches around them, one partition, damage, the truth."""
+"""The parts of `tools/write_segments.py`: records, batches, a partition, damage, and the expected answers."""

@@ -1,6 +1,6 @@
-"""Batches (magic 2) around records, many at a time.
+"""Writes batches (magic 2) with records, many at a time.
 
-Layouts: `DefaultRecordBatch` and `DefaultRecord` (KIP-98); codecs as Kafka's own writers frame them
+Layouts: `DefaultRecordBatch` and `DefaultRecord` (KIP-98); codecs are framed as by Kafka's own writers
 (`org.apache.kafka.common.compress`).
 """
 
@@ -44,37 +44,37 @@ _HEAD: Final = np.dtype(
 _CRC_AT: Final = 17
 _CRC_FROM: Final = 21
 _LEADER_EPOCH: Final = 0
-"""The first one: a broker that is given these files leads them under a later one."""
+"""The first leader epoch. A broker that gets these files leads the partitions in a later one."""
 _VARINTS: Final = 1 << 16
 
 
 class Batches(NamedTuple):
-    """What is known about batches that follow one another, an element for each."""
+    """The fields of consecutive batches, one element for each batch."""
 
     base_offset: INT64
     counts: INT64
     attributes: INT64
-    """Without the codec."""
+    """The attributes without the codec."""
     producer_id: INT64
     producer_epoch: INT64
     base_sequence: INT64
 
 
 class Records(NamedTuple):
-    """The records inside them, one after the other."""
+    """The records in these batches, one after another."""
 
     template: INT64
     in_batch: INT64
-    """How many records of its batch come before."""
+    """The index of the record in its batch."""
     timestamp: INT64
     committed: INT64
-    """The number to put where a template has a committed offset."""
+    """The committed offset to put into the template, if it has one."""
 
 
 def framed(pool: Pool, batches: Batches, records: Records, codec: str) -> tuple[bytes, INT64]:
-    """The bytes of all batches, and where each of them ends.
+    """The bytes of all batches, and the end of each batch.
 
-    The timestamps of a batch ascend by one. Control batches are never compressed.
+    The timestamps in a batch ascend by one. Control batches are never compressed.
     """
     bodies = _bodies(pool, batches, records)
     if codec != "none":
@@ -121,14 +121,14 @@ def _bodies(pool: Pool, batches: Batches, records: Records) -> Any:
 
 
 def _put(content: NDArray[np.uint8], starts: INT64, at: INT64, numbers: INT64) -> None:
-    """Write int64 numbers over the templates that have a place for them."""
+    """Write int64 numbers into the templates that have a place for them."""
     has = at >= 0
     everywhere: NDArray[Any] = np.ndarray((len(content) - 7,), ">i8", content.data, 0, (1,))
     everywhere[(starts + at)[has]] = numbers[has]
 
 
 def _content(joined: Any) -> Any:
-    """The bytes of all elements of an array that was just made, so that nothing precedes them."""
+    """The bytes of all elements of a new array, whose content starts at offset 0."""
     offsets, data = joined.buffers()[1:]
     end = int(np.frombuffer(offsets, np.int32)[len(joined)])
     return data.slice(0, end)
@@ -141,7 +141,7 @@ def _fixed(heads: NDArray[Any]) -> Any:
 
 @cache
 def _varints() -> tuple[Any, INT64]:
-    """All varints that occur, and their sizes."""
+    """All varints that can occur, and their sizes."""
     spelled = [varint(number) for number in range(_VARINTS)]
     return pa.array(spelled, pa.binary()), np.array([len(each) for each in spelled], np.int64)
 
@@ -170,7 +170,7 @@ def _gzip(body: bytes) -> bytes:
 
 
 def _snappy(body: bytes) -> bytes:
-    """As snappy-java's SnappyOutputStream: a head of its own, then blocks with their lengths."""
+    """Compress as snappy-java's SnappyOutputStream does: a header, then blocks, each after its length."""
     out = [bytes.fromhex("82534e4150505900 00000001 00000001")]
     for at in range(0, len(body), _SNAPPY_BLOCK):
         block = _SNAPPY.compress(body[at : at + _SNAPPY_BLOCK], asbytes=True)
@@ -179,7 +179,8 @@ def _snappy(body: bytes) -> bytes:
 
 
 def _lz4(body: bytes) -> bytes:
-    """A frame of independent blocks, the only ones that Kafka reads; pyarrow's own frames chain theirs."""
+    """Compress into a frame of independent blocks. Kafka reads only these; pyarrow's own frames have dependent
+    blocks."""
     out = [_LZ4_HEAD]
     for at in range(0, len(body), _LZ4_BLOCK):
         plain = body[at : at + _LZ4_BLOCK]

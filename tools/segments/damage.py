@@ -1,4 +1,4 @@
-"""Damage to a log that was written without any."""
+"""Damages a log that was written without damage."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from tools.segments.plan import Plan, PlanError
 _OF_BATCHES: Final = ("crc", "size", "offset")
 _ZEROS: Final = 4096
 _SIZE_AT: Final = 10
-"""The third byte of the size: its flipped bit makes the batch 8 KiB longer or shorter."""
+"""The third byte of the size. Flipping a bit of it makes the batch 8 KiB longer or shorter."""
 _OFFSET_AT: Final = 2
-"""The third byte of the base offset: its flipped bit moves it by 2^40."""
+"""The third byte of the base offset. Flipping a bit of it moves the offset by 2^40."""
 
 
 @dataclass(frozen=True)
 class Damage:
-    """One piece of damage, and the batch that it fell on. The zeros of `zeros` follow that batch."""
+    """One piece of damage, and the damaged batch. The zeros of `zeros` follow that batch."""
 
     kind: str
     file: str
     position: int
-    """Byte of the file where the batch starts."""
+    """The byte of the file at which the batch starts."""
     base_offset: int
     records: int
 
 
 def do_damage(plan: Plan, places: Sequence[Sequence[Place]]) -> list[Damage]:
-    """What `plan.damage` asks for, to batches chosen among `places`, those of each partition.
+    """Do the damage that `plan.damage` requests, to batches chosen among `places`, which lists those of each partition.
 
-    No batch is damaged twice; the first and the last one of each partition and control batches keep their bits. Raises
-    PlanError if there are not enough of the others.
+    No batch is damaged twice. The first and the last batch of each partition, and control batches, are not damaged.
+    Raises PlanError if there are not enough other batches.
     """
     if not any(plan.damage.values()):
         return []

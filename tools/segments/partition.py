@@ -1,4 +1,5 @@
-"""One partition of the log: batches are drawn, framed, written to segment files, and what they say is remembered."""
+"""Writes one partition of the log: draws batches, frames them, writes them to segment files, and remembers the expected
+answers."""
 
 from __future__ import annotations
 
@@ -19,21 +20,21 @@ from tools.segments.truth import Memory
 FLAGS = NDArray[np.bool_]
 
 _CHUNK: Final = 60_000
-"""Records that are drawn and framed together: few enough to stay in the caches of a processor."""
+"""The number of records that are drawn and framed together: few enough for the caches of a processor."""
 
 _LONGEST_TRANSACTION: Final = 8
-"""Batches between those of a transaction and its marker, at most."""
+"""The maximum number of batches between the batch of a transaction and its marker."""
 _PRODUCERS: Final = 64
-"""More than there are transactions at any time, since a producer has one at a time."""
+"""The number of producers: more than the transactions at any time, because a producer has one at a time."""
 _FIRST_PRODUCER: Final = 1000
 _FIRST_OPEN_PRODUCER: Final = 1_000_000_000
 _MOST_EPOCHS: Final = 1 << 15
 _STEPS_OF_OFFSETS: Final = 10
-"""Committed offsets grow by N per record of the log."""
+"""Committed offsets grow by this number per record of the log."""
 
 
 class Place(NamedTuple):
-    """Where a batch is."""
+    """The place of a batch."""
 
     file: str
     position: int
@@ -45,16 +46,16 @@ class Place(NamedTuple):
 
 @dataclass
 class Written:
-    """What one partition got."""
+    """The result for one partition."""
 
     files: list[Path] = field(default_factory=list)
     records: int = 0
-    """Ordinary ones; the offsets of the partition end at `records + markers`."""
+    """The number of ordinary records. The partition ends at the offset `records + markers`."""
     markers: int = 0
     batches: int = 0
     bytes: int = 0
     places: list[Place] = field(default_factory=list)
-    """Of all batches; only where damage was asked for."""
+    """The places of all batches, if damage was requested."""
 
 
 def write_partition(plan: Plan, partition: int, subjects: Subjects, records: int, folder: Path) -> tuple[Written, Any]:
@@ -77,7 +78,7 @@ def write_partition(plan: Plan, partition: int, subjects: Subjects, records: int
 
 
 class Drawn(NamedTuple):
-    """Some batches with their records, and for every record whether it ever counts."""
+    """Some batches with their records, and for every record whether it takes effect."""
 
     batches: Batches
     records: Records
@@ -105,7 +106,7 @@ class _Draws:
             yield self._chunk(sizes)
 
     def _sizes(self, records: int) -> INT64:
-        """Sizes of batches that hold so many records."""
+        """Sizes of batches that have this number of records together."""
         low, high = self._plan.records_per_batch
         sizes = self._random.integers(low, high + 1, records // low + 1)
         ends = np.cumsum(sizes)
@@ -130,7 +131,7 @@ class _Draws:
             attributes=CONTROL_BIT * order.is_marker.astype(np.int64) + TRANSACTIONAL_BIT * order.takes_part,
             producer_id=np.where(order.takes_part, producer, -1),
             producer_epoch=np.where(order.takes_part, transaction // _PRODUCERS % _MOST_EPOCHS, -1),
-            # What coordinators write: the group coordinator numbers its batches from 0 on, each again.
+            # As coordinators write it: the group coordinator starts each batch with sequence 0.
             base_sequence=np.where(order.is_marker | (plan.topic != OFFSETS_TOPIC), -1, 0),
         )
         in_batch = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
@@ -164,7 +165,7 @@ class _Draws:
 
 
 class _Order:
-    """The batches of a chunk and, between them, the markers of its transactions, in the order of the log."""
+    """The batches of a chunk, and the markers of its transactions between them, in log order."""
 
     def __init__(self, plan: Plan, sizes: INT64, random: np.random.Generator) -> None:
         count = len(sizes)
@@ -175,15 +176,15 @@ class _Order:
         is_open = outcome < plan.left_open
         is_aborted = ~is_open & (outcome < plan.left_open + plan.aborted)
         ended = np.flatnonzero(~is_open)
-        # The marker is behind some of the batches that follow, in this chunk.
+        # The marker comes after some of the following batches of this chunk.
         behind = np.minimum(inside[ended] + random.integers(0, _LONGEST_TRANSACTION, len(ended)), count - 1)
         order = np.argsort(np.concatenate([np.arange(count), behind + 0.5]), kind="stable")
         self.batch = np.concatenate([np.arange(count), inside[ended]])[order]
-        """The batch that this is, or whose transaction this marker ends."""
+        """The index of the batch or, for a marker, of the batch whose transaction it ends."""
         self.is_marker = order >= count
         self.takes_part = of_batch[self.batch]
         self.transaction = (np.cumsum(of_batch) - 1)[self.batch]
-        """The number of its transaction; meaningless outside of any."""
+        """The number of its transaction; meaningless outside a transaction."""
         self.is_open = self._flags(of_batch, is_open)
         self.is_committed = self._flags(of_batch, ~is_open & ~is_aborted)
 
@@ -198,7 +199,7 @@ class _Order:
 
 
 class _Files:
-    """Segment files, a new one whenever the next batch would not fit."""
+    """Writes segment files, and begins a new one whenever the next batch would not fit."""
 
     def __init__(self, folder: Path, most: int, *, keeps_places: bool) -> None:
         self._folder = folder
@@ -231,7 +232,7 @@ class _Files:
                     self._file.close()
                     self._open(int(batches.base_offset[done]))
                     continue
-                upto = done + 1  # larger than a segment: it gets one of its own
+                upto = done + 1  # the batch is larger than a segment, so it gets one for itself
             end = int(ends[upto - 1])
             if self._keeps_places:
                 self._note(range(done, upto), ends, begun, batches, is_control)

@@ -1,4 +1,4 @@
-"""What to write: a log of a coordinator topic, described by numbers."""
+"""The plan of a log of a coordinator topic, described by numbers."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ KINDS: Final[Mapping[str, Mapping[str, str]]] = {
         "tombstones": "states that were deleted (type 0 without a value)",
     },
 }
-"""Topic → what its records can be → what that is."""
+"""what its records can be → what that is. → Topic → kind of record → description. → what its records can be → what that
+is."""
 
 DEFAULT_MIX: Final[Mapping[str, Mapping[str, float]]] = {
     OFFSETS_TOPIC: {"commits": 95, "tombstones": 2, "group_metadata": 1, "consumer_members": 1, "consumer_groups": 1},
     TRANSACTIONS_TOPIC: {"states": 98, "tombstones": 2},
     SHARE_STATE_TOPIC: {"updates": 90, "snapshots": 9, "tombstones": 1},
 }
-"""Topic → shares of the kinds of its records."""
+"""shares of the kinds of its records. → Topic → kind of record → share. → shares of the kinds of its records."""
 
 DAMAGE: Final[Mapping[str, str]] = {
     "crc": "a bit of the records of a batch is flipped",
@@ -52,50 +53,50 @@ DAMAGE: Final[Mapping[str, str]] = {
     "truncated": "the last batch of a partition is cut in the middle",
     "zeros": "zeros follow the last batch of a partition, as in a file whose space was reserved",
 }
-"""What `Plan.damage` can ask for. The last two kinds count partitions, the others batches."""
+"""The kinds of damage for `Plan.damage`. The last two kinds count partitions, the others batches."""
 
 COMMIT_VERSIONS: Final = (1, 3, 4)
-"""Versions of the value of a committed offset that can be written: with a time of expiry (before 2.1), up to 4.0, from
+"""The versions of values of committed offsets that can be written: with an expiry time (before 2.1), up to 4.0, from
 4.1 on."""
 
 MOST_RECORDS_PER_BATCH: Final = 30_000
 
 
 class PlanError(ValueError):
-    """A log that cannot be written; the text says what to ask for instead."""
+    """A log cannot be written. The text says what to request instead."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A log to write. The same plan gives the same bytes on every machine.
+    """A log to write. The same plan results in the same bytes on every machine.
 
-    Records get a millisecond each, so that timestamps ascend within a partition; keys are drawn evenly. Raises
-    PlanError for what is impossible.
+    Each record gets its own millisecond, so timestamps ascend within a partition. Keys are drawn evenly. Raises
+    PlanError for an impossible plan.
     """
 
     topic: str = OFFSETS_TOPIC
     partitions: int = 8
     records: int = 1_000_000
-    """Ordinary records in all partitions; the markers of transactions come on top."""
+    """The number of ordinary records in all partitions, without the markers of transactions."""
     keys: int = 10_000
-    """Committed offsets there are, or transactional ids, or share partitions."""
+    """The number of committed offsets, transactional ids or share partitions."""
     keys_per_group: int = 20
     mix: Mapping[str, float] = field(default_factory=dict)
-    """Shares of `KINDS`, `DEFAULT_MIX` where it is empty."""
+    """The shares of `KINDS`; `DEFAULT_MIX` if it is empty."""
     commit_versions: tuple[int, ...] = (4,)
     records_per_batch: tuple[int, int] = (1, 40)
-    """Lowest and highest; every number between them is as frequent."""
+    """The lowest and the highest number; all numbers between them are equally frequent."""
     codec: str = "none"
     transactions: float = 0.0
-    """Share of batches that commit offsets in a transaction of their own, whose marker follows a few batches later."""
+    """The share of batches that are a transaction each, whose marker follows a few batches later."""
     aborted: float = 0.1
     left_open: float = 0.02
-    """Shares of the transactions that are aborted, and that no marker ends."""
+    """The shares of the transactions that are aborted, and that have no marker."""
     segment_bytes: int = 100 * 1024 * 1024
     damage: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
     start_ms: int = 1_760_000_000_000
-    """When the first record of every partition was written."""
+    """The time of the first record of every partition."""
 
     def __post_init__(self) -> None:
         for problem in self._problems():
@@ -143,5 +144,5 @@ class Plan:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """The mix."""
+        """The mix of kinds of records."""
         return self.mix or DEFAULT_MIX[self.topic]

@@ -1,7 +1,7 @@
-"""The records that a partition is made of: encoded once through the generated codecs, then drawn and varied.
+"""The records of a partition. They are encoded once with the generated codecs, then drawn and varied.
 
-A *template* is a record from the length of its key on, as it is in a batch (magic 2): varint length and key, varint
-length and value, no header. Two numbers inside it may be put in afterwards, a committed offset and a time.
+A *template* is the part of a record in a batch (magic 2) from the length of its key on: varint length and key, varint
+length and value, no header. Two numbers in it, a committed offset and a time, may be filled in later.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from tools.segments.plan import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Plan
 INT64 = NDArray[np.int64]
 
 TRANSACTIONAL: Final = "transactional"
-"""The kind of commits in a transaction, which carry no topic id (Kafka 4.3)."""
+"""The kind of commits in a transaction, which have no topic id (Kafka 4.3)."""
 
 MARKERS: Final = "markers"
-"""The kind of control records: variant 0 aborts, variant 1 commits."""
+"""The kind of control records: variant 0 aborts a transaction, variant 1 commits it."""
 
-# Numbers that are nowhere else in a value: where they are found, the real ones are put.
+# Numbers that occur nowhere else in a value. They mark the places for the real numbers.
 _AN_OFFSET: Final = 0x5A17_0FF5_E700_0001
 _A_TIME: Final = 0x5A17_71AE_0000_0002
 _NOWHERE: Final = -1
@@ -58,7 +58,7 @@ _METADATA: Final = ("", "checkpoint=7;node=eu-west-1a", "geprüft")
 _EXPIRES_AT_MS: Final = 4_000_000_000_000
 _MEMBERS: Final = 2
 _STATES: Final = tuple(TransactionState(number) for number in range(6))
-"""Those that a coordinator loads: the ids of dead ones are gone, and the last state is never stored."""
+"""The states that a coordinator loads: ids of dead transactions are deleted, and the last state is never stored."""
 
 
 def _no_numbers() -> INT64:
@@ -67,7 +67,7 @@ def _no_numbers() -> INT64:
 
 @dataclass(frozen=True)
 class Subjects:
-    """What the records of one partition are about."""
+    """The subjects of the records of one partition."""
 
     keys: tuple[tuple[str, str, int], ...] = ()
     """Group, topic and partition of every committed offset, or of every share partition."""
@@ -77,13 +77,13 @@ class Subjects:
     """The groups of the consumer protocol (KIP-848)."""
     share: INT64 = field(default_factory=_no_numbers)
     streams: INT64 = field(default_factory=_no_numbers)
-    """The share groups, and the streams groups; groups that are neither of these three kinds are classic ones."""
+    """The share groups, and the streams groups; groups of none of these three kinds are classic."""
     ids: tuple[str, ...] = ()
     """Transactional ids."""
 
     @property
     def weight(self) -> int:
-        """How large a part of the topic's records belongs here."""
+        """The weight of this partition among the topic's records."""
         return len(self.keys) + len(self.ids)
 
 
@@ -104,7 +104,7 @@ class Pool:
     """The templates, as a binary array."""
     sizes: INT64
     offset_at: INT64
-    """Byte where the committed offset is; -1 in a template without one."""
+    """The byte at which the committed offset is; -1 in a template without one."""
     time_at: INT64
     subject: INT64
     """The number of the key, group or transactional id among those of the partition; -1 for markers."""
@@ -112,7 +112,7 @@ class Pool:
     """The number of the kind, in the order of `kinds`."""
 
     def number(self, kind: str) -> int:
-        """The number that templates of `kind` have, -1 if there are none."""
+        """The number of the kind `kind`; -1 if there are no templates of it."""
         return list(self.kinds).index(kind) if kind in self.kinds else -1
 
 
@@ -120,7 +120,7 @@ class Pool:
 
 
 def subjects_by_partition(plan: Plan) -> list[Subjects]:
-    """What the records of every partition are about, by Kafka's rule (`partitioner.partition_for`)."""
+    """The subjects of every partition, by Kafka's rule (`partitioner.partition_for`)."""
     if plan.topic == SHARE_STATE_TOPIC:
         return _share_partitions(plan)
     if plan.topic != OFFSETS_TOPIC:
@@ -136,7 +136,8 @@ def subjects_by_partition(plan: Plan) -> list[Subjects]:
 
 
 def _share_partitions(plan: Plan) -> list[Subjects]:
-    """Share partitions lie where the hash of all of their key says (`SharePartitionKey.asCoordinatorKey`)."""
+    """The hash of the whole key determines the partition of a share partition
+    (`SharePartitionKey.asCoordinatorKey`)."""
     found: list[list[tuple[str, str, int]]] = [[] for _ in range(plan.partitions)]
     for number in range(plan.keys):
         group, each = divmod(number, plan.keys_per_group)
@@ -147,7 +148,7 @@ def _share_partitions(plan: Plan) -> list[Subjects]:
 
 
 def topic_id_of(topic: str) -> str:
-    """The id of a topic, as Kafka writes it."""
+    """The id of a topic, in Kafka's text form."""
     return str(_topic_id(topic))
 
 
@@ -185,7 +186,7 @@ def _group(number: int) -> str:
 
 
 def _scattered(number: int) -> str:
-    """Eight digits, different for every number: Java's hash of texts that count up is far from even."""
+    """Eight digits, different for every number: Java's hashes of consecutive numbers as texts are far from even."""
     return f"{number * 2654435761 & 0xFFFFFFFF:08x}"
 
 
@@ -206,11 +207,11 @@ def _topic_id(topic: str) -> Uuid:
 # --------------------------------------------------------------------------------------------------------------- pools
 
 Entry = tuple[bytes, bytes | None]
-"""Key and value of a template."""
+"""The key and value of a template."""
 
 
 def pool_of(plan: Plan, subjects: Subjects) -> Pool:
-    """The templates of a partition, for the kinds that have subjects there."""
+    """The templates of a partition for the kinds that have subjects there."""
     if plan.topic == SHARE_STATE_TOPIC:
         made = _share_state_kinds(subjects)
     else:
@@ -241,7 +242,7 @@ def pool_of(plan: Plan, subjects: Subjects) -> Pool:
 
 
 def _template(key: bytes, value: bytes | None) -> tuple[bytes, int, int]:
-    """The bytes, and where in them a committed offset and a time are."""
+    """The bytes, and the positions of a committed offset and of a time in them."""
     head = varint(2 * len(key)) + key
     if value is None:
         return head + b"\x01\0", _NOWHERE, _NOWHERE  # a length of -1, and no header
@@ -252,7 +253,7 @@ def _template(key: bytes, value: bytes | None) -> tuple[bytes, int, int]:
 
 
 def varint(value: int) -> bytes:
-    """A varint without sign: seven bits a byte, the lowest first."""
+    """An unsigned varint: seven bits per byte, the lowest first."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -303,7 +304,7 @@ def _offsets_kinds(plan: Plan, subjects: Subjects) -> dict[str, tuple[INT64, _Va
 def _each(
     subjects: Subjects, numbers: INT64, writers: Sequence[Callable[[str, int], tuple[Any, Any, int | None]]]
 ) -> tuple[INT64, _Variants]:
-    """Records about groups: each writer gets the group's name and a number that counts them."""
+    """Records about groups. Each writer gets the group's name and a running number."""
     names = [subjects.groups[number] for number in numbers]
     return numbers, [
         [consumer_offsets.encode_record(*writer(name, at)) for at, name in enumerate(names)] for writer in writers
@@ -372,7 +373,7 @@ def _member(group: str, number: int) -> tuple[Any, Any, int | None]:
 def _assigned(group: str, number: int) -> tuple[Any, Any, int | None]:
     which = number % _MEMBERS
     key = assignment.ConsumerGroupCurrentMemberAssignmentKey(group, _member_id(group, which))
-    # Members of a group share nothing: a coordinator refuses to load a partition that has two owners.
+    # Members of a group have no partition in common: a coordinator refuses to load a partition with two owners.
     owned = assignment.TopicPartitions(_topic_id(_topic(which)), tuple(range(_PARTITIONS_OF_A_TOPIC)), None)
     value = assignment.ConsumerGroupCurrentMemberAssignmentValue(9, 8, 0, (owned,))
     return key, value, 0
@@ -425,7 +426,7 @@ def _share_state_kinds(subjects: Subjects) -> dict[str, tuple[INT64, _Variants]]
 
 _DELIVERED: Final = (DeliveryState.AVAILABLE, DeliveryState.ACKNOWLEDGED)
 _FIRST_OFFSET: Final = 1 << 60
-"""Of the records that a share group has not all acknowledged: after any start offset."""
+"""The first offset of records that a share group has not all acknowledged. It is after any start offset."""
 
 
 def _snapshot(state: DeliveryState) -> snapshot.ShareSnapshotValue:
@@ -461,5 +462,5 @@ def _transaction(number: int, state: TransactionState) -> TransactionLogValue:
 
 
 def state_of(variant: int) -> str:
-    """Kafka's name of the state that variant number `variant` of the kind `states` has."""
+    """Kafka's name of the state in variant `variant` of the kind `states`."""
     return _STATES[variant].label

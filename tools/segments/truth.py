@@ -1,12 +1,13 @@
-"""What the written log says, remembered while it is written and not read back: the answers to compare a reader with.
+"""The expected answers for the written log. They are remembered while the log is written, not read back, so that a
+reader can be compared with them.
 
-By the rules of Kafka's coordinators (`OffsetMetadataManager`, `GroupMetadataManager`, `TransactionStateManager`), as
-far as the writer makes use of them: of the records of a key the last one counts, where it was not part of an aborted
-or open transaction; any value of a commit makes a group exist until a group tombstone follows, and records of a
-consumer group make it one of that kind.
+They follow the rules of Kafka's coordinators (`OffsetMetadataManager`, `GroupMetadataManager`,
+`TransactionStateManager`), as far as the writer needs them. The last record of a key counts, unless it belongs to an
+aborted or open transaction. Any value of a commit creates its group, which exists until a group tombstone follows.
+Records of a consumer group make it a group of that kind.
 
-A group tombstone says nothing of the offsets of the group: they stay, here as in a coordinator, which does not tell
-them to anybody until the group exists again.
+A group tombstone does not affect the offsets of the group: they stay, here as in a coordinator, which does not return
+them until the group exists again.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ CURRENT_OFFSETS: Final = pa.schema(
     ]
 )
 GROUPS: Final = pa.schema([("group", pa.string()), ("kind", pa.string()), ("log_partition", pa.int32())])
-"""Kinds are classic, simple (a classic group that nobody joined), consumer, share and streams."""
+"""Kinds are classic, simple (a classic group that never had a member), consumer, share and streams."""
 
 TRANSACTIONS: Final = pa.schema(
     [
@@ -64,7 +65,7 @@ TABLES: Final[Mapping[str, Any]] = {
 
 
 class Memory:
-    """What one partition says."""
+    """The expected answers for one partition."""
 
     def __init__(self, plan: Plan, partition: int, subjects: Subjects) -> None:
         self.kinds: Mapping[str, Kind] = {}
@@ -78,7 +79,7 @@ class Memory:
         }
 
     def add(self, pool: Pool, drawn: Drawn) -> None:
-        """Take in some batches; those before them were taken in."""
+        """Add some batches. The batches before them must have been added."""
         template = drawn.records.template
         kind, subject = pool.kind[template], pool.subject[template]
 
@@ -107,7 +108,7 @@ class Memory:
         self._group_events[event][groups] = offsets
 
     def tables(self) -> dict[str, Any]:
-        """The tables that the topic has, each with the rows of this partition."""
+        """The tables of the topic, each with the rows of this partition."""
         if self._plan.topic == OFFSETS_TOPIC:
             return {"current_offsets": self._current_offsets(), "groups": self._groups()}
         if self._plan.topic == SHARE_STATE_TOPIC:
@@ -146,7 +147,7 @@ class Memory:
     def _transactions(self) -> Any:
         last = self._last
         there = last.subjects()
-        # The templates of a state follow one another, one for each id.
+        # The templates of a state are consecutive, one for each id.
         states = self.kinds.get("states", Kind(0, 1, 1))
         variants = (last.template[there] - states.first) // states.subjects
         columns = [
@@ -174,7 +175,7 @@ class _Last:
         self.timestamp = np.full(subjects, -1)
 
     def set(self, subjects: INT64, drawn: Drawn, rows: INT64, has_value: Any) -> None:
-        # Of several assignments to one element the last one stays.
+        # numpy keeps the last assignment to an index.
         self._has_value[subjects] = has_value
         self.offset[subjects] = drawn.offset[rows]
         self.template[subjects] = drawn.records.template[rows]
@@ -182,5 +183,5 @@ class _Last:
         self.timestamp[subjects] = drawn.records.timestamp[rows]
 
     def subjects(self) -> INT64:
-        """Those whose last record was not a tombstone."""
+        """The subjects whose last record was not a tombstone."""
         return np.flatnonzero(self._has_value)

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--check", action="store_true", help="write nothing; compare the page with the figures")
     parser.add_argument("--record", metavar="NAME", help="replace the figures of this measurement")
-    parser.add_argument("--day", metavar="DATE", help="when they were measured (default: today)")
+    parser.add_argument("--day", metavar="DATE", help="day of the measurement (default: today)")
     parser.add_argument("figures", nargs="*", metavar="LABEL=FIGURE", help="what was measured, for --record")
     asked = parser.parse_args(arguments)
     pairs = [figure.partition("=") for figure in asked.figures]

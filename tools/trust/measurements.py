@@ -13,8 +13,8 @@ from typing import Final
 class Measurement:
     """One section of the page.
 
-    `name` is its key in docs/trust.json, `command` what makes the figures. `taken_from` names another file of docs/
-    with the figures, which tools/trust/taken.py reads; such a measurement has no entry in docs/trust.json.
+    `name` is its key in docs/trust.json; `command` makes the figures. `taken_from` names another file of docs/ with the
+    figures, which tools/trust/taken.py reads; such a measurement has no entry in docs/trust.json.
     """
 
     name: str
@@ -108,4 +108,5 @@ MEASUREMENTS: Final = (
         "themselves; with Python, only inputs that were kept are compared.",
     ),
 )
-"""In the order of the page. A new measurement is one entry here and `python -m tools.trust --record`."""
+"""The measurements in the order of the page. For a new one, add an entry here, and run `python -m tools.trust
+--record`."""

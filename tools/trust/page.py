@@ -22,7 +22,7 @@ _NOT_MEASURED: Final = "not measured"
 
 
 def page(kept: Mapping[str, Measured]) -> str:
-    """The page; `kept` has the entries of docs/trust.json by name."""
+    """The text of the page; `kept` has the entries of docs/trust.json by name."""
     return _HEAD + "\n".join(_lines(kept)) + "\n"
 
 

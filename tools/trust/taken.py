@@ -1,4 +1,4 @@
-"""Figures of docs/trust.md that other tools keep: branches reached and releases tried."""
+"""Figures of docs/trust.md that other tools store: reached branches and tried releases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 
 
 def _reach(results: Mapping[str, Any]) -> Iterator[tuple[str, Measured]]:
-    """A release after the other, the newest last: sums over classes, with the methods in which something is left."""
+    """Sums over classes for each release, the newest last, with the number of methods that are not reached
+    completely."""
     for release, measured in results.items():
         lines, all_lines, branches, all_branches = (
             sum(each["counts"]["ALL"][at] for each in measured["classes"].values()) for at in range(4)
@@ -56,6 +57,6 @@ def taken(file: str, docs: Path = DOCS) -> list[tuple[str, Measured]]:
 
 
 def results(file: str, docs: Path = DOCS) -> dict[str, Any]:
-    """What is in a file of docs/."""
+    """The content of a JSON file of docs/."""
     read: dict[str, Any] = json.loads((docs / file).read_text("utf-8"))
     return read
