@@ -1,7 +1,7 @@
 """The tables of a captured data directory, tests/data/topics/kafka-4.3, which a Kafka 4.3.1 broker wrote.
 
-    python tools/demo.py local the command prints the first rows of every table, in its most important columns python
-    tools/demo.py spark PySpark prints the same, and compares all rows with those of the local engine
+    python tools/demo.py local    the command prints the first rows of every table, in its most important columns
+    python tools/demo.py spark    PySpark prints the same, and compares all rows with those of the local engine
 
 The exit status is 1 if a table has damage or the engines differ. `make demo` (tools/demo.sh) installs what both parts
 need.

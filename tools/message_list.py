@@ -1,7 +1,8 @@
 """Write all messages of the packages to one file, tests/data/messages.txt, so that they can be read in one go; --check
 compares it.
 
-tools/message_list.py # write it tools/message_list.py --check # report whether the file is up to date
+tools/message_list.py            # write the file
+tools/message_list.py --check    # report whether the file is up to date
 
 Messages are the texts of raised errors, findings, notes and usage errors, the help of commands, and the sentences of
 the report. Expressions are in braces, as the source has them.

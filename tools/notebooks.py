@@ -1,6 +1,7 @@
 """Runs the notebooks under `examples/`, and writes the outputs of their cells into them.
 
-    python tools/notebooks.py write python tools/notebooks.py --check compare only; exit status 1 if an output differs
+    python tools/notebooks.py            write
+    python tools/notebooks.py --check    compare only; exit status 1 if an output differs
 
 Everything in a notebook except sources and outputs is left out, such as times and the version of Python, so that equal
 outputs result in equal bytes.

@@ -1,7 +1,7 @@
 """Fetches Vega and Vega-Lite, which draw the plots of a report page, from npm, and stores them in the package.
 
-    python -m tools.page_scripts            fetches the releases below and writes the files of the package again python
-    -m tools.page_scripts --check    compares the files with the digests below, without a network
+    python -m tools.page_scripts            fetches the releases below, and writes the files of the package again
+    python -m tools.page_scripts --check    compares the files with the digests below, without a network
 
 For a newer release, raise its version in RELEASES, run this, and put the digests that it prints into DIGESTS.
 """

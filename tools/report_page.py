@@ -1,7 +1,8 @@
 """Write the page about the report, docs/report.md, from the declarations of its rules; with --check, compare it with
 what is there.
 
-tools/report_page.py # write it tools/report_page.py --check # report whether the page is up to date
+tools/report_page.py            # write the page
+tools/report_page.py --check    # report whether the page is up to date
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Writes pictures for README and docs/command.md into docs/img: a terminal, the report and the site, all of the
 captured topic.
 
-    python -m tools.shots all pictures; report and site need a Chromium (tools/chromium.py) python -m tools.shots
-    terminal only this one
+    python -m tools.shots               all pictures; report and site need a Chromium (tools/chromium.py)
+    python -m tools.shots terminal      only this one
 
 The terminal is drawn from the output of the commands. The pages are those of `build/site`, which `make docs` builds.
 """

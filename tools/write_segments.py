@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write log segments of a coordinator topic of any size, with the expected answers of a reader. See `--help`.
 
-written = write_segments(Path("/tmp/log"), Plan(records=3_000_000, keys=50_000)) written.truth["current_offsets"] # a
-pyarrow.Table to compare a reader's answer with
+written = write_segments(Path("/tmp/log"), Plan(records=3_000_000, keys=50_000))
+written.truth["current_offsets"]                # a pyarrow.Table with which to compare a reader's answer
 """
 
 from __future__ import annotations

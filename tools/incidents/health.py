@@ -276,7 +276,7 @@ def broker_restart(scene: Scene) -> Truth:
 
 @kind("short_retention", "a topic keeps records for seconds, and its groups have read them long before", healthy=True)
 def short_retention(scene: Scene) -> Truth:
-    """The start of the log moves all the time, but stays behind the committed offsets."""
+    """The start of the log moves all the time, but stays below the committed offsets."""
     scene.surround(5)
     count = scene.random.randint(1, 3)
     retention = scene.random.randint(4, 8) * 1000
