@@ -24,10 +24,10 @@ _HEAD = """\
 
 <!-- Written by tools/table_pages.py from the declarations in kafka_records_tables.tables: make generate. -->
 
-A table makes rows from the records of one log partition, read in order. `log_ends` reads no records, and views join
-rows of other tables. The command, `read_table` and the Spark functions give the same rows and the same findings. Tables
-*with transactions*, and views of them, take account of how transactions ended, and reject a source that does not show
-that. A record that cannot be decoded has no rows unless its table says otherwise; a finding names it.
+A table computes rows from the records of one log partition, read in order. `log_ends` reads no records, and views join
+rows of other tables. The command, `read_table` and the Spark functions return the same rows and findings. Tables *with
+transactions*, and views of them, consider how transactions ended, and reject a source that does not show it. A record
+that cannot be decoded has no rows unless its table says otherwise; a finding names it.
 
 A moment has two columns: `…_timestamp` (timestamp, null outside the years 1 to 9999) and `…_timestamp_ms` (int64,
 milliseconds since 1970). The group records are the {number} record types of `__consumer_offsets` that make groups:

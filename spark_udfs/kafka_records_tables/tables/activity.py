@@ -97,8 +97,8 @@ TABLE: Final = Table(
         RETENTION,
     ),
     rules="""\
-One row per group, topic and window with a record; and one without a topic per group and window, for the group's own
-records and rebalances. The time of a record is that of its batch in the log.
+One row per group, topic and window with a record. Another row per group and window, without a topic, has the group's
+own records and rebalances. The time of a record is that of its batch in the log.
 
 Four columns count like the meters of KIP-496 (`group-coordinator-metrics`), for each group: `commits` every committed
 offset, however its transaction ends; `expirations` every offset that a clean-up removes; `offset_deletions` the offsets
@@ -109,15 +109,16 @@ and `completed_rebalances` the rebalances of other groups (`timeline`).
 Each tombstone of an offset counts once, by its cause in `disappearances`: with high confidence in `expirations` or
 `deletions`, with medium in `likely_expirations` or `likely_deletions`, otherwise in `unclear_deletions`.
 
-`repeated_commits` compares commits when they take effect, at their place or at the marker; commits of aborted
+`repeated_commits` compares commits when they take effect, at their position or at the marker; commits of aborted
 transactions are ignored. Intervals are between consecutive commits in the log, however their transactions end. Commits
-wait in memory for their marker: in a source without markers, everything from the first commit of a transaction to the
-end of the log.
+wait in memory for their marker: in a source without markers, that is everything from the first commit of a transaction
+to the end of the log.
 
 Bytes are the sizes of keys and values as written, without headers of records and batches, transaction markers, indexes
 and compression.
 
-What the log does not show: refused commits, and requests that wrote nothing. A window that begins before the log is
-complete (a finding says from which offset on it is) is a lower bound. A missing commit makes an interval longer.
+What the log does not show: refused commits, and requests that wrote nothing. If a window begins before the offset from
+which on the log is complete (a finding names it), its counts are lower bounds. A missing commit makes an interval
+longer.
 """,
 )

@@ -70,18 +70,18 @@ One row per member, role and partition (or task of a streams group) that a coord
 (`GroupMetadataManager.replay`; `Assignment`, `TasksTuple`, `TasksTupleWithEpochs`).
 
 `current` and `pending_revocation` come from the member's last current assignment, `target` from its last target
-assignment. A tombstone of such a record removes its rows, a tombstone of the group all. A classic group has only
-`current`, what the leader assigned, and only for protocol type consumer: connectors and tasks of Connect workers are in
-`members`. A broker that describes a consumer group shows `current` and `pending_revocation` together, without deleted
-topics, and no target for share groups.
+assignment. A tombstone of such a record removes its rows, and a tombstone of the group removes all. A classic group has
+only `current`, which the leader assigned, and only for protocol type consumer: connectors and tasks of Connect workers
+are in `members`. A broker that describes a consumer group shows `current` and `pending_revocation` together, without
+deleted topics, and shows no target for share groups.
 
-The epoch of a target is that of the group's target assignment. The epoch of a current partition or active task is in
-the record since Kafka 4.3 (consumer groups) and 4.2 (streams groups); otherwise, or if the numbers do not fit the
-partitions, it is the member's, as in the coordinator. Standby and warmup tasks have none.
+The epoch of a target is that of the group's target assignment. For a current partition or active task, the record has
+the epoch since Kafka 4.3 (consumer groups) and 4.2 (streams groups); otherwise, or if the number of epochs does not
+match the partitions, it is the member's, as in the coordinator. Standby and warmup tasks have no epoch.
 
-Records of the newer kinds of groups have ids of topics. The names come from the source (`partition.metadata` files, a
-broker) and from records of the same log partition with both: commits, and the group's record of its topics. An id never
-moves to another name.
+Records of the newer kinds of groups have topic ids. The names come from the source (`partition.metadata` files, a
+broker) and from records of the same log partition with both id and name: commits, and the group's record of its topics.
+An id never gets a new name.
 
 What the log does not show: what a member really reads, and whether it is alive; topic ids in classic groups; the topics
 that match the regular expressions of a topology; what a cooperative assignor of a classic group revokes first.

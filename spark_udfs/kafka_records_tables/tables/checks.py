@@ -78,11 +78,11 @@ the source does not have. The checks, by their words in `check`:
 
 - `undecodable_record`: a key or value cannot be decoded. A group or share coordinator does not load the log
   (`CoordinatorLoaderImpl`); a transaction coordinator ignores the rest of it (`TransactionStateManager`).
-- `replay_conflict`: a record that can be decoded does not fit those before it, and a coordinator of Kafka 4.3.1 stops
+- `replay_conflict`: a record can be decoded but conflicts with those before it, and a coordinator of Kafka 4.3.1 stops
   loading there: a record of one kind of group in a group of another kind, tombstones in the wrong order, a partition
   that a member gets while another has it at the same or a later epoch, two members with one group.instance.id, a
-  subscription of a classic consumer that claims more than there is (Kafka 4.4 skips it), an update of share state
-  without a value. One row per group, for its first such record. A cleaner may cause it (KAFKA-19862).
+  subscription of a classic consumer with a count or length that exceeds its bytes (Kafka 4.4 skips it), an update of
+  share state without a value. One row per group, for its first such record. A cleaner may cause it (KAFKA-19862).
 - `damaged_log`: the source found damage in the log.
 - `unknown_record_type` (information): no Kafka up to {RELEASES[-1]} knows these records; coordinators skip them.
 - `wrong_partition`: the key belongs to another partition of its topic, so its coordinator does not read it (Java's hash
@@ -100,7 +100,7 @@ the source does not have. The checks, by their words in `check`:
   is missing.
 - `unknown_member`: a target or current assignment of a member that no record creates.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
-  current assignments of two members. What is to be given up counts as current.
+  current assignments of two members. A partition that must be given up counts as current.
 - `unknown_task`: the target assignment of a streams group has tasks of a subtopology that its topology does not have.
   Transient while the group is Assigning or NotReady.
 - `unassigned`: partitions (active tasks) exist but are in no target assignment of a group with members. In a consumer
@@ -115,26 +115,27 @@ the source does not have. The checks, by their words in `check`:
   partitions; if brokers have partitions for which no share state was requested yet. A custom assignor may leave some
   out on purpose.
 - `share_state_missing`: the group's record of type 15 calls a share partition initialized, but it has no state: its
-  leader is refused (INVALID_REQUEST), and nobody consumes the partition.
+  leader gets INVALID_REQUEST, and no member consumes the partition.
 - `share_state_unnamed`: a share partition has state, but no group lists it, for instance because the answer to the
   request for it was lost. It stays unless a member subscribes to the topic and its heartbeat requests it again. A group
   of that name that starts at a lower epoch cannot initialize it (FENCED_STATE_EPOCH).
-- `share_state_initializing` (transient): the group coordinator has requested state and recorded no answer. It asks
+- `share_state_initializing` (transient): the group coordinator has requested state but recorded no answer. It asks
   again at a member's heartbeat, `group.share.initialize.retry.interval.ms` later.
 - `share_state_deleting` (transient): the state of a topic is being deleted. If that failed, the next request to delete
   the group, or its offsets of the topic, tries again.
 
-Reconciling groups are no problem: members give up partitions before others take them. Classic groups assign among
-themselves, and members of a share group may share a partition: neither is checked for `assigned_twice`.
+Reconciling groups are not a problem: members give up partitions before others take them. Members of classic groups
+assign partitions themselves, and members of a share group may share a partition: neither is checked for
+`assigned_twice`.
 
-What the logs do not show: whether a topic was deleted meanwhile; and how many partitions a topic has, unless a group of
-an older broker or running brokers report it (since 4.1 a group keeps only a hash of its topics), so only gaps are
-found. Running brokers and live directories are not read at one moment, and what happens meanwhile looks like missing or
-unnamed share state. So state written after the reading of groups began (by the local clock) is transient, and so is a
-missing one whose record of type 15 was written after the reading of share state began; a deletion meanwhile looks the
-same. A moment some seconds ago as `as_of` avoids this. With `as_of` a missing state is transient, because
-`__share_group_state` loses its beginning; groups are not checked where a cleaner has been, and no state is called
-unnamed.
+What the logs do not show: whether a topic was deleted in the meantime; and how many partitions a topic has, unless a
+group of an older broker or running brokers report it (since 4.1 a group keeps only a hash of its topics), so only gaps
+are found. Running brokers and live directories are not read at one moment, so changes during the reading look like
+missing or unnamed share state. Therefore state written after the reading of groups began (by the local clock) is
+transient, and so is missing state whose record of type 15 was written after the reading of share state began; a
+deletion in between looks the same. A moment some seconds ago as `as_of` avoids this. With `as_of`, missing state is
+transient, because `__share_group_state` loses its beginning; groups are not checked where a cleaner has been, and no
+state is called unnamed.
 """,
 )
 

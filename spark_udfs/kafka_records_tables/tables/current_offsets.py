@@ -23,12 +23,12 @@ TABLE: Final = Table(
     essential=("group_id", "topic", "partition", "offset"),
     details=("topic_id", "leader_epoch", "log_partition", "log_offset"),
     rules="""\
-One row per group, topic and partition with a committed offset. After partitions were added to the topic, a group may
-have rows of two `log_partition`s, of which its coordinator reads one; a note says so.
+One row per group, topic and partition with a committed offset. After partitions were added to `__consumer_offsets`, a
+group may have rows of two `log_partition`s, of which its coordinator reads one; a note says so.
 
-Of all records of a key (types 0 and 1 together) the one with the highest log offset decides. A tombstone always counts,
-a value if it was written outside a transaction or in a committed one; its own offset is compared, not that of the
-marker (`OffsetMetadataManager.replayEndTransactionMarker`).
+The record with the highest log offset of its key (types 0 and 1 together) decides. A tombstone always counts. A value
+counts if it was written outside a transaction or in a committed one; its own offset is compared, not that of the marker
+(`OffsetMetadataManager.replayEndTransactionMarker`).
 
 If the deciding record cannot be used, the key has no row, because an older offset would be wrong; a finding names the
 record. A record cannot be used if it cannot be decoded, if its version is unknown (a broker stops loading the partition

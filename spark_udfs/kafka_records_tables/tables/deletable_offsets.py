@@ -76,11 +76,12 @@ One row per committed offset and one per group, deletable or not. `kafka-records
 
 A broker deletes an offset on request (OffsetDelete, KIP-496) whether or not it has expired. `reason` is one of:
 
-- `not_subscribed`: deletable. The group has members but does not subscribe to the topic, the case that KIP-496 is for.
-- `no_members`: deletable. The group is empty, so it subscribes to nothing. If it comes back, it starts where
-  `auto.offset.reset` says.
+- `not_subscribed`: deletable. The group has members but does not subscribe to the topic. KIP-496 was made for this
+  case.
+- `no_members`: deletable. The group is empty, so it subscribes to nothing. If it returns, `auto.offset.reset` says
+  where it starts.
 - `simple_group`: deletable. The group has no protocol type, so a broker knows no members. A consumer that assigns
-  partitions to itself may still be at work: only its commits show it.
+  partitions to itself may still be active: only its commits show it.
 - `subscribed`: the group subscribes to the topic by name, by a resolved regular expression, or, in a streams group, as
   a source or repartition topic. A broker returns GROUP_SUBSCRIBED_TO_TOPIC.
 - `unreadable_subscription`: a classic group of the protocol type `consumer` has members whose subscriptions a

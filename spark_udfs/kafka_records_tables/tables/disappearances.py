@@ -81,8 +81,8 @@ TABLE: Final = Table(
         ),
     ),
     rules="""\
-One row per tombstone that the log still holds. A tombstone says what was deleted, not why. Much of the reason follows
-from the records around it, because a coordinator writes at once what one request or timer does.
+One row per tombstone that the log still holds. A tombstone says what was deleted, not why. Often the records around it
+show the reason, because a coordinator writes all records of one request or timer together.
 
 The causes, in the words of Kafka's own calls:
 
@@ -92,7 +92,7 @@ The causes, in the words of Kafka's own calls:
 - `topic_deleted`: the topic was deleted, and with it the offsets of all groups.
 - `member_left`, `session_timeout`, `rebalance_timeout`: the member left or was removed, sent no heartbeat in time, or
   did not give up partitions, join or sync in time (KIP-848).
-- `member_replaced`: a static member came back under a new id, which the same write adds (KIP-345).
+- `member_replaced`: a static member returned with a new id, which the same write adds (KIP-345).
 - `regex_unused`: no member subscribes by the regular expression any more.
 - `conversion`: the group changed between the classic and the consumer protocol, with its members.
 - `replaced_empty_group`: an empty group was replaced by one of another kind; its offsets stay.
@@ -100,38 +100,40 @@ The causes, in the words of Kafka's own calls:
 
 The confidence:
 
-- `high`: the log rules out every other cause, for any retention and timeouts. With several causes joined by `or` it is
-  surely one of them. docs/limits.md has two exceptions in logs of Kafka 4.0 to 4.2.
+- `high`: the log rules out every other cause, for any retention and timeouts. If several causes are joined by `or`, it
+  is certainly one of them. docs/limits.md has two exceptions in logs of Kafka 4.0 to 4.2.
 - `medium`: other causes are ruled out only by the given retention and timeouts, or would be a coincidence: an
   administrator may delete exactly what the next clean-up would remove.
 - `low`: records around it are missing, nothing is known about what it deleted, or it contradicts the rules.
   `possible_causes` lists the alternatives.
 
-That an offset stays is proof once the clock of the log has advanced by more than a minute (each record counts for at
-most 20 seconds of it, because clocks jump). The last records of a log are never `high`, because more may follow.
+An offset that stays is proof only once the clock of the log has advanced by more than a minute (each record counts
+for at most 20 seconds of it, because clocks jump). The last records of a log are never `high`, because more may follow.
 
 The evidence:
 
 - `not_due`: this offset could not expire yet with the given retention. If `expired` is not among the possible causes,
-  it could not with any: its commit sets a later time, or it is younger than a minute, the shortest retention. `due`: it
-  could expire with the given retention. `subscribed`: the group subscribed to its topic. `members`: the group's members
-  kept it. `open_transaction`: a transaction that commits it, or any offset of the group, was open.
+  it could not expire with any retention: its commit sets a later time, or it is younger than a minute, the shortest
+  retention. `due`: it could expire with the given retention. `subscribed`: the group subscribed to its topic.
+  `members`: the group's members protected it. `open_transaction`: a transaction that commits it, or any offset of the
+  group, was open.
 - `stays`: this offset of the group was as due and stays, so no clean-up ran. `stays_in_topic`: this offset of the same
-  topic stays, so the topic was not deleted. `several_groups`: the write is about several groups, a request about one.
-- `topic_deleted`, `topic_there`: if the source has a metadata log too, the topics of all these offsets were deleted
-  within the minute before (even if created again since), or one of them was not. The first rules out every other cause,
-  the second rules out `topic_deleted`.
+  topic stays, so the topic was not deleted. `several_groups`: the write is about several groups, but a request is about
+  one.
+- `topic_deleted`, `topic_there`: if the source also has a metadata log, it shows that the topics of all these offsets
+  were deleted within the minute before (even if they were recreated since), or that one of them was not. The first
+  rules out every other cause, the second rules out `topic_deleted`.
 - `group_ends`: the group ends in the same write, with this record. `other_kind`: a group of another kind begins there.
 - `same_instance`: the record of the member that takes over the instance id.
 - `seen_before`, `session_timeout_over`, `rebalance_timeout_over`: the last record that a heartbeat of the member
-  caused. Since then the session timeout was not over, was just over, or the rebalance timeout was over.
+  caused. Since then, the session timeout had not passed, had just passed, or the rebalance timeout had passed.
 
 `share_disappearances` has the tombstones of share state.
 
-What the log does not show: heartbeats, so `member_left` and `session_timeout` mostly come together. A classic group
+What the log does not show: heartbeats, so `member_left` and `session_timeout` mostly appear together. A classic group
 keeps its members in one record, so a member that leaves writes no tombstone. Two requests that a coordinator wrote into
-one batch within a millisecond look like one. In a log that was cleaned or begins in the middle, less is ruled out and
-tombstones are gone; a finding says from which offset on it is complete. Without `timestamp_ms` there are no times, and
-without `base_offset` more writes look like one.
+one batch within a millisecond look like one. In a log that was cleaned or begins in the middle, fewer causes can be
+ruled out and tombstones are missing; a finding says from which offset on it is complete. Without `timestamp_ms` there
+are no times, and without `base_offset` more writes look like one.
 """,
 )

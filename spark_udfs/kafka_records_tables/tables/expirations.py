@@ -86,8 +86,8 @@ TABLE: Final = Table(
     rules="""\
 One row per committed offset and one per group; with the option `at`, one per tombstone that a clean-up writes then.
 
-A broker cleans up every `offsets.retention.check.interval.ms` (ten minutes), so an offset goes at the first clean-up at
-or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KIP-211, KIP-496). The rules:
+A broker cleans up every `offsets.retention.check.interval.ms` (ten minutes), so an offset is deleted by the first
+clean-up at or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KIP-211, KIP-496). The rules:
 
 - `commit_timestamp`: the time of the commit plus the retention, for simple groups, consumer and streams groups in any
   state, classic groups with members, and empty classic groups whose record has no time.
@@ -100,21 +100,22 @@ or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KIP-211, KIP-4
   protocol type is not `consumer` or a coordinator cannot read its subscriptions.
 - `open_transaction`: an open transaction commits this partition, or one of the group's. The older offset stays, and so
   does the group.
-- `last_offset`: an empty group goes with the last of its offsets. `stays`: one of them does not expire at present.
-- `nothing_left`: an empty group without offsets goes at the next clean-up, regardless of the retention. Its time is
-  that of its own record, or else of its last commit, or the beginning of 1970 if the source has no times.
+- `last_offset`: an empty group is deleted with the last of its offsets. `stays`: one of them does not expire at
+  present.
+- `nothing_left`: an empty group without offsets is deleted by the next clean-up, regardless of the retention. Its time
+  is that of its own record, or else of its last commit, or the beginning of 1970 if the source has no times.
 - `share_group`: share groups do not expire.
 - `no_group`: the group of the offset has a tombstone, and a clean-up looks only at offsets of existing groups.
 - `unreadable`: a deciding record cannot be decoded, or the end of its transaction is unknown; a finding names it.
 - `no_time`: only with `rules=kip-211`, which counts from the time of the state; the record has none.
 
-With `rules=kip-211` the KIP's table of states decides. An empty group with a protocol type goes with all of its offsets
-when the retention has passed since its state began; other offsets when it has passed since their commit, if the group
-does not subscribe to the topic or has no protocol type. Open transactions and times set in commits are ignored. A note
-says that this was not checked with a broker.
+With `rules=kip-211` the KIP's table of states decides. An empty group with a protocol type is deleted, with all its
+offsets, when the retention has passed since its state began. Other offsets are deleted when it has passed since their
+commit, if the group does not subscribe to the topic or has no protocol type. Open transactions and times set in commits
+are ignored. A note says that this was not checked with a broker.
 
-What the log does not show: a classic group in a rebalance looks Stable or Empty here; a broker deletes nothing of it. A
-group that a refused commit created is in no record, and a clean-up may write a tombstone for it. To see what a clean-up
-in the past wrote, pass its moment both as `as_of` and as `at`.
+What the log does not show: a classic group in a rebalance looks Stable or Empty, but a broker deletes nothing of it. A
+group that a refused commit created is in no record, although a clean-up may write a tombstone for it. To see what a
+clean-up in the past wrote, pass its moment both as `as_of` and as `at`.
 """,
 )

@@ -74,14 +74,15 @@ One row per span of time in which a committed offset was valid: a slowly changin
 Consecutive equal commits of a partition (offset, leader epoch, metadata, topic id) are one row, with their number in
 `commits`: a consumer with nothing to read commits the same every few seconds. A commit in a transaction is valid from
 the marker on, unless a later record of its partition comes before the marker
-(`OffsetMetadataManager.replayEndTransactionMarker`); one in an aborted or open transaction never is. A tombstone of an
-offset ends it at once. The tombstone of a group ends none: a coordinator writes tombstones for its offsets too.
+(`OffsetMetadataManager.replayEndTransactionMarker`). A commit in an aborted or open transaction is never valid. A
+tombstone of an offset ends it immediately. The tombstone of a group ends no offset: a coordinator writes tombstones for
+its offsets too.
 
 Times are those of records and markers in the log. If a clock went back, a record gets the latest time before it, as
-with `as_of`. In a source with `committed` but no markers, commits in transactions are valid from their own place on.
+with `as_of`. In a source with `committed` but no markers, commits in transactions are valid from their own position on.
 
 A record that cannot be decoded, or a commit whose transaction has an unknown end, ends the offset before it
-(`unusable`); a finding names it. A finding says from which offset on a cleaned log lacks no record: spans from there
-are whole; before it an offset may seem valid for longer than it was, or begin late.
+(`unusable`); a finding names it. A finding says from which offset on a cleaned log is complete: spans from there on are
+exact; before it, an offset may seem valid for longer than it was, or begin late.
 """,
 )

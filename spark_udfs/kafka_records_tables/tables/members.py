@@ -137,9 +137,9 @@ its last current assignment. Without one they are 0 and Stable, as in the coordi
 streams groups and -1 in others; if a tombstone removed only the current assignment, both epochs are -1. An unknown
 state stays a number.
 
-For a classic member, `subscribed_topics` has the topics that the coordinator reads, for every version
-(`ClassicGroup.computeSubscribedTopics`; KIP-496): null if the protocol type is not consumer or the bytes cannot be
-read. In a streams group the topology names the topics. A classic member without a rebalance timeout (values before
+For a classic member, `subscribed_topics` has the topics that the coordinator reads from a subscription of any version
+(`ClassicGroup.computeSubscribedTopics`; KIP-496). It is null if the protocol type is not consumer or the bytes cannot
+be read. In a streams group the topology names the topics. A classic member without a rebalance timeout (values before
 version 1) gets its session timeout, as in the coordinator.
 
 What the log does not show: heartbeats, so whether a member is alive; members that are joining or syncing, or that left

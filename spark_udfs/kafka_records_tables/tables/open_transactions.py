@@ -143,34 +143,34 @@ TABLE: Final = Table(
         "state",
     ),
     rules="""\
-One row per open transaction and log: each producer that has begun to write to a partition of any topic and has no
-marker there yet. A transaction in state Ongoing, PrepareCommit or PrepareAbort that is open in no log of the source has
+One row per open transaction and log: a producer has begun to write to a partition of any topic, and the partition has
+no marker yet. A transaction in state Ongoing, PrepareCommit or PrepareAbort that is open in no log of the source has
 one row without a topic.
 
 In files, open transactions are found in the newest `.snapshot` of a log, where a broker keeps its producers
 (`ProducerStateManager`), and in the headers of later batches (of all batches if there is no snapshot). Records of
-users' topics are not read. Running brokers are asked (DescribeProducers, which needs READ on the topic), and after them
-the coordinators (ListTransactions, DescribeTransactions; KIP-664). Other sources have only `__consumer_offsets` and
-`__transaction_state`, which show the transactions with pending offsets; `as_of` an earlier moment shows only those,
-too.
+users' topics are not read. For running brokers, first the brokers are asked (DescribeProducers, which needs READ on the
+topic) and then the coordinators (ListTransactions, DescribeTransactions; KIP-664). Other sources have only
+`__consumer_offsets` and `__transaction_state`, which show the transactions with pending offsets; an earlier `as_of`
+shows only those, too.
 
 The coordinator will write a marker to a partition if the transactional id with this producer id is in one of the states
 above and lists the partition (`TransactionsCommand.FindHangingTransactionsCommand`; KIP-664). Any other transaction
 hangs by the rule `no_entry`: it stays open until an administrator aborts it, with `kafka-records abort-transaction` or
-Kafka's `kafka-transactions.sh abort`. By the rule `timeout` a transaction hangs if it is open for longer than
+Kafka's `kafka-transactions.sh abort`. By the rule `timeout`, a transaction hangs if it is open for longer than
 `timeout_ms` and five minutes, after which Kafka counts it as late (`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`):
-its coordinator is not at work, or the markers do not arrive. A transaction of a two-phase commit (KIP-939; `timeout_ms`
+its coordinator is not working, or the markers do not arrive. A transaction of a two-phase commit (KIP-939; `timeout_ms`
 is 2147483647) has no timeout: it is open until its application ends it.
 
-Timeouts are judged as of the newest time in the source: now for running brokers and the directory that a broker writes
-to (`replication-offset-checkpoint`), and for a copy when it was made. A note says so if it makes a difference; `as_of`
-sets another moment. Without `__transaction_state`, `timeout` is 15 minutes (`transaction.max.timeout.ms`) and the
-margin, and whether a younger transaction hangs is unknown.
+Timeouts are measured at the newest time in the source: now for running brokers and for a directory that a broker writes
+to (`replication-offset-checkpoint`), and for a copy the time when it was made. A note says so if it makes a difference;
+`as_of` sets another moment. Without `__transaction_state`, `timeout` is 15 minutes (`transaction.max.timeout.ms`) plus
+these five, and it is unknown whether a younger transaction hangs.
 
 What the logs do not show: an entry in a partition of `__transaction_state` that was not read seems to be missing, so
-read them all. Live directories are not read at one moment, so a transaction that begins or ends meanwhile seems to have
-no entry: look again, or pass a moment some seconds ago as `as_of`. Brokers leave out transactional ids on which the
-client lacks DESCRIBE.
+read all partitions. Live directories are not read at one moment, so a transaction that begins or ends during the
+reading seems to have no entry: look again, or pass a moment some seconds ago as `as_of`. Brokers leave out
+transactional ids on which the client lacks DESCRIBE.
 """,
 )
 

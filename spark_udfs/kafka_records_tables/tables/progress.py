@@ -112,23 +112,23 @@ TABLE: Final = Table(
         ),
     ),
     rules="""\
-One row per committed offset. One reading is enough: the log has the history of commits.
+One row per committed offset. One reading is enough, because the log has the history of commits.
 
 A *wait* is how long a group has had a record to read without changing its offset, from the time of the first record
-left, or from the last change if that was later. It is too long if it is longer than the window and than twice the
-longest earlier wait, so that a topic with one record a day, an hourly job and a consumer that commits rarely raise no
-alarm. If the history is shorter than four windows, a quarter of it counts as the window. Transaction markers and
-records of aborted transactions are nothing to read. The state is the first that applies:
+left, or from the last change if that was later. A wait is too long if it is longer than the window and longer than
+twice the longest earlier wait, so that a topic with one record a day, an hourly job and a consumer that commits rarely
+raise no alarm. If the history is shorter than four windows, a quarter of it counts as the window. Transaction markers
+and records of aborted transactions do not count as records to read. The state is the first that applies:
 
-- `rewound`: a lower offset was committed within the window, and the offset has not come back to where it was. It is not
-  rewound if it was deleted in between, is of another topic of the same name, or came back from beyond the end of the
-  log.
-- `stalled`: the wait is too long, and there are commits within the window, all of the same offset. A consumer that
-  cannot process a record and a paused one look the same.
+- `rewound`: a lower offset was committed within the window, and the offset has not returned to where it was. This does
+  not apply if the offset was deleted in between, belongs to another topic of the same name, or returned from beyond the
+  end of the log.
+- `stalled`: the wait is too long, and all commits within the window, of which there is at least one, have the same
+  offset. A consumer that cannot process a record and a paused one look the same.
 - `stopped`: the wait is too long, and there is no commit within the window.
-- `falling_behind`: the offset moves, but more records are left at the end of each part of the window than at the end of
-the previous part: at least four times in a row up to now, and at least a tenth of what was written meanwhile. A part is
-  about a quarter of the window: 131 seconds of ten minutes.
+- `falling_behind`: the offset moves, but at the end of each part of the window more records are left than at the end of
+  the previous part: at least four times in a row up to now, and at least a tenth of what was written in that time. A
+  part is about a quarter of the window: 131 seconds of ten minutes.
 - `idle`: nothing is left to read, and the offset has not changed within the window.
 - `ok`: everything else.
 
@@ -149,18 +149,18 @@ The state is null if it is unknown, and `reason` says why:
   the present topic, as in `lag`.
 - `end_unknown`: the end of the log is unknown.
 - `beyond_end`: the offset is negative, or above the end.
-- `time_unknown`: records are left, but it is unknown since when.
+- `time_unknown`: records are left, but it is unknown how long they have been there.
 
 What is known about logs over time depends on the source; `known_by` names it:
 
 - `log`: the files of the topic. The headers of all batches in at least the last 128 KiB of each log are read, which
   give the times of records to the batch; for earlier ones `.timeindex` has some times. Records are not read. All states
   are found.
-- `end`: the present end of the log, from running brokers. When a record was written is known only if other groups have
-  consumed it, and `since` may be later than it was. So `falling_behind` is never found, and a group that does not move
-  is `time_unknown` if no other group moves. Ask again later, or read the files of the brokers.
-- `commits`: no log of the topic, as in a copy of `__consumer_offsets` alone. Only what other groups have consumed is
-  known to exist. Without such a group the state is null, unless the offset was rewound.
+- `end`: the present end of the log, from running brokers. The time of a record is known only if other groups have
+  consumed it, and `since` may be too late. So `falling_behind` is never found, and a group that does not move is
+  `time_unknown` if no other group moves. Ask again later, or read the files of the brokers.
+- `commits`: no log of the topic, as in a copy that has only `__consumer_offsets`. Only what other groups have consumed
+  is known to exist. Without such a group the state is null, unless the offset was rewound.
 
 With `--source requests` (`LiveRequests`) there is no history. Coordinators are asked twice, `interval` apart; that is
 `window_ms`, and `window` has no effect. A group whose offset changed is `ok`, or `rewound` if it is lower the second

@@ -73,11 +73,11 @@ Kafka 4.1 and later write a tombstone for one of two causes, earlier releases wr
 
 The confidence, and the evidence for it:
 
-- `high`, with `stays_in_topic`: the state that this record belongs to is of the same topic and stays, so the topic was
+- `high`, with `stays_in_topic`: the state named by this record belongs to the same topic and stays, so the topic was
   not deleted.
-- `high`, without evidence: it is one of the two causes, and the log cannot tell which.
+- `high`, without evidence: it is one of the two causes, and the log does not show which.
 - `medium`, with `topic_goes_on`: this later record has the same topic id, which a deleted topic no longer has. Only a
-  write that was under way when the topic was deleted looks the same.
+  write that was in progress when the topic was deleted looks the same.
 
 A coordinator deletes a topic's state in one write, but may put several requests into one batch
 (`share.coordinator.append.linger.ms`). So consecutive tombstones of one batch and millisecond count as one write, and a

@@ -39,7 +39,7 @@ One row per partition listed in a group's record of type 15 (`ShareGroupStatePar
 topic that is being deleted, for which the record lists no partitions. The last record of each group counts; a tombstone
 leaves no row. A group whose offsets an administrator set may have only this record.
 
-The group coordinator writes it before it asks the share coordinator for state (initializing) and after the answer
-(initialized), so the two topics differ for a moment.
+The group coordinator writes the record before it asks the share coordinator for state (initializing) and after the
+answer (initialized), so the two topics differ for a moment.
 """,
 )

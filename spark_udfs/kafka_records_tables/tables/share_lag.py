@@ -67,8 +67,8 @@ TABLE: Final = Table(
     rules="""\
 One row per share partition (`share_partitions`). Lag is what `kafka-share-groups --describe` shows since Kafka 4.2
 (KIP-1226): the high watermark minus the start offset, minus the acknowledged and archived records after the start
-offset. The state has their number; for the state of an older Kafka they are counted in its batches. In a directory lag
-counts up to the log end.
+offset. The state has the number of these; if an older Kafka wrote the state, they are counted in its batches. In a
+directory, lag counts up to the log end.
 
 Start offset and lag are null until the group first reads the partition. A topic that was deleted, or whose log the
 source does not have, has no name and no end. `share_disappearances` has the state of deleted topics.

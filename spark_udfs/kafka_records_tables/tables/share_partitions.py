@@ -89,10 +89,10 @@ TABLE: Final = Table(
 One row per share partition (group, topic id, partition) with a snapshot or an update and no later tombstone
 (`ShareCoordinatorShard.replay`; KIP-932).
 
-A snapshot is the whole state. An update changes it: -1 keeps the start offset or the leader epoch, the complete count
+A snapshot is the entire state. An update changes it: -1 keeps the start offset or the leader epoch, the complete count
 is always replaced, and batches are merged as in `PersisterStateBatchCombiner`. Offsets below the start offset are
-dropped; of two overlapping batches the one with more deliveries wins, or else the one with the higher state. As in a
-coordinator, some neighbours with equal state stay unmerged.
+dropped. Of two overlapping batches, the one with more deliveries wins, or else the one with the higher state. As in a
+coordinator, some adjacent batches with equal state are not merged.
 
 The coordinator deletes the beginning of this log, up to the oldest of the last snapshots (the lowest
 `snapshot_log_offset`). So the log may not show the state as of an earlier moment, and a note says so. A state that

@@ -53,15 +53,15 @@ One row per event in the life of a group, found by replaying all of its records 
     + "\n".join(fill(f"- `{word}`: {meaning}.", 120, subsequent_indent="  ") for word, meaning in MEANINGS.items())
     + """
 
-The records of a batch count together: a member present before and after it did not join in it, and the state at its end
-decides whether a rebalance is complete. Most batches are one write of the coordinator; with
-`group.coordinator.append.linger.ms` they may be several, and what a later one undid is not an event, unless the
-group ended or was converted. In a source without batches each record counts alone.
+The records of a batch count together: a member present before and after the batch did not join in it, and the state at
+its end decides whether a rebalance is complete. Most batches are one write of the coordinator. With
+`group.coordinator.append.linger.ms` they may be several, and what a later one undid is not an event, unless the group
+ended or was converted. In a source without batches, each record counts alone.
 
 A rebalance of a classic group lasts from when all members had joined (the time of the state in the record, since Kafka
-2.1) to the record of the assignment; in other groups from the first change of the epoch, or from when a member has to
-follow within it, to the record by which the last member has followed. If all members leave first, it is never
-completed.
+2.1) to the record of the assignment. In other groups it lasts from the first change of the epoch, or from when a member
+must give something up within the epoch, to the record with which the last member has followed. If all members leave
+first, it is never completed.
 
 What the log does not show: when a classic group began to rebalance, and which members joined and left before an
 assignment was written; heartbeats; why a member left; when the offsets of a share group were set. Topics in

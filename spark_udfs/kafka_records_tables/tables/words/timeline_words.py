@@ -27,15 +27,16 @@ UNCHANGED: Final = "unchanged"
 
 MEANINGS: Final = {
     CREATED: "the first record of a group, or the first after `deleted`; detail names the record",
-    CONVERTED: "the group became one of another kind; detail has both kinds",
+    CONVERTED: "the group changed to another kind; detail has both kinds",
     MEMBER_JOINED: "a new member; detail has its instance id and its client",
-    MEMBER_REPLACED: "a static member came back under another member id; detail has the former one",
+    MEMBER_REPLACED: "a static member came back with another member id; detail has the former one",
     MEMBER_AWAY: "a static member left and may come back (epoch -2)",
-    MEMBER_RETURNED: "a static member came back under the same member id",
+    MEMBER_RETURNED: "a static member came back with the same member id",
     MEMBER_LEFT: "a member left, was fenced or timed out",
     EMPTIED: "the last member is gone",
     EPOCH: "the epoch of the group changed, or the generation of a classic group; detail has both numbers, and "
-    "target: unchanged if a streams group has a new epoch and no member a new target, as in a step of warm-up tasks",
+    "`target: unchanged` if a streams group has a new epoch but no member has a new target, as in a step of warm-up "
+    "tasks",
     REBALANCE_STARTED: (
         "members must follow a new epoch, or one of them must give something up within the epoch; not for classic "
         "groups, where no record shows it"
@@ -49,7 +50,7 @@ MEANINGS: Final = {
     ),
     FIRST_COMMIT: "the group's first commit for a topic, even in a transaction that may be aborted",
     OFFSETS_RESET: (
-        "commits while the group, not a simple one, has no members: by an administrator or by a client that is not a "
+        "commits for a group (not a simple one) without members, by an administrator or by a client that is not a "
         "member; detail has the topic, the number of partitions, and the lowest and highest offset"
     ),
     OFFSETS_DELETED: "tombstones of offsets; detail has the topic and their number (`disappearances` says why)",
