@@ -24,10 +24,9 @@ def tables_concerned(changes: Iterable[Change], messages: Mapping[str, Message])
     if not parts:
         return
     yield from ("", "## Tables", "")
-    yield "`kafka-records dump` and Spark columns have what is new at once. A table has it when its module takes it up:"
-    yield "none does so by itself. Declarations of tables name records and columns, no fields; so for each record that"
-    yield "changed, here are the tables that read it, and which of their columns are called as fields of it are. The"
-    yield "tables with the most such columns come first: look there first for a place for what is new."
+    yield "`kafka-records dump` and Spark columns show new fields immediately. A table shows them only after its module"
+    yield "was changed. For each changed record, these are the tables that read it, with the columns that have the name"
+    yield "of one of its fields. The tables with the most such columns come first: a new field is likely to belong there."
     yield from parts
 
 
@@ -48,9 +47,9 @@ def _record(name: str, changes: Sequence[Change], messages: Mapping[str, Message
         return
     yield from ("", f"### {name}: {told}", "")
     if not reading:
-        yield "No table of its topic has a column that is called as a field of it is."
+        yield "No table of its topic has a column with the name of one of its fields."
         return
-    yield "| table | its rows | columns that are called as fields of the record |"
+    yield "| table | its rows | columns with names of fields of the record |"
     yield "|---|---|---|"
     for table in sorted(reading, key=lambda each: -len(_shared(each, fields))):
         columns = ", ".join(f"`{column}`" for column in _shared(table, fields))

@@ -34,7 +34,7 @@ def page(
     *,
     is_explained: bool = False,
 ) -> str:
-    """The whole page. `passed_over` are new messages that are not included; `differences` are those of vectors; `enums`
+    """The page. `passed_over` are new messages that are not included; `differences` are those of vectors; `enums`
     are the changes of error codes and states, None if they are unknown; `messages` are those of the release;
     `is_explained` says whether the page about strictness names it."""
     told = [change for change in changes if change.rank is not Rank.WORDS]
@@ -43,9 +43,9 @@ def page(
         "",
         f"<!-- Written by `make follow RELEASE={title}`. -->",
         "",
-        f"What differs from {since} in the messages of this package, by the rules and ranks of",
-        "[`kafka-records-codegen compare`](../evolution.md#rules), and where it shows: the attribute of the class, the",
-        "Spark column, files that were written before.",
+        f"Changes since {since} in the messages of this package, with the rules and ranks of",
+        "[`kafka-records-codegen compare`](../evolution.md#rules), and their effects on attributes of classes, Spark",
+        "columns and existing files.",
         "",
     ]
     lines += _changes(told) if told else ["Nothing."]
@@ -56,13 +56,13 @@ def page(
             "",
             "## Error codes and states",
             "",
-            *(_enums(enums) if enums else ["None is new, and none is gone."]),
+            *(_enums(enums) if enums else ["No changes."]),
         ]
     lines += ["", "## Bytes", ""]
     lines += _bytes(title, since, differences, is_explained)
     if passed_over:
         listed = ", ".join(f"`{name}`" for name in passed_over)
-        lines += ["", "## Not carried", "", f"New, and about nothing that this package reads: {listed}."]
+        lines += ["", "## Left out", "", f"New messages about things that this package does not read: {listed}."]
     return "\n".join([*lines, ""])
 
 
@@ -83,12 +83,12 @@ def _bytes(title: str, since: str, differences: Differences, is_explained: bool)
         yield f"{given_up} of versions that {title} no longer has: in `given_up.jsonl.gz` now."
         yield ""
     if not differences.reasons:
-        yield "Every vector in `tests/data/vectors` has the verdict that it had, under the names above."
+        yield "Apart from the names above, nothing has changed for the vectors in `tests/data/vectors`."
         return
     verdicts = {
         "refused": f"read by {since}, refused by {title}",
         "read": f"refused by {since}, read by {title}",
-        "otherwise": f"read by both, by {title} otherwise",
+        "otherwise": f"read by both, differently by {title}",
     }
     yield "Of the damaged or unusual messages in `tests/data/vectors/negative.jsonl.gz`,"
     yield ""
@@ -97,11 +97,11 @@ def _bytes(title: str, since: str, differences: Differences, is_explained: bool)
     yield f"{counts[-1]}."
     yield ""
     if differences.were_whole:
-        were = "was" if differences.were_whole == 1 else "were"
-        yield f"Among them, {differences.were_whole} {were} whole for {since} and were in `messages.jsonl.gz`: with an"
-        yield f"unknown tag whose number {title} gives to a field, and with something else in it."
+        were, their = ("was", "its") if differences.were_whole == 1 else ("were", "their")
+        yield f"{differences.were_whole} of these {were} valid for {since}, and in `messages.jsonl.gz`: {their} unknown"
+        yield f"tag has the number of a new field of {title}, but other contents."
         yield ""
-    yield "Why, in the words of the classes that refuse, with N for numbers; or what differs:"
+    yield "The reasons are the messages of the classes that refuse, with N for numbers, or what differs:"
     yield ""
     yield "| verdict | why | vectors | of messages |"
     yield "|---|---|--:|---|"
@@ -111,7 +111,7 @@ def _bytes(title: str, since: str, differences: Differences, is_explained: bool)
     yield ""
     if is_explained:
         yield f"[strictness.md](../strictness.md#where-releases-differ) describes {title}."
-    yield "Every other vector has the verdict that it had, under the names above."
+    yield "Apart from the names above, nothing has changed for the other vectors."
 
 
 def _changes(changes: Sequence[Change]) -> Iterator[str]:
