@@ -26,7 +26,7 @@ def tables_concerned(changes: Iterable[Change], messages: Mapping[str, Message])
     yield from ("", "## Tables", "")
     yield "`kafka-records dump` and Spark columns show new fields immediately. A table shows them only after its module"
     yield "was changed. For each changed record, these are the tables that read it, with the columns that have the name"
-    yield "of one of its fields. The tables with the most such columns come first: a new field is likely to belong there."
+    yield "of one of its fields. The tables with the most such columns come first: a new field probably belongs there."
     yield from parts
 
 
