@@ -20,6 +20,7 @@ _FIRST: Final = END_MS - 5 * MINUTE
 _EVERY: Final = 10 * SECOND
 _COUNT: Final = 24
 _GROUP: Final = {"group_id": "g", "log_partition": 0}
+_TIMEOUTS: Final = {"rebalance_timeout_ms": 25 * SECOND, "session_timeout_ms": 6000}
 _CHANGE: Final = {"topic": "orders", "log_offset": 7}
 
 
@@ -51,7 +52,8 @@ def _rebalances(deleted_ms: int, *, topic: str = "orders", is_back: bool = False
     if stays_ms:
         for number, at in enumerate(times):
             each = {**_GROUP, "member_id": f"m-{number}", "member_count": 2}
-            rows.append({**each, "event": "member_joined", "at_timestamp_ms": at, "log_offset": 10 * number + 1})
+            joined = {"event": "member_joined", "detail": json.dumps(_TIMEOUTS)}
+            rows.append({**each, **joined, "at_timestamp_ms": at, "log_offset": 10 * number + 1})
             left = {"event": "member_left", "at_timestamp_ms": at + stays_ms, "log_offset": 10 * number + 13}
             rows.append({**each, **left})
     changes = [
@@ -64,7 +66,7 @@ def _rebalances(deleted_ms: int, *, topic: str = "orders", is_back: bool = False
         {"topic_changes": changes},
         timeline=rows,
         groups=[{**_GROUP, "group_kind": "classic"}],
-        members=[{**_GROUP, "member_id": "m", "rebalance_timeout_ms": 25 * SECOND, "session_timeout_ms": 6000}],
+        members=[{**_GROUP, "member_id": "m"}],
     )
 
 

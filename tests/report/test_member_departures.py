@@ -128,13 +128,12 @@ def test_members_that_work_for_long_without_commits(
 ) -> None:
     """They would have committed: it did so every three seconds before. A dead one stays for its session timeout."""
     events = [
-        _event("member_joined", 0, "old"),
+        _event("member_joined", 0, "old", detail='{"session_timeout_ms": 10000}'),
         _event("member_left", 61 * SECOND, "old"),
         _event("member_joined", 62 * SECOND, "new"),
     ]
-    members = [{"group_id": GROUP, "session_timeout_ms": 10 * SECOND}]
     groups = [{"group_id": GROUP, "group_kind": "classic", "protocol": protocol}]
-    context = _context({"history": _COMMITS}, timeline=events, members=members, groups=groups)
+    context = _context({"history": _COMMITS}, timeline=events, groups=groups)
     found = reads_without_commits(context, GROUP, [stay_ms])
     assert (None if found is None else (len(found.evidence_for), len(found.evidence_against))) == evidence
 

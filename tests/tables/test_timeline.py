@@ -279,7 +279,8 @@ def test_a_static_member_may_leave_for_a_time() -> None:
     topic = Topic()
     key = {"group_id": "g", "member_id": "m"}
     client = {"instance_id": "i", "client_id": "c", "client_host": "/h", "subscribed_topic_names": ()}
-    topic.add("ConsumerGroupMemberMetadata", key, client | {"server_assignor": None, "rack_id": None})
+    of_member = {"server_assignor": None, "rack_id": None, "rebalance_timeout_ms": 300}
+    topic.add("ConsumerGroupMemberMetadata", key, client | of_member)
     for epoch in (1, -2, 2):
         topic.add("ConsumerGroupCurrentMemberAssignment", key, {"member_epoch": epoch, "previous_member_epoch": 0})
     told = _told(topic, "log_offset", "event", "member_id")
@@ -289,6 +290,35 @@ def test_a_static_member_may_leave_for_a_time() -> None:
         (2, "member_away", "m"),
         (3, "member_returned", "m"),
     ]
+    (detail,) = [each for event, each in _told(topic, "event", "detail") if event == "member_joined"]
+    assert json.loads(detail) == {
+        "instance_id": "i",
+        "client_id": "c",
+        "client_host": "/h",
+        "rebalance_timeout_ms": 300,
+    }
+
+
+@pytest.mark.parametrize(("version", "rebalance_ms"), [(0, 45), (1, 300)])
+def test_a_member_of_a_classic_group_has_its_timeouts(version: int, rebalance_ms: int) -> None:
+    """The oldest version of the record has no rebalance timeout, and the session timeout counts."""
+    topic = Topic()
+    member = struct(
+        "group_metadata",
+        "MemberMetadata",
+        member_id="m",
+        client_id="c",
+        client_host="/h",
+        rebalance_timeout=300 if version else -1,
+        session_timeout=45,
+        subscription=b"",
+        assignment=b"",
+    )
+    value = {"protocol_type": "consumer", "generation": 1, "protocol": "range", "leader": "m", "members": (member,)}
+    topic.add("GroupMetadata", {"group": "g"}, value, version=version)
+    (detail,) = [each for event, each in _told(topic, "event", "detail") if event == "member_joined"]
+    timeouts = {"rebalance_timeout_ms": rebalance_ms, "session_timeout_ms": 45}
+    assert json.loads(detail) == {"client_id": "c", "client_host": "/h"} | timeouts
 
 
 _OF_M = {"group_id": "g", "member_id": "m"}

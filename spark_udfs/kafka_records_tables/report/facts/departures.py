@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
@@ -179,14 +179,13 @@ def _shared_names(lives: list[MemberLife]) -> set[Client]:
 
 
 def session_timeout(context: RuleContext, group: str, clients: Set[str | None] = frozenset()) -> int | None:
-    """The session timeout of the given clients, if some of them are members now; otherwise the shortest one of all
-    members; for consumer groups the setting of the group or of all brokers. None if no record shows it, because it may
-    be set in a broker's properties file."""
-    rows: list[dict[str, Any]] = context.rows_of_group("members", group).to_pylist()
-    known = [each for each in rows if each["session_timeout_ms"] is not None]
-    own = [each["session_timeout_ms"] for each in known if each["client_id"] in clients]
+    """The session timeout of the given clients; otherwise the shortest one of all members that the group has had; for
+    consumer groups the setting of the group or of all brokers. None if no record shows it, because it may be set in a
+    broker's properties file."""
+    lives = member_lives(context, [group]).get(group, [])
+    known = [(each.client_id, each.session_timeout_ms) for each in lives if each.session_timeout_ms is not None]
     if known:
-        return int(min(own or [each["session_timeout_ms"] for each in known]))
+        return min([timeout for client, timeout in known if client in clients] or [timeout for _, timeout in known])
     groups = context.rows_of_group("groups", group)
     kind = groups["group_kind"][0].as_py() if groups.num_rows else None
     if kind not in ("consumer", "streams"):

@@ -39,6 +39,9 @@ class MemberLife:
     client_id: str | None = None
     host: str | None = None
     instance_id: str | None = None
+    rebalance_timeout_ms: int | None = None
+    """Its max.poll.interval.ms: clients take their rebalance timeout from that."""
+    session_timeout_ms: int | None = None
     left_ms: int | None = None
     left_at: int | None = None
     """Offset of the first record in which it no longer exists; None if it is still a member."""
@@ -104,6 +107,8 @@ def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[
             life.client_id = detail.get("client_id", life.client_id)
             life.host = detail.get("client_host", life.host)
             life.instance_id = detail.get("instance_id", life.instance_id)
+            life.rebalance_timeout_ms = detail.get("rebalance_timeout_ms")
+            life.session_timeout_ms = detail.get("session_timeout_ms")
         elif event == "member_left":
             life.left_ms, life.left_at = row["at_timestamp_ms"], row["log_offset"]
             del there[key]

@@ -9,7 +9,7 @@ from typing import Any
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.facts.cleaned_loops import CleanedLoop, cleaned_loops
 from kafka_records_tables.report.facts.departed_members import TABLE as DEPARTED
-from kafka_records_tables.report.facts.group_facts import stopped_quickly
+from kafka_records_tables.report.facts.group_facts import member_lives, stopped_quickly
 from kafka_records_tables.report.incident_rule import Incident
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import AT_LEAST, Actor, Evidence, ReportFinding, Rows
@@ -137,7 +137,7 @@ def _verdicts(context: RuleContext, loop: CleanedLoop) -> dict[str, Verdict]:
         refuted_by=moves,
         lacked=lacked,
     )
-    stay, limits = _longest_stay(loop), poll_limits(context, group)
+    stay, limits = _longest_stay(loop), poll_limits(member_lives(context, [group]).get(group, []))
     late = Verdict(
         f"The application of {shown(group)} polls too late: its members are removed from the group when "
         "max.poll.interval.ms is over, before they commit, and the next ones get the same records.",

@@ -245,7 +245,7 @@ def _incident(
         evidence_against=long_stays,
         refuted_by=Evidence("other partitions of the group move on meanwhile") if moves else None,
     )
-    slow = polls_too_late(poll_limits(context, group), stays)
+    slow = polls_too_late(poll_limits(tries), stays)
     late = Verdict(
         f"The application of {shown(group)} polls too late: its members are removed from the group when"
         " max.poll.interval.ms is over, before they commit, and the next ones get the same records.",

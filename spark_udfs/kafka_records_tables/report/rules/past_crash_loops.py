@@ -145,7 +145,7 @@ def past_incident(
             *((Evidence("other partitions of the group moved on meanwhile"),) if moves else ()),
         ),
     )
-    late = _late(context, group, stays, moves)
+    late = _late(group, first.attempts, stays, moves)
     start = Verdict(
         "The application failed before it had processed anything, regardless of the record.",
         refuted_by=Evidence("other partitions of the group moved on meanwhile") if moves else None,
@@ -216,23 +216,23 @@ def _how_it_ended(stuck: Span, after: Span, lives: list[MemberLife]) -> str:
     return f"when members committed {after.offset}"
 
 
-def _late(context: RuleContext, group: str, stays: list[int], moves: bool) -> Verdict:
-    """Whether members were removed by max.poll.interval.ms. Only the present members' value is known, and it may have
-    been changed since, so another value does not refute it."""
-    usual, limits = median(stays) if stays else 0, poll_limits(context, group)
+def _late(group: str, attempts: list[MemberLife], stays: list[int], moves: bool) -> Verdict:
+    """Whether members were removed by max.poll.interval.ms."""
+    usual, limits = median(stays) if stays else 0, poll_limits(attempts)
     slow = polls_too_late(limits, stays)
-    against = [Evidence("other partitions of the group moved on meanwhile")] if moves else []
-    if limits and not slow:
-        against.append(Evidence(f"max.poll.interval.ms of its present members is {length(limits[0])}"))
     return Verdict(
         f"The application of {shown(group)} polled too late: its members were removed from the group when "
         "max.poll.interval.ms was over, before they committed, and the next ones got the same records.",
         evidence_for=(Evidence(slow),) if slow else (),
-        evidence_against=tuple(against),
+        evidence_against=(Evidence("other partitions of the group moved on meanwhile"),) if moves else (),
         refuted_by=(
-            None
-            if is_fixed_time(stays)
-            else Evidence(f"half of the members left within {length(usual)}, and not after a fixed time")
+            Evidence(f"half of the members left within {length(usual)}, and not after a fixed time")
+            if not is_fixed_time(stays)
+            else (
+                Evidence(f"half of the members left within {length(usual)}; max.poll.interval.ms is {length(limits[0])}")
+                if limits and not slow
+                else None
+            )
         ),
-        lacked=() if slow else ("max.poll.interval.ms of the members of that time",),
+        lacked=() if limits else ("max.poll.interval.ms of the members of that time",),
     )

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.deleted_topics import deleted_topics, shares_words
-from kafka_records_tables.report.facts.group_facts import stopped_quickly
+from kafka_records_tables.report.facts.group_facts import member_lives, stopped_quickly
 from kafka_records_tables.report.facts.known_logs import ends_of_logs
 from kafka_records_tables.report.facts.short_stays import ShortStay, short_stays
 from kafka_records_tables.report.report_parts import Evidence, NextStep, Rows
@@ -173,12 +173,19 @@ def _stays(moves: dict[str, list[dict[str, Any]]]) -> list[tuple[int, int, int, 
     )
 
 
+def _limits(context: RuleContext, case: dict[str, Any], moves: dict[str, list[dict[str, Any]]]) -> list[int]:
+    """The values of max.poll.interval.ms of the members that left."""
+    left = {each["member_id"] for each in moves["member_left"]}
+    lives = member_lives(context, [case["group_id"]]).get(case["group_id"], [])
+    return poll_limits(each for each in lives if each.member_id in left)
+
+
 def _at_poll_limit(
     context: RuleContext, case: dict[str, Any], moves: dict[str, list[dict[str, Any]]]
 ) -> Evidence | None:
     """The fact that most members left when max.poll.interval.ms was over."""
     stays = _stays(moves)
-    shows = polls_too_late(poll_limits(context, case["group_id"]), [each[0] for each in stays])
+    shows = polls_too_late(_limits(context, case, moves), [each[0] for each in stays])
     if not shows:
         return None
     event = stays[len(stays) // 2][3]
@@ -189,10 +196,9 @@ def _left_early(
     context: RuleContext, case: dict[str, Any], moves: dict[str, list[dict[str, Any]]]
 ) -> tuple[Evidence | None, bool]:
     """The fact that most members left before they could have polled too late, and whether it is certain: the rebalance
-    timeout is max.poll.interval.ms, if a member is left that shows it."""
+    timeout is max.poll.interval.ms, if a record shows it."""
     stays = _stays(moves)
-    members = context.rows_of_group("members", case["group_id"])
-    shortest = pc.min(members["rebalance_timeout_ms"]).as_py()
+    shortest = min(_limits(context, case, moves), default=None)
     if not stays:
         return None, False
     lasted, _, _, event = stays[len(stays) // 2]

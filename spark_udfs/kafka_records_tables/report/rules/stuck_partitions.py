@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -99,10 +99,10 @@ def is_fixed_time(stays: list[int]) -> bool:
     return 10 * len(near) >= 7 * len(stays)
 
 
-def poll_limits(context: RuleContext, group: str) -> list[int]:
-    """max.poll.interval.ms of the members that a group has now: clients take their rebalance timeout from it."""
-    rows = context.rows_of_group("members", group)
-    return [each for each in rows["rebalance_timeout_ms"].to_pylist() if each is not None and each > 0]
+def poll_limits(lives: Iterable[MemberLife]) -> list[int]:
+    """The values of max.poll.interval.ms of members, without those that no record shows."""
+    limits = {each.rebalance_timeout_ms for each in lives if each.rebalance_timeout_ms is not None}
+    return sorted(each for each in limits if each > 0)
 
 
 def polls_too_late(limits: list[int], stays: list[int]) -> str:

@@ -19,6 +19,7 @@ from kafka_records_tables.coordinator.groups.group_model import (
     TARGET,
     TARGET_OF_MEMBER,
 )
+from kafka_records_tables.tables.group_rows.member_rows import classic_rebalance_timeout
 from kafka_records_tables.tables.group_rows.member_shares import Given, changed, given
 from kafka_records_tables.tables.words import timeline_words as words
 
@@ -33,11 +34,13 @@ MORE: Final[Picked] = {
         "members.group_instance_id",
         "members.client_id",
         "members.client_host",
+        "members.rebalance_timeout",
+        "members.session_timeout",
         "members.assignment",
     ),
-    "ConsumerGroupMemberMetadata": ("instance_id", "client_id", "client_host"),
+    "ConsumerGroupMemberMetadata": ("instance_id", "client_id", "client_host", "rebalance_timeout_ms"),
     "ShareGroupMemberMetadata": ("client_id", "client_host"),
-    "StreamsGroupMemberMetadata": ("instance_id", "client_id", "client_host"),
+    "StreamsGroupMemberMetadata": ("instance_id", "client_id", "client_host", "rebalance_timeout_ms"),
     "ConsumerGroupTargetAssignmentMember": ("topic_partitions",),
     "ShareGroupTargetAssignmentMember": ("topic_partitions",),
     "StreamsGroupTargetAssignmentMember": ("active_tasks", "standby_tasks", "warmup_tasks"),
@@ -70,14 +73,19 @@ class Moment(NamedTuple):
 _LOG_OFFSET: Final = attrgetter("log_offset")
 
 
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
 class _Seen(NamedTuple):
     """A member, as far as events need it."""
 
     offset: int
     """Offset of the record that creates the member."""
     instance_id: str | None = None
-    client: tuple[str | None, str | None] = (None, None)
-    """Client id and host."""
+    client: Mapping[str, str | None] = _NOTHING
+    """`client_id` and `client_host`."""
+    timeouts: Mapping[str, int | None] = _NOTHING
+    """`rebalance_timeout_ms` and, of a classic member, `session_timeout_ms`."""
     epoch: int = 0
     epoch_at: int = -1
     """Offset of the record with the epoch that it has reached."""
@@ -209,12 +217,11 @@ class GroupHistory:
         for name, member in joined.items():
             former = None if member.instance_id is None else by_instance.get(member.instance_id)
             if former is None:
-                client_id, client_host = member.client
-                detail = {"instance_id": member.instance_id, "client_id": client_id, "client_host": client_host}
+                detail = {"instance_id": member.instance_id, **member.client, **member.timeouts}
                 told.tell(words.MEMBER_JOINED, member.offset, name, detail=detail)
             else:
                 del left[former]
-                detail = {"instance_id": member.instance_id, "former_member_id": former}
+                detail = {"instance_id": member.instance_id, "former_member_id": former, **member.timeouts}
                 told.tell(words.MEMBER_REPLACED, member.offset, name, detail=detail)
         for name, was in left.items():
             detail = {"instance_id": was.instance_id}
@@ -255,17 +262,23 @@ class GroupHistory:
         if event.value is None:
             return
         value, found = event.value, {}
-        for member_id, instance_id, client_id, client_host, data in zip(
+        for member_id, instance_id, client_id, client_host, rebalance_ms, session_ms, data in zip(
             value.members_member_id,
             value.members_group_instance_id,
             value.members_client_id,
             value.members_client_host,
+            value.members_rebalance_timeout,
+            value.members_session_timeout,
             value.members_assignment,
             strict=True,
         ):
             given = (value.protocol_type, data)
-            client = client_id, client_host
-            found[member_id] = _Seen(event.offset, instance_id, client, given=given, given_at=event.offset)
+            client = {"client_id": client_id, "client_host": client_host}
+            timeouts = {
+                "rebalance_timeout_ms": classic_rebalance_timeout(rebalance_ms, session_ms),
+                "session_timeout_ms": session_ms,
+            }
+            found[member_id] = _Seen(event.offset, instance_id, client, timeouts, given=given, given_at=event.offset)
         life.note_classic(found, event.offset)
         if was_unreadable:
             # No record shows who joined or left since the last readable record.
@@ -278,14 +291,16 @@ def _seen(member: Member | None) -> _Seen | None:
     epoch, epoch_at = 0, -1
     if member.current is not None:
         epoch, epoch_at = member.current.value.member_epoch, member.current.offset
-    instance_id, client = None, (None, None)
+    instance_id, client, timeouts = None, _NOTHING, _NOTHING
     if member.metadata is not None:
         value = member.metadata.value
-        # Share group members have no instance ids.
-        instance_id, client = getattr(value, "instance_id", None), (value.client_id, value.client_host)
+        # Share group members have no instance ids and no rebalance timeout.
+        instance_id = getattr(value, "instance_id", None)
+        client = {"client_id": value.client_id, "client_host": value.client_host}
+        timeouts = {"rebalance_timeout_ms": getattr(value, "rebalance_timeout_ms", None)}
     target = member.target
     told = (None, -1) if target is None else (None if target.value is None else given(target), target.offset)
-    return _Seen(member.made_at, instance_id, client, epoch, epoch_at, *told)
+    return _Seen(member.made_at, instance_id, client, timeouts, epoch, epoch_at, *told)
 
 
 class _Telling:

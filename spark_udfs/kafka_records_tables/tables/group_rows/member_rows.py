@@ -86,6 +86,12 @@ _ROWS: Final = 16_384
 _Row = dict[str, Any]
 
 
+def classic_rebalance_timeout(rebalance_ms: int, session_ms: int) -> int:
+    """The rebalance timeout of a member in `GroupMetadata`. Its oldest version has none, and the session timeout counts
+    (`GroupMetadataManager.replay`)."""
+    return session_ms if rebalance_ms == _NO_REBALANCE_TIMEOUT else rebalance_ms
+
+
 def member_rows(groups: Mapping[str, Group], partition: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The members of the given groups of a log partition."""
     rows: list[_Row] = []
@@ -133,7 +139,7 @@ def _classic_members(group: Group) -> Iterator[_Row]:
             "member_epoch": group.epoch,
             "uses_classic_protocol": True,
             "subscribed_topics": subscribed_topics(data) if is_consumer else None,
-            "rebalance_timeout_ms": session if rebalance == _NO_REBALANCE_TIMEOUT else rebalance,
+            "rebalance_timeout_ms": classic_rebalance_timeout(rebalance, session),
             "session_timeout_ms": session,
             "protocols": [_told(group.protocol, data, told)],
             "assignment": _shown(assignment(group.protocol_type, member["assignment"]), member["assignment"]),

@@ -28,8 +28,8 @@ UNCHANGED: Final = "unchanged"
 MEANINGS: Final = {
     CREATED: "the first record of a group, or the first after `deleted`; detail names the record",
     CONVERTED: "the group changed to another kind; detail has both kinds",
-    MEMBER_JOINED: "a new member; detail has its instance id and its client",
-    MEMBER_REPLACED: "a static member came back with another member id; detail has the former one",
+    MEMBER_JOINED: "a new member; detail has its instance id, its client, and its rebalance and session timeouts",
+    MEMBER_REPLACED: "a static member came back with another member id; detail has the former one and the timeouts",
     MEMBER_AWAY: "a static member left and may come back (epoch -2)",
     MEMBER_RETURNED: "a static member came back with the same member id",
     MEMBER_LEFT: "a member left, was fenced or timed out",
