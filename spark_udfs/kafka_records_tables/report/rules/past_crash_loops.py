@@ -229,7 +229,9 @@ def _late(group: str, attempts: list[MemberLife], stays: list[int], moves: bool)
             Evidence(f"half of the members left within {length(usual)}, and not after a fixed time")
             if not is_fixed_time(stays)
             else (
-                Evidence(f"half of the members left within {length(usual)}; max.poll.interval.ms is {length(limits[0])}")
+                Evidence(
+                    f"half of the members left within {length(usual)}; max.poll.interval.ms is {length(limits[0])}"
+                )
                 if limits and not slow
                 else None
             )
