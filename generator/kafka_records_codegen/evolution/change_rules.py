@@ -220,8 +220,7 @@ OLDER_ADDED: Final = Rule(
     "older-versions-added",
     Rank.ADDS,
     _NEGOTIATED,
-    "Versions below the lowest are added again. EvolutionVerifier refuses this for metadata records; Kafka did it for "
-    "requests.",
+    "Versions below the lowest are added again.",
 )
 FIELD_ADDED: Final = Rule("field-added", Rank.ADDS, _UNIFIER, "New versions have a field that no older version has.")
 FIELD_LEFT_OUT: Final = Rule(
@@ -232,7 +231,7 @@ TAG_ADDED: Final = Rule(
     Rank.ADDS,
     _TAGS,
     "A version in both states gains a tagged field, which readers of the older state skip. EvolutionVerifier refuses "
-    "this, although the comment in its class FieldDomain allows it; Kafka does it in every release.",
+    "this, although the comment in its class FieldDomain allows it.",
 )
 NULL_ELSEWHERE: Final = Rule(
     "null-in-new-versions",
