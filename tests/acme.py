@@ -1,4 +1,4 @@
-"""The package of the specs in tests/data/specs/acme, which use the whole language, under any name."""
+"""Generates a package under any name from the specs in tests/data/specs/acme, which use the whole spec language."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPECS = Path(__file__).resolve().parent / "data" / "specs" / "acme"
 
 @contextmanager
 def acme_package(home: Path, name: str) -> Iterator[Any]:
-    """Generate it as `home/name` and put `home` on the path; gives its registry."""
+    """Generate the package as `home/name`, and put `home` on the path. Yields its registry."""
     write(home / name, generate(load(SPECS), name))
     sys.path.insert(0, str(home))
     importlib.invalidate_caches()

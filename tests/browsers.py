@@ -13,7 +13,7 @@ from tools.chromium import NoChromium, chromium
 
 @contextmanager
 def started_browser() -> Iterator[Browser]:
-    """A browser that was just started; skips the test if there is none and none can be had."""
+    """A newly started browser. Skips the test if there is none and none can be fetched."""
     try:
         found = chromium()
     except NoChromium as missing:

@@ -8,7 +8,7 @@ import pytest
 
 
 def count_skip_as_failure(report: pytest.TestReport) -> None:
-    """Where CI says that it is CI (`CI=true`), turn a skipped test into a failed one."""
+    """In CI (`CI=true`), turn a skipped test into a failed one."""
     if report.skipped and os.environ.get("CI", "").lower() in ("true", "1"):
         assert isinstance(report.longrepr, tuple)
         report.outcome = "failed"

@@ -1,4 +1,5 @@
-"""Certificates for brokers and clients that are made for one test run: an authority, a broker, a client, a stranger."""
+"""Certificates for brokers and clients, made for one test run: an authority, a broker, a client, and a client of
+another authority."""
 
 from __future__ import annotations
 
@@ -23,19 +24,19 @@ _DAY = datetime.timedelta(days=1)
 
 @dataclass(frozen=True)
 class Holder:
-    """Somebody with a key and a certificate, as files."""
+    """The key and the certificate of a party, as files."""
 
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
     p12: Path
-    """Key, certificate and authority; opens with PASSWORD."""
+    """The key, its certificate and that of the authority; the password is PASSWORD."""
     pem: Path
-    """The same; the key opens with PASSWORD."""
+    """The same in PEM; the password of the key is PASSWORD."""
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """All that a test of TLS needs."""
+    """Everything that a test of TLS needs."""
 
     authority: Path
     """The authority's certificate in PEM."""
@@ -48,7 +49,7 @@ class Certificates:
 
 
 def made_in(folder: Path) -> Certificates:
-    """Make them below `folder`. Raises MissingPrerequisite without Java, whose keytool makes the stores."""
+    """Make the certificates below `folder`. Raises MissingPrerequisite without Java, whose keytool makes the stores."""
     key, authority = _issued("authority", None)
     pem = folder / "authority.pem"
     pem.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
@@ -93,7 +94,7 @@ def _issued(
         usage = x509.KeyUsage(*(index in (5, 6) for index in range(9)))
         made = made.add_extension(usage, critical=True)
     elif name == "broker":
-        # By its address alone: asked for as localhost, it is somebody else.
+        # Only its address, so that the certificate does not match the name localhost.
         names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(HOST))])
         made = made.add_extension(names, critical=False)
     return key, made.sign(signer, hashes.SHA256())

@@ -1,4 +1,4 @@
-"""What the tests of this folder do with a broker by kafka-python, so that our own codecs have no part in it."""
+"""Helpers of the tests of this folder that use kafka-python, so that our own codecs are not involved."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kafka.errors import BrokerResponseError, NoError
 from tools.broker import Broker, broker_jars, java
 
 PATIENCE = 30
-"""Seconds until something that should happen at once counts as not happening."""
+"""After this many seconds, something that should happen at once counts as not happening."""
 
 Offsets = Mapping[tuple[str, int], int]
 
 
 def wait_until(happened: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
-    """Ask until the answer is true; fail with `what` after `patience` seconds."""
+    """Call `happened` until it returns true; fail with `what` after `patience` seconds."""
     deadline = time.monotonic() + patience
     while not happened():
         assert time.monotonic() < deadline, f"after {patience:g} s {what}"
@@ -43,24 +43,24 @@ def wait_for_coordinators(admin: KafkaAdminClient) -> None:
 
 
 def annotated(offsets: Offsets, metadata: str = "") -> dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets by topic and partition as kafka-python's clients take them."""
+    """Offsets by topic and partition, in the form that kafka-python's clients accept."""
     return {TopicPartition(*place): OffsetAndMetadata(offset, metadata, -1) for place, offset in offsets.items()}
 
 
 def create_topics(admin: KafkaAdminClient, copies: int = 1, **partitions: int) -> None:
-    """Create topics with so many partitions and wait until clients see them."""
+    """Create topics with the given numbers of partitions, and wait until clients see them."""
     shapes = {name: {"num_partitions": count, "replication_factor": copies} for name, count in partitions.items()}
     admin.create_topics(shapes, wait_for_metadata=True)
 
 
 def commit(admin: KafkaAdminClient, group: str, offsets: Offsets, metadata: str = "") -> None:
-    """Commit without being a member, as admin tools do."""
+    """Commit without being a member of the group, as admin tools do."""
     outcomes = admin.alter_group_offsets(group, annotated(offsets, metadata))
     assert set(outcomes.values()) == {NoError}, outcomes
 
 
 def consumer_groups(broker: Broker, *arguments: str) -> str:
-    """What Kafka's tool `kafka-consumer-groups` prints."""
+    """The output of Kafka's tool `kafka-consumer-groups`."""
     program = [java(), "-cp", str(broker_jars() / "*"), "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"]
     asked = [*program, "--bootstrap-server", broker.bootstrap, *arguments]
     return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=120).stdout

@@ -17,7 +17,7 @@ _LOG = pytest.StashKey[str]()
 
 @pytest.fixture(scope="session")
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker that answers. Where Java or the jars cannot be had the tests are skipped, which CI counts as failed."""
+    """A running broker. Without Java or the jars the tests are skipped, which CI counts as failures."""
     started = Broker(tmp_path_factory.mktemp("broker"))
     with skipped_without_kafka():
         started.start()
@@ -41,7 +41,7 @@ def admin(broker: Broker) -> Iterator[KafkaAdminClient]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where CI says that it is CI, a skipped test has failed. A failed one says where the broker's log is."""
+    """In CI, turn a skipped test into a failed one. Add the place of the broker's log to a failed test."""
     report = yield
     count_skip_as_failure(report)
     if report.failed and (log := item.config.stash.get(_LOG, None)):

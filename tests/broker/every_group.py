@@ -1,6 +1,7 @@
-"""Groups of every kind on a real broker, with members that stay as they are: what their coordinator knows is frozen.
+"""Groups of every kind on a real broker. Their members do not change, so the state of their coordinator does not
+change.
 
-Members are requests that are sent from here, so that no client of theirs is needed.
+Members are simulated by requests, so no Kafka client is needed.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _NO_TASKS: Final[Mapping[str, Any]] = {"active_tasks": (), "standby_tasks": (), 
 def every_group(
     bootstrap: str, admin: KafkaAdminClient, kinds: Collection[str] = ("consumer", "share", "streams"), copies: int = 1
 ) -> Iterator[list[str]]:
-    """The groups, by their ids. Topics are every_a and every_b, with so many `copies`. Of the newer kinds there are
-    `kinds`."""
+    """Yields the ids of the groups. The topics are every_a and every_b, with `copies` replicas. `kinds` are the newer
+    kinds of groups to make."""
     ask = Asking(bootstrap)
     create_topics(admin, copies, every_a=3, every_b=1)
     with closing(KafkaProducer(bootstrap_servers=bootstrap.split(","))) as producer:
@@ -46,7 +47,7 @@ def every_group(
         members += _streams(ask) if "streams" in kinds else ()
         clients.enter_context(_alive(members))
         yield _groups(admin)
-    # The tests after these know what is on this broker.
+    # Later tests expect that nothing is left on this broker.
     wait_until(lambda: not _in_use(admin), "a group still has members")
     admin.delete_groups(_groups(admin))
 
@@ -62,7 +63,7 @@ def _in_use(admin: KafkaAdminClient) -> list[str]:
 
 @contextmanager
 def _alive(members: list[Member]) -> Iterator[None]:
-    """Heartbeats, often enough for a session; in the end all leave."""
+    """Send heartbeats often enough for the session timeout. At the end, all members leave."""
     stopped = threading.Event()
 
     def beat() -> None:
@@ -120,7 +121,7 @@ def _transactions(bootstrap: str, clients: ExitStack) -> None:
 
 
 class Member:
-    """A member of a group of a newer kind: it goes on to what it is given, and then stays."""
+    """A member of a group of a newer kind. It takes over its target assignment, and then does not change."""
 
     def __init__(self, ask: Asking, kind: str, group: str, member: str, **first: Any) -> None:
         self._ask, self._kind = ask, kind
@@ -128,7 +129,7 @@ class Member:
         self._first, self._epoch, self._has = first, 0, dict.fromkeys(_GIVEN[kind])
 
     def joins(self) -> Self:
-        """Join, and go on until it has reached what it is to have."""
+        """Join, and send heartbeats until the member has its target assignment."""
         for _ in range(50):
             epoch = self._epoch
             self.beat()
@@ -138,7 +139,7 @@ class Member:
         raise AssertionError(f"{self._ids} has nothing")
 
     def beat(self) -> None:
-        """Say that it is alive, and what it has."""
+        """Send a heartbeat with the member's current assignment."""
         more = self._first if self._epoch == 0 else {"rebalance_timeout_ms": -1, **self._has}
         if self._kind == "Share" and self._epoch:
             more = {}
@@ -153,7 +154,7 @@ class Member:
 
     @property
     def epoch(self) -> int:
-        """The epoch that it has reached."""
+        """The epoch that the member has reached."""
         return self._epoch
 
     def leaves(self) -> None:

@@ -1,7 +1,8 @@
-"""Makes a transaction hang on a real broker, by bytes that kafka-python packs.
+"""Makes a transaction hang on a real broker, with batches that kafka-python builds.
 
-A producer that still writes after its transaction has ended leaves one that no coordinator knows: that is how they came
-to be before Kafka 3.6 verified each transaction (KIP-890), and a dynamic setting of brokers switches that off.
+If a producer still writes after its transaction has ended, it leaves a transaction that no coordinator knows. This
+happened before Kafka 3.6, which verifies each transaction (KIP-890). A dynamic setting of brokers turns this
+verification off.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def verify_transactions(admin: KafkaAdminClient, enabled: bool) -> None:
 
 
 def hang(bootstrap: str, topic: str, partition: int, transactional_id: str, timestamp_ms: int) -> Hanging:
-    """Commit a transaction of a record, and write two more records in another one that no coordinator has begun."""
+    """Commit a transaction with one record, and write two more records in a transaction that no coordinator has
+    begun."""
     with closing(
         KafkaProducer(bootstrap_servers=bootstrap, transactional_id=transactional_id, linger_ms=0)
     ) as producer:
@@ -49,11 +51,12 @@ def hang(bootstrap: str, topic: str, partition: int, transactional_id: str, time
         producer.commit_transaction()
         pair = producer._transaction_manager.producer_id_and_epoch
         producer_id, epoch = int(pair.producer_id), int(pair.epoch)
-    # The coordinator answers before its marker is there, which would end what comes before it.
+    # The coordinator answers before its marker is written. Wait for the marker, because it would end transactional
+    # records before it.
     with closing(KafkaConsumer(bootstrap_servers=bootstrap)) as consumer:
         place = TopicPartition(topic, partition)
         wait_until(lambda: consumer.end_offsets([place])[place] >= written + 2, "the marker is not written")
-    # The record before had sequence 0. kafka-python ends transactions of version 1, which leave the epoch as it is.
+    # The previous record had sequence 0. kafka-python uses transactions of version 1, which do not change the epoch.
     builder = DefaultRecordBatchBuilder(2, 0, True, producer_id, epoch, 1, 1 << 20)
     for offset in range(2):
         builder.append(offset, timestamp_ms, b"key", b"left", [])
@@ -62,7 +65,7 @@ def hang(bootstrap: str, topic: str, partition: int, transactional_id: str, time
 
 
 def _produce(bootstrap: str, topic: str, partition: int, transactional_id: str, batch: bytes) -> int:
-    """Send version 3 of Produce, which every broker knows; the offset of the first record."""
+    """Send version 3 of Produce, which every broker knows. Returns the offset of the first record."""
     head = struct.pack(">hhi", 0, 3, 1) + _text("hanging")
     body = _text(transactional_id) + struct.pack(">hii", -1, 10_000, 1) + _text(topic)
     body += struct.pack(">iii", 1, partition, len(batch)) + batch

@@ -23,16 +23,16 @@ def _part(data: bytes) -> str:
 
 
 class IdentityProvider:
-    """Signs a token for every request with `CLIENT`; its scope is the name of the user that the token is for."""
+    """Signs a token for every request with `CLIENT`. The scope of the request is the name of the user."""
 
     def __init__(self, key: rsa.RSAPrivateKey | None = None) -> None:
         self._key = key or rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.url = ""
         self.asked: list[str] = []
-        """The scopes that tokens were asked for."""
+        """The scopes of the requests for tokens."""
 
     def token(self, user: str, *, seconds: int = 300) -> str:
-        """A token that is valid for so long."""
+        """A token that is valid for `seconds`."""
         now = int(time.time())
         claims = {"sub": user, "aud": AUDIENCE, "iss": "tests", "iat": now, "exp": now + seconds, "scope": user}
         head = {"alg": "RS256", "kid": "1", "typ": "JWT"}
@@ -40,7 +40,7 @@ class IdentityProvider:
         return f"{signed}.{_part(self._key.sign(signed.encode(), padding.PKCS1v15(), SHA256()))}"
 
     def keys(self) -> dict[str, object]:
-        """The public key, as RFC 7517 has it."""
+        """The public key in the form of RFC 7517."""
         numbers = self._key.public_key().public_numbers()
         members = {
             name: _part(number.to_bytes((number.bit_length() + 7) // 8, "big"))
@@ -82,7 +82,7 @@ class IdentityProvider:
                 self.wfile.write(data)
 
             def log_message(self, *_: object) -> None:
-                """Nothing: it would go to standard error."""
+                """Do nothing, because the default writes to standard error."""
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{server.server_port}"

@@ -1,8 +1,8 @@
-"""Requests to coordinators of groups by the bytes of the generated schemas, and members of classic groups made of them.
+"""Sends requests to group coordinators with the generated schemas, and simulates members of classic groups with them.
 
-They need no client. kafka-python's consumer (3.0) loses a join that ends between two polls: it joins again, so that
-members which one thread polls in turn may rebalance for minutes; or, if it leads the group and joined again because the
-metadata had changed, it takes itself for a member, sends no heartbeat and never settles.
+No Kafka client is needed. kafka-python's consumer (3.0) loses a join that ends between two polls. Then it joins again,
+so members that one thread polls in turn may rebalance for minutes. If it leads the group and joined again because
+metadata had changed, it assumes that it is a member, sends no heartbeats, and its group never becomes stable.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _KEYS: Final = {
 }
 _FIND: Final = 10
 _LOCATED: Final = 4
-"""The version of FindCoordinator that is asked."""
+"""The version of FindCoordinator that is used."""
 _PASSING: Final = frozenset({14, 15, 16})
-"""A coordinator loads, is not available, or is another one."""
+"""Errors that pass: the coordinator is loading, is not available, or has moved."""
 _PATIENCE: Final = 60
-"""Seconds until a coordinator has moved."""
+"""The maximum seconds until a coordinator has moved."""
 _REBALANCES: Final = 27
 _ID_REQUIRED: Final = 79
 _SUBSCRIPTION: Final = 3
 """The version of a member's subscription."""
 _SESSION: Final = 600_000
-"""Milliseconds without a heartbeat: more than a test takes, so that none is sent."""
+"""The session timeout in milliseconds: longer than a test, so that no heartbeats are needed."""
 
 
 class Asking:
@@ -56,10 +56,10 @@ class Asking:
         self._bootstrap = [each.rsplit(":", 1) for each in bootstrap.split(",")]
 
     def __call__(self, name: str, version: int, *accepted: int, **fields: Any) -> dict[str, Any]:
-        """The answer, which has no error that is not `accepted`. A coordinator that moves is asked again."""
+        """The answer. Errors that are not `accepted` raise. If the coordinator moves, the request is repeated."""
         deadline = time.monotonic() + _PATIENCE
         while True:
-            with suppress(OSError, struct.error):  # a broker that has gone
+            with suppress(OSError, struct.error):  # the broker is gone
                 host, port = self._coordinator(fields["group_id"])
                 answer = self._answer(host, port, name, _KEYS[name], version, fields)
                 errors = _errors(answer)
@@ -70,7 +70,7 @@ class Asking:
             time.sleep(0.1)
 
     def _coordinator(self, group: str) -> tuple[str, int]:
-        """Where it is. Raises OSError if no broker answers that."""
+        """The address of the coordinator of a group. Raises OSError if no broker answers."""
         asked = {"coordinator_keys": (group,)}
         for host, port in self._bootstrap:
             with suppress(OSError, struct.error):
@@ -105,13 +105,13 @@ def _errors(answer: Mapping[str, Any]) -> set[int]:
 
 
 class ClassicMember:
-    """A member of a classic group that subscribes to topics with so many partitions."""
+    """A member of a classic group. It subscribes to topics with the given numbers of partitions."""
 
     def __init__(self, ask: Asking, group: str, topics: Mapping[str, int], instance: str | None = None) -> None:
         self._ask, self._topics, self._instance = ask, topics, instance
         self._group, self._member, self._generation = group, "", -1
         self.partitions: list[tuple[str, int]] = []
-        """What it has been assigned."""
+        """The partitions that it has been assigned."""
 
     def joins(self, follower: ClassicMember | None = None) -> None:
         """Join a group without members, and have the follower join it; or join a consumer group alone."""
@@ -119,7 +119,8 @@ class ClassicMember:
             known = self._join()
             if follower is not None:
                 with ThreadPoolExecutor(1) as threads:
-                    # Its answer waits for this member, whose answer names all that have joined until then.
+                    # The answer to the follower waits for this member. The answer to this member names all members that
+                    # have joined by then.
                     joining = threads.submit(follower._join)
                     while len(known["members"]) < 2:
                         assert not joining.done() or not joining.exception(), joining.exception()
@@ -153,7 +154,7 @@ class ClassicMember:
                 return answer
 
     def _assigned(self, members: list[str]) -> dict[str, bytes]:
-        """What each has, in turns."""
+        """The assignments of members, in turn."""
         return {
             member: struct.pack(">h", 0)
             + ConsumerProtocolAssignment(
@@ -206,7 +207,7 @@ class ClassicMember:
         self._ask("OffsetCommit", 9, **ids, topics=topics)
 
     def leaves(self) -> None:
-        """Leave the group, if it is in one; a static member does too."""
+        """Leave the group, if it is in one. This also works for a static member."""
         if self._member:
             identity = {"member_id": self._member, "group_instance_id": self._instance}
             self._ask("LeaveGroup", 5, group_id=self._group, members=[identity])

@@ -1,4 +1,5 @@
-"""`kafka-records delete-offsets` on a real broker: what the dry run lists is deleted, nothing else, and restored."""
+"""`kafka-records delete-offsets` on a real broker: exactly the offsets that the dry run lists are deleted, and they can
+be restored."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def run(capsys: pytest.CaptureFixture[str], broker: Broker, *arguments: str | Pa
 
 
 def listed(broker: Broker, path: Path, group: str) -> Path:
-    """The table deletable_offsets of a group as the command writes it, by the ending of the path."""
+    """Write the table `deletable_offsets` of a group with the command. The ending of the path decides the format."""
     form = path.suffix.removeprefix(".")
     table = ["table", "deletable_offsets", "--bootstrap", broker.bootstrap, "--group", group]
     assert main([*table, "--format", form, "--output", str(path)]) == 0
@@ -63,7 +64,7 @@ def listed(broker: Broker, path: Path, group: str) -> Path:
 
 
 def held(admin: KafkaAdminClient, group: str) -> dict[tuple[str, int], tuple[int, str]]:
-    """What the broker says by kafka-python: offset and metadata."""
+    """The offsets and metadata of a group on the broker, read with kafka-python."""
     (offsets,) = admin.list_group_offsets([group]).values()
     return {(of.topic, of.partition): (told.offset, told.metadata) for of, told in offsets.items() if told.offset >= 0}
 
@@ -161,7 +162,7 @@ def test_what_a_broker_refuses(
     assert out.splitlines()[3:] == expected
     kinds = [json.loads(line)["kind"] for line in deleted.read_text(encoding="utf-8").splitlines()]
     assert kinds == ["offset", "offset"]
-    # What was refused is not to be brought back.
+    # Items that were refused must not be restored.
     assert run(capsys, broker, "--restore", deleted)[1].count("Error: UNKNOWN_MEMBER_ID") == 2
 
     status, out, err = run(capsys, broker, "--group", "no such", "--topic", "del-orders:0", "--execute", "--yes")
@@ -188,7 +189,7 @@ def test_kafkas_own_tool_refuses_and_deletes_the_same(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It is asked second, and what the first run has deleted is committed again before."""
+    """Kafka's tool runs after ours. The offsets that the first run deleted are committed again before."""
     group, member = living
     asked = ("--group", group, "--topic", "del-orders:0,1", "--topic", "del-returns:0", "--topic", "nowhere:0")
     deleted = tmp_path / "deleted.jsonl"
@@ -204,7 +205,8 @@ def test_kafkas_own_tool_refuses_and_deletes_the_same(
         ("del-returns", "0"): "Successful",
         ("nowhere", "0"): "Error",
     }
-    # The tool asks the broker about what is not there, too; the broker refuses topics before it looks.
+    # The tool also asks the broker about missing offsets; the broker refuses subscribed topics before it looks for an
+    # offset.
     assert statuses(theirs) == statuses(ours) | {("del-orders", "1"): "Error"}
     assert held(admin, group) == {("del-orders", 0): (1, "a note"), ("del-returns", 1): (3, "a note")}
 
@@ -217,7 +219,7 @@ def test_kafkas_own_tool_refuses_and_deletes_the_same(
 
 @contextmanager
 def console(broker: Broker, tool: str, *arguments: str) -> Iterator[None]:
-    """One of Kafka's console consumers, a member of a group until the end."""
+    """Run one of Kafka's console consumers, which is a member of a group within the context."""
     command = [java(), "-Xmx96m", "-cp", f"{broker_jars()}/*", f"org.apache.kafka.tools.consumer.{tool}"]
     started = [*command, "--bootstrap-server", broker.bootstrap, *arguments]
     process = subprocess.Popen(started, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -235,7 +237,7 @@ def test_the_dry_run_agrees_with_the_table(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Of groups of all kinds that Kafka's consumers make, with topics that they subscribe to and others."""
+    """For groups of all kinds that Kafka's consumers make, with topics to which they subscribe, and others."""
     named, matching, shared = groups = ("agree-names", "agree-regex", "agree-share")
     for group in (named, matching):
         commit(admin, group, {("del-orders", 0): 1, ("del-returns", 0): 2})
@@ -246,7 +248,8 @@ def test_the_dry_run_agrees_with_the_table(
         there = requests.groups()
         if any(group not in there or there[group].state != "Stable" for group in groups):
             return False
-        # The coordinator resolves a regular expression after it answers the member, which has nothing until then.
+        # The coordinator resolves a regular expression after it has answered the member, which has no partitions until
+        # then.
         members = requests.describe({matching: "consumer"})[matching].fields["members"]
         return all(member["assignment"]["topic_partitions"] for member in members)
 
@@ -360,7 +363,7 @@ def test_an_offset_that_is_committed_while_somebody_is_asked_is_left_out(
 def test_what_an_open_transaction_commits_is_left_alone(
     broker: Broker, admin: KafkaAdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A broker would delete it, and drop the commit of the transaction."""
+    """A broker would delete such an offset, and drop the commit of the transaction."""
     commit(admin, "pending", {("del-orders", 0): 1, ("del-orders", 1): 2})
     with closing(KafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id="deleting")) as producer:
         producer.init_transactions()

@@ -41,7 +41,7 @@ def test_the_log_is_that_of_the_disk(broker: Broker, admin: KafkaAdminClient, tm
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(f"{target}: ")
     assert target.stat().st_mode & 0o077 == 0
-    # The disk may have more by now: a controller writes a record every half a second.
+    # The log on disk may be longer by now: a controller writes a record every half second.
     log = Path("__cluster_metadata-0", f"{0:020}.log")
     fetched = (target / log).read_bytes()
     assert (broker.data / log).read_bytes().startswith(fetched)
@@ -59,7 +59,7 @@ def test_what_cannot_be_fetched(broker: Broker, tmp_path: Path) -> None:
     done = run("fetch-metadata", "--bootstrap-controller", broker.bootstrap, "--output", str(tmp_path / "none"))
     assert done.status == 2
     assert f"{broker.bootstrap}: this has no metadata log for clients, so it is a broker: give the address" in done.err
-    # Another address is tried.
+    # The other address is tried.
     found = fetch_metadata_log(f"{HOST}:{port},{broker.controller}", tmp_path / "some")
     assert found.end_offset > found.start_offset == 0
     assert [each.name for each in tmp_path.iterdir()] == ["some"]

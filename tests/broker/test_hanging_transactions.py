@@ -1,4 +1,5 @@
-"""A hanging transaction on a real broker is found beside an active one, and abort ends only the hanging one."""
+"""A hanging transaction on a real broker is found next to an active one, and the abort command ends only the hanging
+one."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ TOPIC = "hanging_orders"
 
 @pytest.fixture(scope="module")
 def left(broker: Broker, admin: KafkaAdminClient) -> Iterator[Hanging]:
-    """A hanging transaction, before one that its producer has open."""
+    """A hanging transaction, followed by one that its producer has open."""
     create_topics(admin, **{TOPIC: 2})
     verify_transactions(admin, False)
     with closing(

@@ -1,4 +1,4 @@
-"""Lag by a broker and by its directory, compared with Kafka's own kafka-consumer-groups."""
+"""The lag from a broker and from its directory, compared with Kafka's own kafka-consumer-groups."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def written(broker: Broker, admin: KafkaAdminClient) -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def behind_odd_batches(broker: Broker, admin: KafkaAdminClient) -> Broker:
-    """The broker with batches that do not fit into what is asked for at first, and with aborted records."""
+    """The broker with batches that are larger than the first request, and with aborted records."""
     create_topics(admin, lag_large=3, lag_aborted=1)
     with closing(KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)) as producer:
         for number in range(6):
@@ -73,7 +73,7 @@ def behind_odd_batches(broker: Broker, admin: KafkaAdminClient) -> Broker:
 
 @pytest.fixture(scope="module")
 def described(written: Broker) -> dict[Place, tuple[int, int, int]]:
-    """Committed offset, log end and lag of each partition by Kafka's tool."""
+    """Committed offset, log end and lag of each partition, according to Kafka's tool."""
     found = {}
     groups = [word for group in GROUPS for word in ("--group", group)]
     for line in consumer_groups(written, "--describe", *groups).splitlines():
@@ -99,7 +99,7 @@ def test_times_are_those_of_the_disk(behind_odd_batches: Broker) -> None:
         return {
             (row["group_id"], row["topic"], row["partition"]): tuple(row[name] for name in TIMES)
             for row in rows
-            # The broker writes a raised log start down once a minute.
+            # The broker writes the new log start to disk once a minute.
             if row["problem"] is None and row["group_id"] != "lag-late"
         }
 
@@ -129,10 +129,10 @@ def test_lag_is_that_of_kafkas_tool(written: Broker, described: dict[Place, tupl
         assert {key: (row["offset"], row["end_offset"], row["lag"]) for key, row in shown.items()} == {
             key: told for key, told in expected.items() if told[2] >= 0
         }
-        # The tool shows -5 for an offset beyond the end, and says nothing of a partition without a commit.
+        # The tool shows -5 for an offset beyond the end, and nothing for a partition without a commit.
         assert [key for key, told in expected.items() if told[2] < 0] == [("lag-ahead", "lag_orders", 0)]
         below = rows.pop(("lag-late", "lag_orders", 1))
-        if source is not written.data:  # the broker writes a raised log start down once a minute
+        if source is not written.data:  # the broker writes the new log start to disk once a minute
             assert (below["problem"], below["lost"]) == ("below_log_start", 5)
         assert {key: row["problem"] for key, row in rows.items() if row["problem"]} == {
             ("lag-ahead", "lag_orders", 0): "beyond_end",

@@ -1,4 +1,4 @@
-"""Brokers as a source: the same raw rows and tables as from their segment files, and no trace of the reading."""
+"""Brokers as a source: they have the same raw rows and tables as their segment files, and reading leaves no trace."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Served:
         return [*Segments(self.segments).partitions(topic)] if topic in topics else []
 
 
-# Files of 2.8 are read in make test, and a fetch gives the same batches.
+# `make test` reads files of 2.8, and a fetch returns the same batches.
 @pytest.fixture(scope="module", params=["kafka-4.3", pytest.param("kafka-2.8", marks=pytest.mark.matrix)])
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     segments = TOPICS / request.param / "segments"
@@ -75,7 +75,7 @@ def test_raw_rows_are_those_of_the_segments(served: Served) -> None:
             expected, found_in_files = raw_rows(log)
             rows, found = raw_rows(live[log.partition])
             assert [each for each in found + found_in_files if each.severity == "damage"] == []
-            # The coordinator that has loaded this log may have appended to it.
+            # The coordinator may have appended to this log after loading it.
             appended = rows.num_rows - expected.num_rows
             assert rows.slice(0, expected.num_rows).equals(expected), log
             if appended:
@@ -98,7 +98,7 @@ def test_a_range_is_fetched_from_its_start_to_its_end(served: Served) -> None:
 
 
 class AsCaptured:
-    """The brokers' logs up to where the captured ones end."""
+    """The brokers' logs up to the ends of the captured logs."""
 
     def __init__(self, served: Served) -> None:
         self._served = served
@@ -116,7 +116,8 @@ class AsCaptured:
 
 
 def _processes(table: str) -> int:
-    """Others read for one table of each helper; to start them takes a second of processor time."""
+    """The number of processes: several for one table of each helper, because starting them takes a second of processor
+    time."""
     return 2 if table in USUAL else 1
 
 
@@ -133,7 +134,7 @@ def test_tables_are_those_of_the_segments(served: Served) -> None:
 
 @pytest.fixture(scope="module")
 def clients(broker: Broker, admin: KafkaAdminClient) -> dict[str, dict[tuple[str, int], int]]:
-    """Groups with offsets in two topics, one by transactions of which the last is aborted."""
+    """Groups with offsets in two topics. One commits in transactions, of which the last is aborted."""
     create_topics(admin, live_a=3, live_b=2)
     wanted = {f"live-{number}": {("live_a", number % 3): 10 + number, ("live_b", 1): number} for number in range(40)}
     for group, offsets in wanted.items():
@@ -169,7 +170,7 @@ def test_answers_are_the_brokers(
 
 
 def ends_of(broker: Broker, topics: list[str]) -> dict[TopicPartition, int]:
-    """Where logs end, by another client."""
+    """The ends of logs, according to another client."""
     with closing(KafkaConsumer(bootstrap_servers=broker.bootstrap)) as consumer:
         places = [
             TopicPartition(topic, each) for topic in topics for each in consumer.partitions_for_topic(topic) or ()
@@ -227,7 +228,7 @@ def test_a_topic_that_was_made_anew_is_another_one(broker: Broker, admin: KafkaA
 
 @pytest.mark.parametrize("damage", ["crc", pytest.param("offset", marks=pytest.mark.matrix)])
 def test_damage_is_told_and_read_past(damage: str, tmp_path: Path) -> None:
-    """The same batches are left out as by the reader of files, and nothing else is."""
+    """Exactly the batches are left out that the reader of files leaves out."""
     segments = tmp_path / "segments"
     plan = Plan(partitions=2, records=20_000, keys=500, transactions=0.2, segment_bytes=400_000, damage={damage: 8})
     write_segments(segments, plan, processes=1)
@@ -268,7 +269,7 @@ def test_a_damaged_size_in_the_last_batch_costs_its_partition_only(broker: Broke
 
 
 def test_what_nobody_can_give_is_damage(broker: Broker, admin: KafkaAdminClient) -> None:
-    """Never silently short: the offsets that were not read are named."""
+    """A result is never silently incomplete: the offsets that were not read are named."""
     create_topics(admin, live_gone=1)
     with closing(KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)) as producer:
         producer.send("live_gone", b"here").get(10)

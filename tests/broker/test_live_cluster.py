@@ -1,8 +1,9 @@
 """Reading three brokers that are killed and started again while clients commit.
 
-Whatever is read lies between what was acknowledged before and what was sent until after, nothing is missing, and no
-read ends with damage. KAFKA_RECORDS_LIVE_SECONDS is how long that goes on; where it is set every broker dies in turn,
-the one among them that is the only controller. Without it that one lives, and all is over after 25 seconds.
+Every offset that is read is between the one acknowledged before the read and the one sent last before its end. Nothing
+is missing, and no read ends with damage. KAFKA_RECORDS_LIVE_SECONDS is the duration. If it is set, every broker is
+killed in turn, including the only controller. Otherwise the controller is not killed, and the test ends after 25
+seconds.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ SECONDS = float(os.environ.get("KAFKA_RECORDS_LIVE_SECONDS", "25"))
 GROUPS = [f"restless-{number}" for number in range(12)]
 PARTITIONS = 4
 AWAY = 120
-"""Seconds until a broker that was killed has caught up, however busy the machine is."""
+"""The maximum seconds until a killed broker has caught up, even on a busy machine."""
 
 Offsets = dict[str, int]
 
 
 @contextmanager
 def three_running(folder: Path) -> Iterator[list[ProxiedBroker]]:
-    """Three that run and have the topic `events`."""
+    """Three running brokers with the topic `events`."""
     made = three_brokers(folder)
     try:
         with skipped_without_kafka():
@@ -70,7 +71,7 @@ def three_running(folder: Path) -> Iterator[list[ProxiedBroker]]:
 
 
 def commit(port: int, group: str, offset: int) -> bool:
-    """Commit an offset for each partition of `events`; whether the coordinator took all of them."""
+    """Commit an offset for each partition of `events`. Returns whether the coordinator accepted all of them."""
     with closing(offset_admin.coordinator(HOST, port, group)) as connection:
         partitions = tuple(OffsetCommitRequestPartition(index, offset) for index in range(PARTITIONS))
         topics = (OffsetCommitRequestTopic("events", partitions=partitions),)
@@ -81,7 +82,7 @@ def commit(port: int, group: str, offset: int) -> bool:
 
 @dataclass
 class Writers:
-    """Commits ever higher offsets for every group, whoever is alive."""
+    """Commits increasing offsets for every group, whichever brokers are alive."""
 
     ports: list[int]
     sent: Offsets = field(default_factory=lambda: dict.fromkeys(GROUPS, 0))
@@ -98,7 +99,7 @@ class Writers:
         self.stopped.set()
         for thread in threads:
             thread.join(120)
-        # The example leaves its socket to the garbage collector where a broker dies while it connects.
+        # If a broker dies during a connection attempt, the example leaves its socket to the garbage collector.
         gc.collect()
 
     def _commit(self, groups: list[str]) -> None:
@@ -113,7 +114,7 @@ class Writers:
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ProxiedBroker]]:
-    """Three that run and have the topic `events`, for which every group has committed once."""
+    """Three running brokers with the topic `events`, for which every group has committed once."""
     with three_running(tmp_path_factory.mktemp("three")) as made:
         first = Writers([broker.port for broker in made])
         threads = first.start()
@@ -132,7 +133,7 @@ def read(bootstrap: str, config: ClientConfig) -> dict[str, set[int]]:
 
 
 def answered(ports: list[int]) -> dict[str, set[int]]:
-    """What the brokers say the groups have committed."""
+    """The committed offsets of the groups, according to the brokers."""
     found: dict[str, set[int]] = {}
 
     def is_answered() -> bool:
@@ -150,7 +151,7 @@ def answered(ports: list[int]) -> dict[str, set[int]]:
 
 @dataclass
 class Reader:
-    """Reads all the time, and compares with what the writers know."""
+    """Reads continuously, and compares the result with the offsets of the writers."""
 
     bootstrap: str
     writers: Writers
@@ -164,7 +165,7 @@ class Reader:
         return thread
 
     def _run(self) -> None:
-        # Every second read spares the leaders: it asks the brokers of one rack.
+        # Every second read asks the brokers of one rack instead of the leaders.
         configs = [ClientConfig(), ClientConfig(client_rack="rack-1")]
         try:
             while not self.stopped.is_set():
@@ -197,7 +198,7 @@ def test_brokers_that_die_and_come_back(brokers: list[ProxiedBroker]) -> None:
         wait_until(lambda: all(writers.acknowledged.values()), "not every group has committed", AWAY)
         threads.append(reader.start())
         deadline = time.monotonic() + SECONDS
-        # A broker ends with the thread that started it, so it is this one that does.
+        # A broker ends with the thread that started it, so this thread starts it.
         for broker in brokers[0 if IS_LONG else 1 :] * 1000:
             time.sleep(3)
             broker.kill()
@@ -237,7 +238,7 @@ def test_leaders_are_spared(brokers: list[ProxiedBroker]) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fetching.Fetcher, "_received", received)
-        # A broker that was away has to catch up first.
+        # A broker that was down has to catch up first.
         wait_until(is_spared, "other brokers were asked, or none", AWAY)
 
 
@@ -245,7 +246,7 @@ def test_leaders_are_spared(brokers: list[ProxiedBroker]) -> None:
 def test_reads_through_a_proxy_that_disturbs_them_are_the_log_or_say_what_happened(
     brokers: list[ProxiedBroker], tmp_path: Path
 ) -> None:
-    """`make faults` reads for as long as you like."""
+    """`make faults` reads for longer."""
     outcome = Run(brokers, tmp_path, seed=random.randrange(1 << 32)).run(3, readers=2)
     assert outcome.differences == []
     assert outcome.answers[EQUAL] >= 8

@@ -1,4 +1,4 @@
-"""The command with --bootstrap prints what it prints of the broker's data directory."""
+"""With --bootstrap, the command prints the same as for the broker's data directory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.broker
 
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker at which nothing happens but what is here."""
+    """A broker that only these tests use."""
     broker = Broker(tmp_path_factory.mktemp("quiet"))
     with skipped_without_kafka():
         broker.start()

@@ -1,9 +1,9 @@
 """Reading the data directory of a broker that rolls, cleans, renames and deletes its files all the time.
 
-What is read must be what the broker had at some moment between two of its own answers: no group missing, no offset
-older than the answer before or newer than the answer after, and nothing called damaged.
+The result of a read must be the state of the broker at some moment between two of its answers: no group is missing, no
+offset is older than the previous answer or newer than the next one, and nothing counts as damaged.
 
-KAFKA_RECORDS_LIVE_SECONDS is how long that goes on (12 when it is not set).
+KAFKA_RECORDS_LIVE_SECONDS is the duration (default 12).
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ def client(restless: Broker) -> Iterator[KafkaAdminClient]:
 
 @dataclass
 class Writers:
-    """Commits ever higher offsets, from threads of their own, until told to stop."""
+    """Commits increasing offsets in threads, until it is stopped."""
 
     broker: Broker
     busy: list[str] = field(default_factory=lambda: [f"busy-{number}" for number in range(12)])
     quiet: list[str] = field(default_factory=lambda: [f"quiet-{number}" for number in range(12)])
-    """They commit once; what they said goes from file to file."""
+    """Groups that commit only once; cleaners copy their commits from file to file."""
     transactional: str = "transactional"
     commits: int = 0
     failures: list[BaseException] = field(default_factory=list)
@@ -152,7 +152,7 @@ def writers(restless: Broker, client: KafkaAdminClient) -> Iterator[Writers]:
 
 
 def answered(client: KafkaAdminClient, groups: list[str]) -> Offsets:
-    """What the broker says the groups have committed."""
+    """The committed offsets of the groups, according to the broker."""
     return {
         (group, place.partition): found.offset
         for group, offsets in client.list_group_offsets(groups).items()
@@ -161,7 +161,7 @@ def answered(client: KafkaAdminClient, groups: list[str]) -> Offsets:
 
 
 def committed(data: Path, findings: list[Finding]) -> Offsets:
-    """The same as the log tells, record by record, transactions settled by their markers as the coordinator does."""
+    """The same from the log, record by record. Transactions are resolved by their markers, as in a coordinator."""
     offsets: Offsets = {}
     for log in find_logs([data], "__consumer_offsets"):
         latest: dict[bytes, tuple[int, bytes]] = {}
@@ -187,7 +187,7 @@ def committed(data: Path, findings: list[Finding]) -> Offsets:
 
 
 def as_a_table(data: Path, findings: list[Finding]) -> Offsets:
-    """The same as people ask for it; and every group that has an offset is listed."""
+    """The same with the tables that users read. Every group with an offset must be listed."""
     offsets = read_table("current_offsets", data)
     groups = read_table("groups", data)
     findings += [found for result in (offsets, groups) for found in result.findings if found.severity == "damage"]
@@ -220,5 +220,5 @@ def test_every_read_is_a_moment_of_the_broker(restless: Broker, client: KafkaAdm
         reads += 1
     assert writers.failures == []
     print(f"{reads} reads, {writers.commits} commits, {len(seen)} files, {len(findings)} notes")
-    # Else the broker was not as restless as this test is about.
+    # Otherwise the broker changed its files too rarely for this test.
     assert len(seen) > reads

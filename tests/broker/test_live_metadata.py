@@ -1,4 +1,4 @@
-"""What brokers answer about their cluster, compared with the metadata log on the disk of the same broker."""
+"""The answers of brokers about their cluster, compared with the metadata log on the disk of the same broker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNTOLD = {
     },
     "features": {"changed_timestamp", "changed_timestamp_ms"},
 }
-"""The columns that brokers tell nothing of."""
+"""The columns that brokers do not report."""
 SET = {
     (ConfigResourceType.TOPIC, "told_orders"): {"retention.ms": "3600000", "cleanup.policy": "delete"},
     (ConfigResourceType.TOPIC, "told_kept"): {"cleanup.policy": "compact"},
@@ -58,7 +58,7 @@ def test_answers_are_the_rows_of_the_disk(told: Broker, name: str) -> None:
     assert {column for row in live for column in untold if row[column] is not None} == set()
     if name == "topics":
         disk = [row for row in disk if row["deleted_timestamp"] is None]
-    if name == "brokers":  # of listeners a broker tells the one at which it is asked, without its name
+    if name == "brokers":  # a broker reports only the listener that gets the request, without its name
         assert [row["listeners"][0]["name"] for row in live] == [None]
         for row in (*live, *disk):
             row["listeners"] = [listener | {"name": None} for listener in row["listeners"]]
@@ -89,5 +89,5 @@ def test_how_long_topics_are_kept_is_asked(told: Broker, admin: KafkaAdminClient
     rows = read_table("lag", LiveBrokers(told.bootstrap), group="told-late", times=True).table.to_pylist()
     assert {row["topic"] for row in rows} == {*topics}
     kept = {row["topic"]: row["margin_ms"] + row["lag_ms"] for row in rows if row["margin_ms"] is not None}
-    # Kafka's default holds for the last of them.
+    # The last of them has Kafka's default.
     assert kept == {"told_orders": 3600000, "told_plain": 7 * 24 * 3600000}

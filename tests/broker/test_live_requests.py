@@ -31,7 +31,7 @@ _Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def groups(broker: Broker, admin: KafkaAdminClient) -> Iterator[list[str]]:
-    """Groups of every kind, on a broker where no member of them moves."""
+    """Groups of every kind, whose members do not change."""
     with every_group(broker.bootstrap, admin) as ids:
         yield ids
 
@@ -64,7 +64,7 @@ KEYS: Final = {
     "group_lag": ("group_id",),
 }
 ONLY_ASKED: Final = {"coordinator_lag"}
-"""Columns that no log has."""
+"""The columns that no log has."""
 ASKED_LATER: Final = {"lag_ms", "high_watermark_timestamp", "high_watermark_timestamp_ms"}
 
 
@@ -76,7 +76,7 @@ def _by_key(table: str, rows: list[_Row]) -> dict[tuple[Any, ...], _Row]:
 
 
 def differences(table: str, logs: list[_Row], asked: list[_Row], *, all_known: bool = False) -> list[object]:
-    """All that one has otherwise than the other, but for what requests cannot know; with `all_known` that too."""
+    """The differences between the two, except for values that requests cannot know; with `all_known` these too."""
     by_log, by_request = _by_key(table, logs), _by_key(table, asked)
     found: list[object] = [*(by_log.keys() ^ by_request.keys())]
     for key in by_log.keys() & by_request.keys():
@@ -91,12 +91,12 @@ def differences(table: str, logs: list[_Row], asked: list[_Row], *, all_known: b
 
 
 def is_seen_by_requests(row: _Row) -> bool:
-    """Describe shows no target of share groups."""
+    """Whether requests can show this row: descriptions have no target of share groups."""
     return row.get("group_kind") != "share" or row.get("role") != "target"
 
 
 def _compare(bootstrap: str, groups: list[str], without: Collection[str] = ()) -> int:
-    """Compare all tables with each other; gives the number of rows."""
+    """Compare all tables with each other. Returns the number of rows."""
     of_groups = [name for name in UNKNOWN if TABLES[name].group == "group_id" and name != "progress"]
     others = [name for name in UNKNOWN if name not in (*of_groups, "progress")]
     compared = 0

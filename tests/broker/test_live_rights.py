@@ -32,7 +32,7 @@ RIGHTS = {
     "asker": {"orders": DESCRIBE},
     "nobody": {},
 }
-"""By user, which password is the name: an operation by topic."""
+"""By user, whose password is the name: the allowed operation by topic."""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def new_broker(folder: Path) -> Iterator[Broker]:
-    """A broker that asks for passwords at one listener, and that no client has used yet."""
+    """A broker with a listener that requires passwords. No client has used it yet."""
     kinds = {"PLAINTEXT": "PLAINTEXT", "PASSWORD": "SASL_PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
     ports = dict(zip(kinds, free_ports(len(kinds)), strict=True))
     users = "".join(f' user_{name}="{name}"' for name in RIGHTS)
@@ -78,7 +78,7 @@ def new_broker(folder: Path) -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def is_empty(new_broker: Broker, folder: Path) -> dict[str, Ran]:
-    """What commands say about it before any client came."""
+    """The output of commands before the first client."""
     at = ("--bootstrap", new_broker.bootstrap)
     tables = {name: run("table", name, *at) for name in ("transactions", "groups", "checks", "lag", "log_ends")}
     return {
@@ -160,7 +160,7 @@ _NOTHING = {
 }
 LACKING = {
     "all": {"times of lag": (1, READ, "orders")},
-    # It may know nothing of two topics of coordinators.
+    # This user may not see two of the coordinators' topics.
     "lagger": {
         "times of lag": (1, READ, "orders"),
         **dict.fromkeys(("report", "checks", "log_ends", "counts", "dump", "snapshot"), (1, DESCRIBE, TRANSACTIONS)),
@@ -176,7 +176,8 @@ LACKING = {
     "nobody": _NOTHING,
     "asker": _NOTHING,
 }
-"""By user and command: exit status, and a right that the command names; others have all that they need."""
+"""By user and command: the exit status, and a right that the command names. Other users have all rights that they
+need."""
 
 
 @pytest.mark.parametrize("user", RIGHTS)
@@ -228,7 +229,7 @@ def test_who_may_not_read_is_told_of_requests_and_they_take_other_rights(guarded
     needs = "user asker may not describe the cluster: grant it DESCRIBE on the cluster"
     assert needs in groups.err
     assert needs not in run("table", "groups", *asked, "--group", "shipping").err
-    # Brokers leave out topics of which whoever asks may know nothing, and do not say so.
+    # Brokers silently leave out topics that the user may not see.
     for name in ("current_offsets", "lag"):
         rows = [json.loads(line) for line in run("table", name, *asked).out.splitlines()]
         assert [(row["group_id"], row["topic"]) for row in rows] == [("shipping", "orders")], name
@@ -246,7 +247,7 @@ def test_findings_and_rows_tell_of_a_hidden_topic(guarded: Broker, folder: Path)
     at = ("--bootstrap", (folder / "password-listener").read_text(), "--command-config", str(folder / "half"))
     ran = run("table", "lag", *at, "--format", "json", "--findings", str(folder / "found.jsonl"))
     rows = [json.loads(line) for line in ran.out.splitlines()]
-    # Another test of this broker has a topic of its own.
+    # Another test creates the topic `purged` on this broker.
     problems = {row["topic"]: row["problem"] for row in rows if row["topic"] != "purged"}
     assert problems == {"orders": None, "secret": "not_authorized"}
     found = [json.loads(line) for line in (folder / "found.jsonl").read_text().splitlines()]

@@ -38,14 +38,14 @@ pytestmark = pytest.mark.broker
 
 OFFSETS = "__consumer_offsets"
 USERS = {"reader": "reader-secret-1", "looker": "looker-secret-2", "nobody": "nobody-secret-3"}
-"""reader may read and describe the offsets topic, looker may describe it, nobody may do nothing."""
+"""The user `reader` may read and describe the offsets topic, `looker` may describe it, `nobody` has no rights."""
 
 OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
 
 
 @dataclass(frozen=True)
 class Guarded:
-    """A broker with a listener of every kind, which lets `USERS` do what they may."""
+    """A broker with a listener of every kind, and the rights of `USERS`."""
 
     broker: Broker
     ports: dict[str, int]
@@ -69,7 +69,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 def _guarded(folder: Path, provider: IdentityProvider) -> Iterator[Guarded]:
-    # Kafka takes keys from no address that nobody has allowed.
+    # Kafka only loads keys from allowed addresses.
     allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={provider.url}/keys"
     with skipped_without_kafka(), patch.dict(os.environ, {"JDK_JAVA_OPTIONS": allowed}):
         certificates = made_in(folder)
@@ -208,7 +208,7 @@ def test_a_password_over_tls_from_a_file(guarded: Guarded, tmp_path: Path, mecha
         "group.id=of-no-interest\n"
     )
     assert offsets(guarded.at("BOTH"), path) == {"shipping": 42}
-    # Workers get the same.
+    # Workers get the same properties.
     result = read_table("current_offsets", LiveBrokers(guarded.at("BOTH"), path), processes=2)
     assert result.table["offset"].to_pylist() == [42]
 
@@ -220,7 +220,7 @@ def test_tls_with_a_trust_store(guarded: Guarded, store: str) -> None:
         "ssl.truststore.location": str(getattr(guarded.certificates, store)),
         "ssl.truststore.password": PASSWORD,
     }
-    # ANONYMOUS may do everything here, so what lets us in is TLS alone.
+    # ANONYMOUS has all rights here, so this only tests TLS.
     assert offsets(guarded.at("TLS"), config) == {"shipping": 42}
 
 
@@ -272,7 +272,7 @@ def test_rights_are_named(guarded: Guarded) -> None:
 def test_offsets_are_deleted_over_tls_by_who_may(
     guarded: Guarded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the properties file that `table` takes; who may not describe a group cannot see it."""
+    """The properties file is the same as for `table`. A user who may not describe a group does not see it."""
     pem, place = guarded.certificates.client.pem, {"group_id": "shipping-2", "topic": "orders", "partition": 0}
     with closing(KafkaAdminClient(bootstrap_servers=guarded.broker.bootstrap)) as admin:
         commit(admin, "shipping-2", {("orders", 0): 7}, "")

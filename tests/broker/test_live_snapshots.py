@@ -1,7 +1,7 @@
-"""Snapshots of a broker that cleans its logs as soon as it can, and takes tombstones and markers at once.
+"""Snapshots of a broker that cleans its logs as soon as possible, and removes tombstones and markers at once.
 
-What the broker answered when a snapshot was taken is what `--as-of` that moment answers for ever; and without a moment,
-what the broker answered last.
+With `--as-of` the moment of a snapshot, the answer is always that of the broker at that time. Without a moment, it is
+the last answer of the broker.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def client(cleaning: Broker) -> Iterator[KafkaAdminClient]:
 
 @dataclass(frozen=True)
 class Taken:
-    """What the broker said, and when nothing happened after it."""
+    """An answer of the broker, and a time at which nothing more had happened."""
 
     at_ms: int
     offsets: dict[str, Offsets]
@@ -81,7 +81,7 @@ def read(root: Path, **options: Any) -> tuple[dict[str, Offsets], tuple[Finding,
 
 
 def work(broker: Broker, client: KafkaAdminClient, number: int) -> None:
-    """Commits that write over older ones, transactions that end either way, and a group that is deleted."""
+    """Overwrite commits, commit and abort transactions, and delete a group."""
     for round_ in range(8):
         for group in GROUPS:
             commit(client, group, {("orders", 0): 100 * number + round_, ("orders", 1): number})
@@ -98,7 +98,7 @@ def work(broker: Broker, client: KafkaAdminClient, number: int) -> None:
 
 
 def wait_for_the_cleaner(broker: Broker, client: KafkaAdminClient) -> None:
-    """Let segments roll, which a record does to the one before it, and be cleaned."""
+    """Wait until segments are rolled, which needs a new record, and cleaned."""
     for turn in range(6):
         time.sleep(0.2)
         for group in GROUPS:
@@ -128,11 +128,11 @@ def test_last_tuesday(kind: str, cleaning: Broker, client: KafkaAdminClient, tmp
 
     for each in taken:
         offsets, findings = read(tmp_path, as_of=each.at_ms)
-        # Files may be an old copy, so there may be a note. It is right all the same.
+        # Files may be an old copy, so there may be a note.
         assert findings == () or kind == "files"
         assert offsets == each.offsets
 
-    # Else this is about a broker that keeps everything.
+    # Otherwise the broker has removed nothing, and this test would prove nothing.
     assert len({str(each.offsets) for each in taken}) == ROUNDS
     assert looked
     stored = sum(len(rows_of(log)) for log in Snapshot(tmp_path).partitions(TOPIC))

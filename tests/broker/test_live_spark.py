@@ -1,4 +1,5 @@
-"""Brokers through Spark: the rows of their segments, streams that neither lose nor repeat an offset, and no trace."""
+"""Brokers through Spark: they have the rows of their segments, streams neither lose nor repeat an offset, and reading
+leaves no trace."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ def test_raw_rows_and_tables_are_those_of_the_segments(session: SparkSession, se
     last = {log.partition: 0 for log in Segments(segments).partitions(INTERNAL[0])}
     for row in files.select(["partition", "offset"]).to_pylist():
         last[row["partition"]] = row["offset"] + 1
-    # The coordinator that has loaded this log may have appended to it.
+    # The coordinator may have appended to this log after loading it.
     end = json.dumps({INTERNAL[0]: last})
     for more in ({}, {"bytesPerTask": "2000"}):
         brokers = session.read.format(FORMAT).options(**live, **more, endingOffsets=end).load()
@@ -91,7 +92,7 @@ def test_raw_rows_and_tables_are_those_of_the_segments(session: SparkSession, se
     assert by_spark.table.equals(read_table("current_offsets", LiveBrokers(served.bootstrap)).table)
     assert by_spark.counts.records > 400
 
-    topics = TABLES["topics"]  # there is no log of it to read
+    topics = TABLES["topics"]  # this topic has no log to read
     found = session.read.format(FORMAT).options(bootstrap=served.bootstrap, table=topics.name).load()
     expected = read_table(topics, LiveBrokers(served.bootstrap))
     assert len(expected) >= 3
@@ -160,7 +161,7 @@ def send(broker: Broker, topic: str, count: int) -> None:
 
 
 def drained(stream: DataFrame, folder: Path) -> list[Any]:
-    """Run a stream up to where the logs end now; gives the progress of its batches."""
+    """Run a stream up to the present ends of the logs. Returns the progress of its batches."""
     query = (
         stream.writeStream.format("parquet")
         .option("checkpointLocation", str(folder / "checkpoint"))
@@ -203,7 +204,7 @@ def test_a_stream_takes_so_many_offsets_and_goes_on(
 def test_a_batch_that_failed_is_given_again_and_the_same(
     session: SparkSession, broker: Broker, admin: KafkaAdminClient, tmp_path: Path
 ) -> None:
-    """From `latest`: what came before the first start is left out, regardless of what fails."""
+    """A stream from `latest` leaves out everything before its first start, regardless of failures."""
     create_topics(admin, spark_again=1)
     send(broker, "spark_again", 5)
     options = {"bootstrap": broker.bootstrap, "topic": "spark_again", "startingOffsets": "latest"}
@@ -290,14 +291,14 @@ def test_a_killed_stream_goes_on_with_each_offset_once(
 @pytest.mark.slow
 @pytest.mark.matrix
 def test_a_table_is_followed(session: SparkSession, served: Broker, tmp_path: Path) -> None:
-    """Micro-batches end within transactions, and markers come with the next one."""
+    """Micro-batches end inside transactions, and their markers come with a later batch."""
     from kafka_records_tables.spark import changes, merged
 
     live = {"bootstrap": served.bootstrap, "topic": INTERNAL[0]}
     stream = session.readStream.format(FORMAT).options(**live, maxOffsetsPerTrigger="250").load()
     progress = drained(changes(stream, "offset_commits"), tmp_path)
     assert len(progress) > 2
-    # The coordinator that has loaded this log may append to it at any time.
+    # The coordinator may append to this log at any time after loading it.
     end = progress[-1]["sources"][0]["endOffset"]
     del end[INTERNAL[0]]["id"]
     raw = session.read.format(FORMAT).options(**live, endingOffsets=json.dumps(end)).load()
@@ -331,7 +332,8 @@ def all_there_is(reader: Any, start: Any) -> Any:
 
 
 def once_it_goes_on(reader: Any, start: Any) -> Any:
-    """Where the logs end, once more has been written: markers come after the answer to the client."""
+    """Wait until more has been written, because markers come after the answer to the client. Returns the ends of the
+    logs."""
     wait_until(lambda: all_there_is(reader, start) != start, "there is nothing new")
     return all_there_is(reader, start)
 
@@ -354,7 +356,7 @@ def test_a_range_tells_what_it_knows_of_a_transaction(broker: Broker, admin: Kaf
     assert told == [(0, "committed", None), (1, "committed", "commit"), (2, "open", None)]
     told = [(row["offset"], row["transaction"], row["control"]) for row in read_all(reader, middle, end)]
     assert told == [(3, "aborted", "abort")]
-    # Tables settle the saved rows by their markers.
+    # Tables resolve the transactions of the saved rows by their markers.
     saved = pa.Table.from_pylist(read_all(reader, start, middle) + read_all(reader, middle, end), RAW_SCHEMA)
     assert saved.num_rows == 4
     assert all_there_is(reader, end) == end
@@ -380,7 +382,7 @@ def test_lost_records_end_a_stream_unless_it_may_go_on(
         DataLost, match=f"^{sentence}. To continue without them, set the option 'failOnDataLoss' to 'false'$"
     ):
         strict.partitions(seen, end)
-    # Deleted between the plan and its task.
+    # The topic is deleted between the plan and its task.
     with pytest.raises(DataLost, match="offsets 2 to 5 are deleted while the log was read: it starts at 6 now"):
         list(strict.read(planned[0]))
     with caplog.at_level(logging.WARNING):

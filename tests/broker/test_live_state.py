@@ -1,8 +1,8 @@
 """A day of traffic in compressed time, read with a state directory again and again.
 
-Groups of all kinds but streams come, commit, rebalance and go, in transactions too; a cleaner that takes tombstones
-at once is at work, and three brokers die and come back in turn. Whenever traffic rests, the rows of a run with the
-state are those of a run without it. KAFKA_RECORDS_DAY_SECONDS is how long that goes on.
+Groups of all kinds except streams appear, commit (also in transactions), rebalance and disappear. A cleaner removes
+tombstones at once, and three brokers are killed and restarted in turn. Whenever traffic pauses, a run with the state
+must have the same rows as a run without it. KAFKA_RECORDS_DAY_SECONDS is the duration.
 """
 
 from __future__ import annotations
@@ -50,17 +50,18 @@ pytestmark = [
 
 SECONDS = float(os.environ.get("KAFKA_RECORDS_DAY_SECONDS", "300"))
 RUNS_BETWEEN = 10
-"""Runs beside traffic before traffic rests and rows are compared."""
+"""The number of runs during traffic before it pauses and rows are compared."""
 OF_STATE = ["lag", "current_offsets", "pending_offsets", "groups", "members", "assignments", "share_group_topics"]
 INTERNAL = ("__consumer_offsets", "__share_group_state", "__transaction_state")
 _KEPT: list[Any] = []
-"""Clients with threads that still connect: their sockets must not be collected when no test is there to allow it."""
+"""Clients with threads that still connect. They are kept, because garbage collection of their sockets outside this test
+would fail another test."""
 PASSING = (OSError, ValueError, KafkaError, offset_admin.BrokerRefused, AssertionError)
 
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ProxiedBroker]]:
-    """Three with a topic, whose logs of groups are cleaned as soon as that can be."""
+    """Three brokers with a topic. Their logs of groups are cleaned as soon as possible."""
     with three_running(tmp_path_factory.mktemp("day")) as made:
         with closing(KafkaProducer(bootstrap_servers=made[0].bootstrap)) as producer:
             for number in range(100):
@@ -89,14 +90,14 @@ def _commit(brokers: list[ProxiedBroker], group: str, offset: int) -> bool:
 
 @dataclass
 class Traffic:
-    """What applications do, a step at a time; none is taken while it rests."""
+    """The actions of applications, step by step. There are none while traffic pauses."""
 
     brokers: list[ProxiedBroker]
     gate: threading.Lock = field(default_factory=threading.Lock)
     stopped: threading.Event = field(default_factory=threading.Event)
     steps: dict[str, int] = field(default_factory=dict)
     clients: list[Any] = field(default_factory=list)
-    """All that were made: some never end by themselves."""
+    """All clients: some never end by themselves."""
 
     def start(self) -> list[threading.Thread]:
         kinds: list[Callable[[], Callable[[], None]]] = [
@@ -118,7 +119,7 @@ class Traffic:
             closing_it = threading.Thread(target=_quietly, args=(client.close,), daemon=True)
             closing_it.start()
             closing_it.join(5)
-        # kafka-python leaves sockets to the garbage collector where a broker dies while it connects.
+        # kafka-python leaves sockets to the garbage collector if a broker dies during a connection attempt.
         _KEPT.extend(self.clients)
         gc.collect()
 
@@ -138,8 +139,7 @@ class Traffic:
                     time.sleep(random.uniform(0.01, 0.1))
 
     def _in_time(self, step: Callable[[], object]) -> None:
-        """Take a step that may never end: where a broker dies, kafka-python waits for the end of a transaction for
-        ever."""
+        """Take a step that may never end: if a broker dies, kafka-python waits for the end of a transaction forever."""
         thread = threading.Thread(target=_quietly, args=(step,), daemon=True)
         thread.start()
         thread.join(5)
@@ -197,7 +197,7 @@ class Traffic:
         return step
 
     def _transactions(self) -> Callable[[], None]:
-        """Offsets that are committed in transactions, some of which are aborted or stay open for a while."""
+        """Transactions that commit offsets. Some are aborted or stay open for a while."""
         name = f"pipeline-{random.randrange(3)}"
         producer = KafkaProducer(bootstrap_servers=self._bootstrap, transactional_id=name, max_block_ms=5_000)
         self.clients.append(producer)
@@ -219,7 +219,7 @@ class Traffic:
         return step
 
     def _classic(self) -> Callable[[], None]:
-        """A member of a classic group, one after the other."""
+        """Members of classic groups, one after another."""
         found: list[KafkaConsumer] = []
 
         def step() -> None:
@@ -254,17 +254,17 @@ class Watcher:
     state: Path
     compared: int = 0
     moved: int = 0
-    """How often something was written while traffic rested: by coordinators, as when a member is missing."""
+    """How often something was written while traffic paused: coordinators write, for example, if a member is missing."""
     damaged: int = 0
-    """How often a broker was away for so long that an answer was not complete."""
+    """How often a broker was down so long that an answer was incomplete."""
     rows: int = 0
     runs: int = 0
-    """How many had a state."""
+    """The number of runs with a state."""
     killed: int = 0
     """How many runs were killed before their end."""
 
     def run_killed(self) -> None:
-        """Start the command beside traffic, and kill it at any moment."""
+        """Start the command during traffic, and kill it at a random moment."""
         words = ["table", "lag", "--bootstrap", self.bootstrap, "--state", str(self.state)]
         places = os.pathsep.join(place for place in sys.path if place)
         with subprocess.Popen(
@@ -279,12 +279,12 @@ class Watcher:
             process.kill()
 
     def run(self) -> None:
-        """A run beside traffic: what it finds is compared with nothing, and what it keeps with everything."""
+        """A run during traffic. Its rows are not compared, but its state is used by all later runs."""
         read_table("lag", LiveBrokers(self.bootstrap), processes=1, state=self.state)
         self.runs += 1
 
     def compare(self, tables: list[str]) -> None:
-        """Compare once, or a few times until nothing moves."""
+        """Compare once or, while something changes, a few times."""
         wanted = self.compared + 1
         for _ in range(4):
             self._compare(tables)
@@ -309,8 +309,8 @@ class Watcher:
 
     def _equal(self, name: str, expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> None:
         if name == "groups":
-            # A group of which a cleaner took the last record stays until its log is read from the start again, as it
-            # does in the memory of a coordinator.
+            # A group whose last record a cleaner removed stays until its log is read from the start again, as in the
+            # memory of a coordinator.
             known = {row["group_id"] for row in expected}
             assert {(row["group_kind"], row["epoch"]) for row in found if row["group_id"] not in known} <= {
                 ("simple", None)
@@ -375,7 +375,7 @@ def test_a_day(brokers: list[ProxiedBroker], tmp_path: Path, monkeypatch: pytest
 
 
 def _leaves_no_trace(bootstrap: str, watcher: Watcher) -> None:
-    """Runs write nothing to any topic, and make no group."""
+    """Check that runs write nothing to any topic, and create no group."""
 
     def ends() -> list[Any]:
         rows = read_table("log_ends", LiveBrokers(bootstrap)).table.to_pylist()
@@ -401,7 +401,7 @@ def _leaves_no_trace(bootstrap: str, watcher: Watcher) -> None:
         if watcher.compared == compared + 3 and ends() == before:
             assert groups() == there
             return
-        time.sleep(3)  # members that are gone are missed by and by
+        time.sleep(3)  # coordinators remove missing members only after a while
     pytest.fail("the logs do not rest")
 
 

@@ -1,4 +1,4 @@
-"""`kafka-records dump` on the data directory of a running broker, against what the broker itself answers."""
+"""`kafka-records dump` on the data directory of a running broker, compared with the broker's own answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Change = tuple[Place, Commit | None]
 
 @pytest.fixture(scope="module")
 def groups(broker: Broker, admin: KafkaAdminClient) -> list[str]:
-    """Groups with offsets that were committed again, deleted, committed in transactions, and never came to be."""
+    """Groups with offsets that were committed again, deleted, committed in transactions, or aborted."""
     create_topics(admin, events=3)
     names = [f"reader-{number}" for number in range(6)]
     for number, name in enumerate(names):
@@ -104,6 +104,6 @@ def test_the_log_holds_what_the_broker_answers(broker: Broker, admin: KafkaAdmin
         (groups[2], "events", 0): (1000, ""),
         (groups[2], "events", 1): (1001, ""),
     }
-    # The groups lie in more than one partition of the topic, and transactions ended both ways.
+    # The groups are in several partitions of the topic, and transactions ended both ways.
     assert len({record["partition"] for record in records if record["record_type"] == OFFSET_COMMIT}) > 1
     assert {record["control"] for record in records} == {None, "commit", "abort"}

@@ -1,4 +1,5 @@
-"""Where logs begin and end, as a broker says and as its directory says, compared with Kafka's own clients and tools."""
+"""The starts and ends of logs, according to a broker and to its directory, compared with Kafka's own clients and
+tools."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def rows_of(source: Any, **options: Any) -> dict[Place, dict[str, Any]]:
 
 
 def consumed(broker: Broker, places: list[Place], isolation: str) -> tuple[dict[Place, int], dict[Place, int]]:
-    """Where logs begin and end by kafka-python."""
+    """The starts and ends of logs, according to kafka-python."""
     with closing(KafkaConsumer(bootstrap_servers=broker.bootstrap, isolation_level=isolation)) as consumer:
         partitions = [TopicPartition(*place) for place in places]
         begins, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
@@ -110,7 +111,7 @@ def test_kafkas_own_tool_tells_the_same(written: Broker) -> None:
 def test_the_directory_tells_the_same_without_what_only_brokers_know(written: Broker) -> None:
     live = rows_of(LiveBrokers(written.bootstrap))
     deadline = time.monotonic() + 60
-    # A broker writes its high watermarks down every few seconds.
+    # A broker writes its high watermarks to disk every few seconds.
     while _marks(written) != {place: row["high_watermark"] for place, row in live.items()}:
         assert time.monotonic() < deadline, _marks(written)
         time.sleep(0.5)

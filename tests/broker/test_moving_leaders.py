@@ -1,5 +1,5 @@
 """Three brokers with groups of every kind, two of which are killed and started again, so that leaders and coordinators
-move. Whenever nothing moves, requests, the log, and the log with a state directory give the same rows."""
+move. Whenever nothing changes, requests, the log, and the log with a state directory have the same rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
-# progress is of two moments; configs, brokers and features are asked of each broker, and one of them is away.
+# progress compares two moments; configs, brokers and features are requested from each broker, and one of them is down.
 NAMES: Final = [name for name in UNKNOWN if name not in ("progress", "configs", "brokers", "features")]
 TRIES: Final = 10
 PROTOCOLS: Final = {"classic", "simple", "consumer", "share", "streams"}
@@ -43,7 +43,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ProxiedBr
 
 
 def _same_rows(bootstrap: str, state: Path) -> int:
-    """Compare until the log is the same before and after; the number of rows that were compared."""
+    """Compare until the log does not change meanwhile. Returns the number of compared rows."""
     for _ in range(TRIES):
         before = read_tables(NAMES, LiveBrokers(bootstrap))
         asked = read_tables(NAMES, LiveRequests(bootstrap))
@@ -95,7 +95,7 @@ def test_sources_agree_when_leaders_have_moved(brokers: list[ProxiedBroker], tmp
                 broker.start()
                 wait_until(lambda led=led: _leaders(bootstrap) == led, "leaders do not return", AWAY)  # type: ignore[misc]
                 rows.append(_same_rows(bootstrap, tmp_path / "state"))
-            gc.collect()  # kafka-python leaves sockets to it where a broker dies
+            gc.collect()  # kafka-python leaves sockets to the garbage collector if a broker dies
             print(f"{len(rows)} comparisons of {rows} rows, {moved} leaders moved and came back")
             assert moved > 5
 

@@ -1,4 +1,4 @@
-"""examples/offset_admin.py against a real broker, with groups of each kind that has offsets."""
+"""examples/offset_admin.py on a real broker, with groups of each kind that has offsets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def connect(broker: Broker) -> Iterator[Connect]:
 
 @pytest.fixture
 def offline(admin: KafkaAdminClient) -> str:
-    """A group that is only its offsets."""
+    """A group that consists only of its offsets."""
     commit(admin, "offline", {("orders", 0): 5, ("orders", 1): 7})
     return "offline"
 
@@ -66,7 +66,7 @@ def classic(broker: Broker) -> Iterator[str]:
 
 @pytest.fixture
 def modern(connect: Connect) -> Iterator[str]:
-    """A group of the consumer protocol (KIP-848) whose one member speaks with our codecs.
+    """A group of the consumer protocol (KIP-848) whose only member uses our codecs.
 
     It subscribes to `orders`, owns both partitions of it, and has committed for `returns` as well.
     """
@@ -90,7 +90,7 @@ def modern(connect: Connect) -> Iterator[str]:
     owned: tuple[TopicPartitions, ...] = ()
     told = heartbeat(0, owned)
     deadline = time.monotonic() + PATIENCE
-    # The broker assigns when it comes to it, tells changes only, and wants to hear that they were taken.
+    # The broker may assign partitions later, sends only changes, and expects a confirmation.
     while told.assignment or not owned:
         assert time.monotonic() < deadline, "the group did not settle"
         if told.assignment:

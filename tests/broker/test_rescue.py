@@ -1,5 +1,5 @@
-"""The steps of docs/rescue.md: a coordinator that does not load, its offsets saved from files and from brokers, and
-restored by `delete-offsets --restore` and by Kafka's own tool."""
+"""The steps of docs/rescue.md: a coordinator cannot load its log; its offsets are saved from files and from brokers,
+and restored with `delete-offsets --restore` and with Kafka's own tool."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.maven]
 
 CONNECTOR = (
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
-    # The newest there is in Maven's central repository.
+    # The newest release in Maven's central repository.
     ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
     ("org.apache.kafka", "kafka-clients", "3.9.2"),
     ("org.apache.commons", "commons-pool2", "2.13.1"),

@@ -1,5 +1,5 @@
-"""What `tools/write_segments.py` writes, in the hands of Kafka: its dump tool prints every record, and a broker that is
-given the files answers what the writer says they hold."""
+"""Kafka reads the output of `tools/write_segments.py`: its dump tool prints every record, and the answers of a broker
+with these files are those that the writer expects."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_dump_tool_prints_every_record(codec: str, tmp_path: Path) -> None:
     assert all(line.endswith("isvalid: true") for line in batches)
     assert {line.split("compresscodec: ")[1].split()[0] for line in batches if "isControl: false" in line} == {codec}
     assert len(records) == written.records + written.markers
-    # A key or payload that its decoder cannot read is printed as text, or ends the dump.
+    # If its decoder cannot read a key or payload, the tool prints it as text, or stops.
     decoded = [line for line in records if ' key: {"type":"' in line and " payload: " in line]
     assert len(decoded) == written.records
     assert len([line for line in records if MARKER.search(line)]) == written.markers
@@ -117,7 +117,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> WrittenLog:
 
 @pytest.fixture(scope="module")
 def client(written: WrittenLog, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaAdminClient]:
-    """A client of a broker whose own offsets topic was replaced by the written one while it was down."""
+    """A client of a broker whose offsets topic was replaced by the written one while it was down."""
     settings = {
         "offsets.topic.num.partitions": str(PARTITIONS),
         "log.cleaner.enable": "false",
@@ -143,7 +143,7 @@ def client(written: WrittenLog, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def replace_logs(data: Path, written: WrittenLog) -> None:
-    # Without its word that it was stopped in peace, the broker looks at every batch and builds its indexes again.
+    # Without the file that marks a clean shutdown, the broker checks every batch and builds its indexes again.
     (data / ".kafka_cleanshutdown").unlink()
     for number in range(PARTITIONS):
         folder = data / f"{OFFSETS_TOPIC}-{number}"
@@ -177,5 +177,5 @@ def test_a_broker_knows_the_offsets(written: WrittenLog, client: KafkaAdminClien
     }
     rows = written.truth["current_offsets"].to_pylist()
     current = {(row["group"], row["topic"], row["partition"]): row["offset"] for row in rows}
-    # Of a group that was deleted before its offsets a broker knows the offsets, and says nothing.
+    # If a group was deleted before its offsets, a broker knows the offsets, but does not return them.
     assert answered == {place: offset for place, offset in current.items() if place[0] in names}

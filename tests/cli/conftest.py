@@ -13,5 +13,5 @@ from tests.cli.running import Ran, run
 
 @pytest.fixture(scope="session")
 def dumped(topics_dir: Path) -> Callable[[str], Ran]:
-    """What `kafka-records dump` does with a set of tests/data/topics."""
+    """Runs `kafka-records dump` on a folder of tests/data/topics."""
     return cache(lambda name: run("dump", str(topics_dir / name / "segments")))

@@ -24,12 +24,13 @@ class Ran(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The lines of standard output. Text in them may hold what `splitlines` takes for a line end."""
+        """The lines of standard output. Their text may contain characters that `splitlines` would treat as line
+        ends."""
         return self.out.split("\n")[:-1]
 
 
 def run(*arguments: str, standard_input: str = "") -> Ran:
-    """Call `main`; leaving it by SystemExit, as the parser does, counts as returning its status."""
+    """Call `main`. A SystemExit, as from the parser, counts as returning its status."""
     out, err = io.StringIO(newline=""), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), patch("sys.stdin", io.StringIO(standard_input)):
         status = _status(arguments)
@@ -37,17 +38,17 @@ def run(*arguments: str, standard_input: str = "") -> Ran:
 
 
 def run_on_screen(*arguments: str, columns: int, **environment: str) -> Ran:
-    """The same with a standard output that is a terminal, `columns` wide: `out` is what it shows.
+    """The same with a terminal of the width `columns` as standard output: `out` is its content.
 
-    What does not depend on a process of its own; `terminals.run_on` starts one, which takes half a second more.
+    This runs in the test process. `terminals.run_on` starts a new process, which takes half a second more.
     """
     ours, theirs = pty.openpty()
-    tty.setraw(theirs)  # lines end as they were written
+    tty.setraw(theirs)  # keep line ends as they were written
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     shown = bytearray()
 
     def read() -> None:
-        with suppress(OSError):  # which is how a terminal ends that nobody has open
+        with suppress(OSError):  # reading a terminal that no process has open ends with this error
             while data := os.read(ours, 65536):
                 shown.extend(data)
 

@@ -1,4 +1,4 @@
-"""The command as a process whose streams lead to a terminal, a pipe or a file, in any combination."""
+"""Runs the command as a process whose streams are a terminal, a pipe or a file, in any combination."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 Stream = Literal["terminal", "pipe", "file", "full"]
-"""Where a stream leads to; `full` is /dev/full, which takes nothing."""
+"""The target of a stream; `full` is /dev/full, which accepts nothing."""
 
 _LIMIT: Final = 120
 """Seconds after which a process counts as stuck."""
@@ -29,7 +29,7 @@ _LIMIT: Final = 120
 
 @dataclass(frozen=True)
 class Seen:
-    """What a process left behind: its exit status (negative for a signal), and what went where.
+    """The result of a process: its exit status (negative for a signal), and its output.
 
     `out` and `err` are what it wrote to pipes and files, `screen` what it wrote to the terminal.
     """
@@ -41,7 +41,7 @@ class Seen:
 
 
 class _Reader(threading.Thread):
-    """Reads a descriptor until nobody has its other end open any more."""
+    """Reads a descriptor until no process has its other end open any more."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(daemon=True)
@@ -50,7 +50,7 @@ class _Reader(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        with suppress(OSError):  # which is how a terminal without a process ends
+        with suppress(OSError):  # reading a terminal without a process ends with this error
             while data := os.read(self._descriptor, 65536):
                 self._data += data
 
@@ -65,7 +65,7 @@ class _Reader(threading.Thread):
 
 
 class _Nothing:
-    """A stream that leads elsewhere."""
+    """A stream with another target."""
 
     so_far = ""
 
@@ -74,7 +74,7 @@ class _Nothing:
 
 
 class _File:
-    """A file that is looked at when it is asked for."""
+    """A file that is read when its content is requested."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -91,11 +91,11 @@ class _File:
 
 
 class Running:
-    """A process, and what it has written so far."""
+    """A process and its output so far."""
 
     def __init__(self, program: Sequence[str], streams: dict[str, Stream], columns: int, given: dict[str, str]) -> None:
         ours, theirs = pty.openpty()
-        tty.setraw(theirs)  # lines end as they were written
+        tty.setraw(theirs)  # keep line ends as they were written
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self._readers: dict[str, _Reader | _File | _Nothing] = {"screen": _Reader(ours)}
         ends = {name: self._end(name, kind, theirs) for name, kind in streams.items()}
@@ -134,18 +134,18 @@ class Running:
         return terminal
 
     def so_far(self, stream: str) -> str:
-        """What went to `stdout`, `stderr` or `screen` until now."""
+        """The output to `stdout`, `stderr` or `screen` so far."""
         return self._readers[stream].so_far
 
     def wait_for(self, stream: str, text: str) -> None:
-        """Returns when `text` has come out of `stream`."""
+        """Return when `text` has been written to `stream`."""
         deadline = time.monotonic() + _LIMIT
         while text not in self.so_far(stream):
             assert time.monotonic() < deadline, self.so_far(stream)
             time.sleep(0.01)
 
     def interrupt(self) -> None:
-        """What Ctrl-C does."""
+        """Do what Ctrl-C does."""
         self.process.send_signal(signal.SIGINT)
 
     def finish(self) -> Seen:
@@ -166,10 +166,11 @@ def running_on(
     program: Sequence[str] = ("-m", "kafka_records_tables.commands"),
     **environment: str,
 ) -> Iterator[Running]:
-    """The command (or what else `program` tells Python to run) while it runs; one that is still there at the end is
+    """Run the command (or another `program` of Python) within the context. If it is still running at the end, it is
     killed.
 
-    All streams that lead to a terminal lead to the same one, `columns` wide. A standard input that is none is empty.
+    All streams that are a terminal are the same one, of the width `columns`. A standard input that is not a terminal is
+    empty.
     """
     streams: dict[str, Stream] = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
     running = Running((*program, *arguments), streams, columns, environment)
@@ -190,7 +191,7 @@ def run_on(
     program: Sequence[str] = ("-m", "kafka_records_tables.commands"),
     **environment: str,
 ) -> Seen:
-    """Run the command on such streams to its end."""
+    """Run the command on these streams to its end."""
     with running_on(
         *arguments,
         stdin=stdin,
@@ -204,6 +205,6 @@ def run_on(
 
 
 def processor_seconds(process: int) -> float:
-    """Of a core that a process has used."""
+    """The processor seconds that a process has used."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

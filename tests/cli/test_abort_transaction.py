@@ -1,4 +1,4 @@
-"""`kafka-records abort-transaction` without a broker: wrong usage, and whose a transaction is."""
+"""`kafka-records abort-transaction` without a broker: wrong usage, and the owner of a transaction."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_a_source_that_is_not_there(command: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [("dump",), ("counts",), ("table", "current_offsets"), ("table", "log_ends")])
 def test_of_several_sources_one_is_not_there(command: tuple[str, ...], tmp_path: Path) -> None:
-    """The others are read, as if a file in them were damaged."""
+    """Other sources are read, in the same way as if one of their files were damaged."""
     folder = write_segment(tmp_path, FIRST).parent
     alone, both = run(*command, str(folder)), run(*command, str(tmp_path / "gone"), str(folder))
     assert (alone.status, both.status, both.out) == (0, 1, alone.out)
@@ -52,7 +52,7 @@ def test_a_directory_without_logs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stray", [None, "truth.json"])
 def test_a_directory_above_that_of_the_logs(tmp_path: Path, stray: str | None) -> None:
-    """Also where other files would make it one of saved rows."""
+    """Also if other files there look like saved rows."""
     write_segment(tmp_path / "broker-1" / "data", FIRST)
     if stray:
         (tmp_path / stray).write_text("{}")

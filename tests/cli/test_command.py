@@ -1,4 +1,4 @@
-"""What holds for the whole command: help, version, imports, pipes, prerequisites."""
+"""Tests of the command as a whole: help, version, imports, pipes, prerequisites."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ class Example(NamedTuple):
 
     @property
     def is_spark(self) -> bool:
-        """Whether it wants Spark."""
+        """Whether it needs Spark."""
         return "--engine spark" in self.line
 
     @property
     def is_live(self) -> bool:
-        """Whether it wants a broker; tests/broker runs it."""
+        """Whether it needs a broker; tests/broker runs it."""
         return "--bootstrap" in self.line
 
     @property
     def is_of_a_deletion(self) -> bool:
-        """Whether it makes sense after the others of `delete-offsets` alone."""
+        """Whether it only makes sense after the other examples of `delete-offsets`."""
         return "delete-offsets" in self.line or "deletable_offsets" in self.line
 
     @property
     def is_of_a_transaction(self) -> bool:
-        """Whether it wants a transaction that hangs; the tests of `abort-transaction` make one."""
+        """Whether it needs a hanging transaction; the tests of `abort-transaction` make one."""
         return "abort-transaction" in self.line
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What follows `kafka-records`; other commands of a pipe may not be on this machine."""
+        """The arguments after `kafka-records`; other commands of a pipe may be missing on this machine."""
         step = next(step for step in self.line.split(" | ") if step.strip().startswith("kafka-records "))
         return tuple(shlex.split(step)[1:])
 
@@ -90,7 +90,7 @@ def kept(topics_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(kept: Path, topics_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A working directory with what the examples name, and the places they name it by."""
+    """A working directory with the files of the examples, under the names in the examples."""
     monkeypatch.chdir(tmp_path)
     segments = topics_dir / "kafka-4.3" / "segments"
     log = "00000000000000000000.log"
@@ -109,7 +109,7 @@ def here(kept: Path, topics_dir: Path, tmp_path: Path, monkeypatch: pytest.Monke
 def run_example(example: Example, here: dict[str, str]) -> None:
     places = here
     if example.arguments[0] == "report" and "--group" not in example.arguments:
-        # A report makes nearly all tables; of few records it says as much about an example.
+        # A report reads nearly all tables; with few records, it tests an example as well.
         places = {**here, "/var/lib/kafka/data": str(DATA_DIR / "topics" / "kafka-4.3-expiry" / "segments")}
     arguments = [places.get(argument, argument) for argument in example.arguments]
     ran = run(*arguments, standard_input=SUBSCRIPTION)

@@ -57,7 +57,7 @@ SCHEMA = pa.schema(
 
 
 def written(path: Path) -> Path:
-    """ROWS, as the command writes a table."""
+    """Write ROWS in the form in which the command writes a table."""
     usual: dict[str, Any] = {"is_deletable": True, "commit_timestamp_ms": 7}
     rows = pa.Table.from_pylist([usual | row for row in ROWS], SCHEMA)
     if path.suffix == ".parquet":
@@ -94,7 +94,7 @@ def test_a_list_comes_by_standard_input(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_an_offset_may_be_negative(tmp_path: Path) -> None:
-    """A client may commit one, and the table lists it."""
+    """A client may commit a negative offset, and the table lists it."""
     (path := tmp_path / "list.jsonl").write_bytes(b'{"group_id":"g","topic":"t","partition":3,"offset":-7}\n')
     assert of_file(str(path), whole=False).wanted["g"].expected == {("t", 3): Expected(-7)}
 
@@ -111,7 +111,7 @@ def test_a_list_of_few_columns_is_compared_by_these(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "json", "jsonl"])
 def test_a_list_that_pandas_has_saved_says_the_same(tmp_path: Path, ending: str) -> None:
-    """Whole numbers are floats there, where one of their column is null."""
+    """pandas writes whole numbers as floats if one number of the column is null."""
     path = tmp_path / f"list.{ending}"
     of_group = {
         "kind": "group",
@@ -137,7 +137,7 @@ def test_a_list_that_pandas_has_saved_says_the_same(tmp_path: Path, ending: str)
 def test_a_list_without_rows_asks_for_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
 ) -> None:
-    """No broker is asked: there is none at this address."""
+    """No broker is asked: this address has none."""
     path = tmp_path / "list"
     path.write_bytes(content)
     assert main(["delete-offsets", str(path), "--bootstrap", "localhost:1"]) == 0
@@ -280,7 +280,8 @@ def test_what_is_written_before_can_be_read(tmp_path: Path) -> None:
 
 
 def test_a_last_line_without_an_end_counts_if_it_is_whole(tmp_path: Path) -> None:
-    """An editor may take the line's end away; a line that is cut was not on the disk, so nothing of it was deleted."""
+    """An editor may remove the last line end. A truncated line was not complete on disk, so its offset was not
+    deleted."""
     path = tmp_path / "deleted.jsonl"
     with DeletedFile(path) as file:
         file.before([plan_of("g", 0, 1)], {})
@@ -506,7 +507,7 @@ def test_a_broker_that_is_not_there_is_named_once(tmp_path: Path, capsys: pytest
 def test_an_address_at_which_nobody_has_ever_answered_is_given_up_soon(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever patience the configuration has, a minute by default."""
+    """Whatever timeout the configuration has; the default is a minute."""
     monkeypatch.setattr(group_requests, "_UNTIL_A_FIRST_ANSWER", 0.01)
     with socket.create_server(("localhost", 0)) as server:
         address = f"localhost:{server.getsockname()[1]}"

@@ -1,4 +1,5 @@
-"""Deleting and restoring offsets while answers are lost, others commit and runs break off; coordinators in memory."""
+"""Deleting and restoring offsets while answers are lost, others commit, and runs are interrupted; with coordinators in
+memory."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def at(offset: int) -> CommittedOffset:
 
 
 class Coordinators:
-    """Groups in memory. `lose` counts the requests whose answers are lost, after they are `heard` or not."""
+    """Groups in memory. `lose` is the number of requests whose answers are lost; `heard` says whether the requests
+    still arrive."""
 
     def __init__(self, *groups: str) -> None:
         self.held: dict[str, dict[TopicPartition, CommittedOffset]] = {
@@ -42,7 +44,7 @@ class Coordinators:
         self.lose = 0
         self.heard = True
         self.then: Callable[[], object] = lambda: None
-        """What happens after a request whose answer is lost."""
+        """Called after a request whose answer is lost."""
         self.changes: list[str] = []
         self.stops_at: str | None = None
 
@@ -101,7 +103,7 @@ class Coordinators:
 
 @pytest.fixture
 def deleted(tmp_path: Path) -> Path:
-    """Where a run writes what it deletes."""
+    """The file to which a run writes what it deletes."""
     return tmp_path / "deleted.jsonl"
 
 
@@ -172,7 +174,7 @@ def test_what_was_deleted_before_its_answer_was_lost_can_be_restored(
 
 
 def test_what_others_commit_behind_a_lost_answer_is_left_and_the_former_offset_kept(deleted: Path) -> None:
-    """It was deleted before, or overwritten: it is unknown which, so the file keeps it."""
+    """It was deleted before or overwritten. It is unknown which, so it stays in the file."""
     brokers = Coordinators()
     brokers.lose, brokers.then = 1, lambda: brokers.held["g"].update({A: at(9)})
     assert delete(brokers, both(), deleted) == 1
@@ -226,8 +228,8 @@ def listing(path: Path, *rows: Mapping[str, Any]) -> Path:
 def test_a_group_that_an_open_transaction_commits_to_is_not_deleted(
     tmp_path: Path, deleted: Path, is_marked: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By the list's word for the group, or by the coordinator's answer for the partition: if asked for everything that
-    the group has, the coordinator leaves it out."""
+    """The list says so for the group, or the coordinator's answer for the partition. If all offsets of the group are
+    requested, the coordinator leaves it out."""
     brokers = Coordinators()
     brokers.held = {"g": {A: at(5)}}
     brokers.pending = set() if is_marked else {B}
@@ -293,7 +295,7 @@ def test_results_are_printed_of_what_was_done_before_a_run_breaks_off(
 
 @pytest.fixture
 def emptied(deleted: Path) -> Coordinators:
-    """A group whose offsets are in `deleted` alone."""
+    """A group whose offsets are only in `deleted`."""
     brokers = Coordinators()
     assert delete(brokers, both(), deleted) == 0
     brokers.changes.clear()
@@ -332,7 +334,7 @@ def test_what_is_written_over_is_kept(emptied: Coordinators, deleted: Path, tmp_
 
 @pytest.mark.parametrize("is_heard", [True, False])
 def test_restoring_looks_after_lost_answers(emptied: Coordinators, deleted: Path, is_heard: bool) -> None:
-    """It does not commit once more over what somebody else has committed meanwhile."""
+    """It does not overwrite what somebody else has committed meanwhile."""
     emptied.lose, emptied.heard, emptied.then = 1, is_heard, lambda: emptied.held["g"].update({A: at(9)})
     assert restore(emptied, deleted) == 1
     assert emptied.held == {"g": {A: at(9), B: at(6)}}

@@ -1,4 +1,4 @@
-"""`dump` against what Kafka's own tools printed for the same captured files."""
+"""`dump`, compared with the output of Kafka's own tools for the same captured files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.cli.running import Ran
 Dumped = Callable[[str], Ran]
 
 DUMP_TOOL = {"kafka-4.3": "dump", "kafka-4.3-expiry": "dump", "kafka-2.8": "dump-4.3"}
-"""Where the output of the 4.3.1 dump tool is."""
+"""The folder with the output of the 4.3.1 dump tool."""
 
 _RECORD = re.compile(
     r"\| offset: (?P<offset>-?\d+) (?:CreateTime|LogAppendTime|NoTimestampType): (?P<timestamp>-?\d+) .*?"
@@ -30,7 +30,7 @@ _RECORD = re.compile(
 
 
 class Evidence(NamedTuple):
-    """A record as both sides show it; `body` is `"key":…,"value":…` as text."""
+    """A record as both tools show it; `body` is `"key":…,"value":…` as text."""
 
     topic: str
     partition: int
@@ -43,7 +43,7 @@ class Evidence(NamedTuple):
 
 
 def of_kafka(folder: Path) -> Iterator[Evidence]:
-    """The records in the files that Kafka's dump tool printed."""
+    """The records in the output of Kafka's dump tool."""
     for path in folder.iterdir():
         place = re.fullmatch(r"(.*)-(\d+)\.\d{20}\.txt", path.name)
         assert place is not None
@@ -69,7 +69,7 @@ def of_kafka(folder: Path) -> Iterator[Evidence]:
 
 
 def of_ours(line: str) -> Evidence:
-    """A line of `dump`, its key and value as they are there, character for character."""
+    """A line of `dump`, with its key and value character for character."""
     parsed = json.loads(line)
     body = '"key":' + line.partition(',"key":')[2].rpartition(',"producer_id":')[0]
     names = ("producer_id", "is_transactional", "control")
@@ -98,7 +98,7 @@ def _sorted(body: str) -> str:
 
 
 def _with_opened_members(body: str) -> str:
-    """The dump tool opens what the members of a classic consumer group carry, our dump shows it as it is."""
+    """The dump tool decodes the bytes of members of classic consumer groups; our dump shows them as they are."""
     record: dict[str, Any] = json.loads(f"{{{body}}}")
     assert record["key"]["type"] == 2
     value = record["value"]["data"]

@@ -1,4 +1,4 @@
-"""What `dump` shows on request: chosen records, bytes that `explain` takes, opened members, names of topics."""
+"""Output of `dump` on request: selected records, bytes for `explain`, decoded members, names of topics."""
 
 from __future__ import annotations
 

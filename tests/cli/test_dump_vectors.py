@@ -1,4 +1,4 @@
-"""`dump` on records that Kafka's own serdes wrote and its tools printed, odd and broken ones among them."""
+"""`dump` on records that Kafka's own serdes wrote and its tools printed, including odd and broken ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cases(request: pytest.FixtureRequest, load_vectors: VectorLoader) -> list[Ca
 
 @pytest.fixture
 def dumped(cases: list[Case], tmp_path: Path) -> Ran:
-    """All of them in one segment, a batch each, dumped."""
+    """The dump of a segment with all cases, one per batch."""
     batches = [batch(at, [(_bytes(case["key_hex"]), _bytes(case["value_hex"]))]) for at, case in enumerate(cases)]
     path = write_segment(tmp_path, *batches, folder=f"{cases[0]['topic']}-0")
     return run("dump", str(path))

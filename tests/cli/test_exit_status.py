@@ -1,4 +1,4 @@
-"""What the exit status tells: 0 complete, 1 rows are missing, 2 no answer, 3 findings, and 1 wins over 3."""
+"""The exit status: 0 complete, 1 rows are missing, 2 no answer, 3 findings. 1 has precedence over 3."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def whole(topics_dir: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def damaged(whole: Path, tmp_path: Path) -> Path:
-    """A copy in which one byte of a batch is another one."""
+    """A copy in which one byte of a batch is changed."""
     folder = shutil.copytree(whole, tmp_path / "damaged")
     first, *_ = sorted((folder / _LOG).glob("*.log"))
     data = bytearray(first.read_bytes())
@@ -76,7 +76,7 @@ Watch = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def watch(whole: Path, tmp_path: Path) -> Watch:
-    """Runs a report that is compared with the one in last.json."""
+    """Runs a report with a comparison with the one in last.json."""
     last = tmp_path / "last.json"
     assert run("report", str(whole), "--output", str(last), "--no-tables").status == 0
 

@@ -1,4 +1,4 @@
-"""`explain`: kept dumps, the forms of hex it takes, and where it stops."""
+"""`explain`: golden outputs, the forms of hex that it accepts, and where it stops."""
 
 from __future__ import annotations
 

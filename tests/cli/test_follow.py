@@ -1,4 +1,4 @@
-"""`dump --follow`: what is appended, in files that are rolled, cleaned and replaced meanwhile."""
+"""`dump --follow`: it prints appended records of files that are rolled, cleaned and replaced meanwhile."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_files_that_are_rolled_and_partitions_that_are_made(tmp_path: Path) -> N
 
 
 def test_a_cleaner_that_replaces_what_was_read(tmp_path: Path) -> None:
-    """The last file that was read is rolled and merged into the one before, and what came between is not lost."""
+    """The last file that was read is rolled and merged into the previous one. Records in between are not lost."""
     segment(tmp_path, 0, one(0), one(1))
     last = segment(tmp_path, 2, one(2))
     with following(tmp_path) as running:
@@ -235,7 +235,8 @@ def test_waiting_costs_next_to_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", one_in(2, [1, 2]))
 def test_a_log_that_rolls_and_is_cleaned_all_the_time(tmp_path: Path, seed: int) -> None:
-    """Whatever the cleaner takes may be missing; nothing comes twice or out of order, and the newest always comes."""
+    """Records that the cleaner removes may be missing. No record comes twice or out of order, and the newest always
+    comes."""
     chance = random.Random(seed)
     path = write_segment(tmp_path, one(0))
     bases = [0]
@@ -264,7 +265,7 @@ def test_a_log_that_rolls_and_is_cleaned_all_the_time(tmp_path: Path, seed: int)
 
 
 def _merge(folder: Path, base: int, other: int, chance: random.Random) -> None:
-    """What a cleaner does with two neighbours, which keeps some of their records."""
+    """Merge two neighbouring files as a cleaner does, which keeps some of their records."""
     one_file, other_file = (folder / f"{each:020}.log" for each in (base, other))
     whole = one_file.read_bytes() + other_file.read_bytes()
     kept, at = b"", 0

@@ -1,4 +1,4 @@
-"""`dump --follow --bootstrap` where logs lose their start and brokers are away: no offset is passed over silently."""
+"""`dump --follow --bootstrap` if logs lose their start and brokers are down: no offset is skipped silently."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def log(start: int, end: int) -> BrokerPartition:
 
 
 def asked(logs: Sequence[BrokerPartition], unread: Iterator[int | None]) -> list[tuple[int, int]]:
-    """The ranges that a follower asks for, while it meets a log partition as it changes."""
+    """The ranges that a follower requests while a log partition changes."""
     ranges: list[tuple[int, int]] = []
     later = iter(logs[1:])
 
@@ -87,7 +87,7 @@ def test_a_dump_says_what_no_broker_gave(monkeypatch: pytest.MonkeyPatch, capsys
     catalog = catalog_of("kafka_records")
     assert DumpRun(GivenSource(bootstrap="h:1"), TOPIC, catalog, RecordChoice(catalog)).follow() == 1
     lines = capsys.readouterr().err.splitlines()
-    # The same damage is told once, however often it is met.
+    # The same damage is reported only once.
     assert len([line for line in lines if "offsets 0 to 4 are not read" in line]) == 1
     assert lines.count(f"note: {TOPIC}-0: records are requested again from offset 0 on") == 2
 

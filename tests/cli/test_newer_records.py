@@ -40,7 +40,8 @@ PLAN_VALUE = """\
 
 @pytest.fixture(scope="module")
 def newer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A package of specs of a release to come: OffsetCommitValue 5 with another field and another tag, a record 40."""
+    """A package of specs of a future release: OffsetCommitValue 5 with another field and another tag, and a record type
+    40."""
     specs, home = tmp_path_factory.mktemp("specs") / "consumer_offsets", tmp_path_factory.mktemp("home")
     specs.mkdir()
     for path in (ROOT / "message_specs" / "consumer_offsets").glob("*OffsetCommit*.json"):
@@ -193,7 +194,7 @@ def test_a_view_names_each_table_that_cannot_read(segment: str, made: Callable[.
 
 
 def test_a_struct_with_more_fields_does(made: Callable[..., str]) -> None:
-    """A tag that a newer release puts into the partitions of a transaction is not one of the table's business."""
+    """The table does not need a tag that a newer release adds to the partitions of a transaction."""
     old = '"name": "PartitionIds"'
     tag = '"name": "Why", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+", "about": "Why." },\n'
     package = made("more_inside", {f"{{ {old}": f"{{ {tag} {{ {old}"}, "transaction_state")

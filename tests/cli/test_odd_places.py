@@ -1,4 +1,4 @@
-"""Data directories with names, files and numbers that nobody expects: every command says the same about them."""
+"""Data directories with unusual names, files and numbers: every command has the same messages about them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMMANDS = ("dump", "counts")
 
 @pytest.fixture
 def odd(tmp_path: Path) -> Path:
-    """A directory whose name is not UTF-8, with a log of two partitions and much that is not a log."""
+    """A directory whose name is not UTF-8, with a log of two partitions and many files that are not logs."""
     data = tmp_path / os.fsdecode(b"da\xffta")
     for number in range(2):
         write_segment(data, batch(0, [commit("g", 5)]), folder=f"__consumer_offsets-{number}")

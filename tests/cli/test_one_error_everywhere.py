@@ -1,4 +1,4 @@
-"""A record that cannot be read: the same error, with the same byte number, from everything that reads records."""
+"""A record that cannot be read: all readers report the same error with the same byte position."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def record(request: pytest.FixtureRequest) -> tuple[bytes, bytes]:
 
 
 def told_of(error: KafkaRecordsError) -> Told:
-    """The error as `dump` and Spark give it."""
+    """The error in the form of `dump` and Spark."""
     has_place = isinstance(error, DecodeError)
     return {
         "reason": type(error).__name__,
@@ -60,7 +60,7 @@ def told_of(error: KafkaRecordsError) -> Told:
 
 
 def by_python(key: bytes, value: bytes) -> Told:
-    """What `decode_record` raises, or says about a record of an unknown version."""
+    """The error of `decode_record`, or its report about a record of an unknown version."""
     try:
         found = decode_record(key, value)
     except (DecodeError, FramingError) as error:
@@ -126,7 +126,7 @@ def test_explain(record: tuple[bytes, bytes]) -> None:
     assert told["message"] in errors
     assert ran.status == 1
     if told["reason"] == "BufferUnderflow" and "but 0 are left" not in told["message"]:
-        # Numbers that fit and the bytes after a length that do not fit are lines of their own.
+        # A length that can be read and the missing bytes after it are separate lines.
         assert errors[told["message"]] == str(told["byte_offset"])
 
 

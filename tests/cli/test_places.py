@@ -1,4 +1,4 @@
-"""The command reads archives, patterns and URLs, and says what it does not do with them."""
+"""The command reads archives, patterns and URLs, and has messages about what it cannot do with them."""
 
 from __future__ import annotations
 

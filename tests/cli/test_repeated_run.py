@@ -1,4 +1,4 @@
-"""A run with `--state` after which nothing has changed is repeated, and decided before anything heavy is loaded."""
+"""If nothing has changed since a run with `--state`, its output is printed again, before any slow module is loaded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAVY = ("numpy", "pyarrow", "kafka_records_tables.tables", "http.client", "prom
 
 @pytest.fixture
 def broker() -> Iterator[FakeBroker]:
-    """One whose only log has two commits."""
+    """A broker whose only log has two commits."""
     with fake_brokers(FakeBroker()) as (made,):
         made.end = 2
         made.records = lambda partition, offset: b"".join(
@@ -72,7 +72,7 @@ def test_what_changes_is_read(broker: FakeBroker, tmp_path: Path) -> None:
     assert not _is_repeated(_asked(broker, tmp_path))
     assert (tmp_path / "out.csv").read_text().count("\n") == 4
     assert _is_repeated(_asked(broker, tmp_path))
-    broker.leaders = {0: 1, 1: 1}  # a new partition, whose log ends where the other does
+    broker.leaders = {0: 1, 1: 1}  # a new partition, whose log has the same end as the other
     assert not _is_repeated(_asked(broker, tmp_path))
     assert _is_repeated(_asked(broker, tmp_path))
     told = [broker.topic(), broker.topic("new")]
@@ -97,7 +97,7 @@ def test_other_arguments_are_another_run(broker: FakeBroker, tmp_path: Path, mon
     assert (tmp_path / "out.csv").read_text().count("\n") == 2
     assert _is_repeated(_asked(broker, tmp_path))
     assert (tmp_path / "out.csv").read_text().count("\n") == 3
-    monkeypatch.chdir(tmp_path)  # where names of files begin
+    monkeypatch.chdir(tmp_path)  # relative paths refer to this directory
     assert not _is_repeated(_asked(broker, tmp_path))
 
 

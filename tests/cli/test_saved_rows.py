@@ -17,7 +17,7 @@ CAPTURE = segments(CAPTURES[0])
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    """A file of all captured rows, with names and encodings that explain themselves."""
+    """A file of all captured rows, with names and encodings that are recognized."""
     return write_csv(in_hex(shuffled(captured())), tmp_path / "rows.csv.gz", "gzip")
 
 
@@ -69,13 +69,13 @@ def test_rows_that_tell_of_no_transactions_are_refused(tmp_path: Path, capsys: p
     untold = ["transaction", "control", "producer_id", "producer_epoch"]
     path = tmp_path / "rows.parquet"
     pq.write_table(captured().filter(captured()["control"].is_null()).drop_columns(untold), path)
-    for form in ("table", "json", "csv"):  # a header alone would be an answer
+    for form in ("table", "json", "csv"):  # only a header would look like an answer
         status, out, said = run(capsys, "table", "current_offsets", path, "--format", form)
         assert (status, out) == (2, "")
         assert "To count such records as committed" in said
     status, out, _ = run(capsys, "table", "current_offsets", path, "--assume", "committed", "--format", "json")
     assert status == 0
-    # Offsets of aborted and open transactions are among them now.
+    # Now the rows include offsets of aborted and open transactions.
     _, told, _ = run(capsys, "table", "current_offsets", CAPTURE, "--format", "json")
     assert len(out.splitlines()) > len(told.splitlines())
     status, out, _ = run(capsys, "dump", path, "--offset", "0..0", "--topic", "__consumer_offsets")

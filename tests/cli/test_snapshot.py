@@ -1,4 +1,4 @@
-"""`kafka-records snapshot`, and the other commands over what it writes."""
+"""`kafka-records snapshot`, and the other commands on its output."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def test_damage_is_told_and_ends_with_1(segments: str, kept: str, tmp_path: Path
 
 
 def _forbid(monkeypatch: pytest.MonkeyPatch, folders: Collection[str]) -> None:
-    """As for a user without rights, which root is not."""
+    """Make folders unreadable, as for a user without rights. Tests may run as root, for whom file modes have no
+    effect."""
     original = os.open
 
     def refuse(path: str, *arguments: Any) -> int:

@@ -1,4 +1,4 @@
-"""`--state` of table and report: what is refused, each in a sentence, and rows that stay the same."""
+"""`--state` of table and report: refused combinations with their messages, and rows that stay the same."""
 
 from __future__ import annotations
 

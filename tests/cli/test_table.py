@@ -1,4 +1,4 @@
-"""`table`: every format against what the broker itself answered, damage, and what is refused."""
+"""`table`: every format compared with the broker's own answers, damage, and refused options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OFFSET_COLUMNS = [
 
 
 def truth(topics_dir: Path, name: str) -> dict[str, Any]:
-    """The groups as the broker told them."""
+    """The groups according to the broker."""
     groups: dict[str, Any] = json.loads((topics_dir / name / "truth.json").read_text("utf-8"))["groups"]
     return groups
 
@@ -147,7 +147,7 @@ def test_what_was_read_as_kafka_reads_it_and_what_was_left_out_is_counted(tmp_pa
 
 
 def test_a_transaction_whose_marker_cannot_be_read_is_not_guessed(tmp_path: Path) -> None:
-    """The damaged batch may have held the end of the transaction, either way."""
+    """The damaged batch may have contained the end of the transaction, a commit or an abort."""
     spoiled = bytearray(batch(2, [(b"\0\0\0\0", bytes(6))], attributes=0x30, producer_id=7))
     spoiled[-1] ^= 1
     pending = batch(1, [commit("a", 2)], attributes=0x10, producer_id=7)

@@ -1,4 +1,4 @@
-"""What can be asked of `table`: which rows, columns, order, moment, package, file and format; and mistakes."""
+"""Options of `table`: rows, columns, order, moment, package, file and format; and mistakes in them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_word_that_a_column_does_not_know_brings_the_one_that_was_meant(segmen
 
 
 def test_rows_that_no_comparison_holds_for_are_told(topics_dir: Path) -> None:
-    """A copy of the one topic tells no end of any other, so that no lag is known."""
+    """A copy of only one topic does not show the ends of others, so no lag is known."""
     source = str(topics_dir / "kafka-4.3" / "segments" / "__consumer_offsets-0")
     count = len(read_table("lag", source).table)
     said = run("table", "lag", source, "--where", "lag>0").err

@@ -43,7 +43,7 @@ def test_spark_and_processes_tell_the_same_of_damage(tmp_path: Path) -> None:
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, which starts Spark itself, in a time zone far away."""
+    """Run the command in a separate process, which starts Spark, in a distant time zone."""
     paths = os.pathsep.join(path for path in sys.path if path)
     return subprocess.run(
         [sys.executable, "-m", "kafka_records_tables.commands", *arguments, "--engine", "spark"],

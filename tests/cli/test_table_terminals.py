@@ -1,4 +1,4 @@
-"""`table` on a terminal: what fits, what goes to a pipe beside it, the bar, and Ctrl-C."""
+"""`table` on a terminal: what fits, what goes to a pipe at the same time, the progress bar, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ AT_ONCE = (
     "progress_bar._AFTER = 0\n"
     "sys.exit(main())",
 )
-"""The command with a bar from the first byte on."""
+"""The command with a progress bar from the first byte on."""
 
 
 def plain(text: str) -> str:
-    """Without colours and what draws a bar and takes it away again."""
+    """The text without colours, and without the escape sequences of the progress bar."""
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
@@ -71,7 +71,7 @@ def test_a_table_of_a_process_is_the_same(segments: str) -> None:
 @pytest.mark.parametrize(
     ("stdout", "stderr", "name"),
     [
-        # A file is written like a pipe: the others are in `make matrix`.
+        # A file is written like a pipe, so the other combinations are in `make matrix`.
         *(
             pytest.param(stdout, stderr, "json", marks=pytest.mark.matrix if "file" in (stdout, stderr) else ())
             for stdout in STREAMS
@@ -84,7 +84,7 @@ def test_a_table_of_a_process_is_the_same(segments: str) -> None:
     ],
 )
 def test_rows_and_messages_go_where_they_should(tmp_path: Path, stdout: Stream, stderr: Stream, name: str) -> None:
-    """With damage, so that both streams have something to say, and with a bar."""
+    """There is damage, so that both streams have output, and a progress bar."""
     spoiled = bytearray(batch(1, [commit("b", 1)]))
     spoiled[-1] ^= 1
     write_segment(tmp_path, batch(0, [commit("a", 1)]), bytes(spoiled))
@@ -160,7 +160,8 @@ def test_ctrl_c_ends_the_command_and_its_processes(many: str, processes: str, st
 
 
 def _wait_until_it_works(pid: int) -> None:
-    """Until the command and its processes have used 1.5 seconds of processor time: it has started, and reads."""
+    """Wait until the command and its processes have used 1.5 seconds of processor time, so that it has started to
+    read."""
     end = time.monotonic() + 60
     while sum(map(processor_seconds, [pid, *map(int, _children(pid))])) < 1.5:
         assert time.monotonic() < end, "the command does nothing"

@@ -1,4 +1,4 @@
-"""The command on a terminal: what goes there, what goes to a pipe or a file instead, and how it ends."""
+"""The command on a terminal: the output there, the output to a pipe or a file instead, and how it ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REDIRECTED: list[Stream] = ["pipe", "file"]
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    """A log with a group of a hostile name."""
+    """A log with a group that has a hostile name."""
     write_segment(tmp_path, batch(0, [commit(HOSTILE, 1)]))
     return str(tmp_path)
 
@@ -42,7 +42,7 @@ def commands(source: str) -> list[tuple[str, ...]]:
 
 
 def plain(text: str) -> str:
-    """Without colours and what draws a bar and takes it away again."""
+    """The text without colours, and without the escape sequences of the progress bar."""
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
@@ -52,7 +52,8 @@ def plain(text: str) -> str:
 @pytest.mark.parametrize(
     ("at", "stdout"),
     [
-        # Where the bytes go has nothing to do with the command or format: the others are in `make matrix`.
+        # The target of the output does not depend on the command or format, so the other combinations are in `make
+        # matrix`.
         pytest.param(at, stdout, marks=pytest.mark.matrix if (at and stdout == "file") or at in (2, 3) else ())
         for at in range(5)
         for stdout in REDIRECTED
@@ -66,7 +67,7 @@ def test_a_result_goes_where_standard_output_leads_to(source: str, at: int, stdo
     assert (piped.status, piped.out, piped.err, piped.screen) == (0, expected.out, expected.err, "")
     watched = run_on(*arguments, stdout=stdout)
     assert (watched.status, watched.out) == (0, expected.out)
-    # On a busy machine a bar may have come and gone before.
+    # On a busy machine, a progress bar may have appeared and disappeared before.
     assert watched.screen.endswith(expected.err)
     assert "{" not in watched.screen
 
@@ -129,7 +130,7 @@ def test_dump_escapes_on_a_terminal_only(source: str) -> None:
 
 @pytest.mark.parametrize("name", ["json", "csv", "table"])
 def test_results_escape_on_a_terminal(name: str) -> None:
-    """A hostile topic cannot be in a folder's name, so the rows are made here."""
+    """A folder's name cannot contain a hostile topic, so the test makes the rows."""
     program = (
         "import pyarrow as pa\n"
         "from kafka_records_tables.commands.written_output import Output, write_batches\n"
@@ -173,7 +174,7 @@ def test_messages_are_one_line_whatever_a_file_is_called(tmp_path: Path, name: s
     assert json.loads(seen.out)["offset"] == 1
     start = f"{tmp_path}/{shown}/__consumer_offsets-0/{path.name}: byte 0, batch at offset 0: wrong CRC: "
     assert seen.status == 1
-    # A bar, which a busy machine has the time to draw, may be before a line.
+    # On a busy machine, a progress bar may be drawn before a line.
     lines = [line.rpartition("\r")[2] for line in plain(seen.screen + seen.err).split("\n")]
     assert sum(line.startswith(start) for line in lines) == 1
     assert not {"\x1b[31m", "\u202e"} & {*re.findall("\x1b\\[31m|\u202e", seen.screen + seen.err)}
@@ -225,7 +226,7 @@ sys.exit(main())
     ],
 )
 def test_an_interruption_during_the_start_prints_nothing(source: str, module: str) -> None:
-    """Before the first line of the command there is only Python's own start."""
+    """Only Python's own start comes before the first line of the command."""
     seen = run_on("dump", source, module, program=("-c", _INTERRUPTED_IMPORT), stdout="pipe", stderr="pipe")
     assert (seen.status, seen.out, seen.err) == (130, "", "")
 
@@ -244,7 +245,7 @@ signal.signal = interrupted
 
 
 def test_a_second_interruption_right_behind_the_first_prints_nothing(source: str) -> None:
-    """The first one while the command starts, the second one while it ends for that."""
+    """The first one comes while the command starts, the second one while it ends because of the first."""
     seen = run_on("dump", source, "argparse", program=("-c", _INTERRUPTED_TWICE), stdout="pipe", stderr="pipe")
     assert (seen.status, seen.out, seen.err) == (-signal.SIGINT, "", "")
 
@@ -271,7 +272,7 @@ if __name__ == '__main__':
     sys.argv[0] = re.sub(r'(-script\\.pyw|\\.exe)?$', '', sys.argv[0])
     sys.exit(main())
 """
-"""As pip writes it."""
+"""The start script as pip writes it."""
 
 
 def test_the_installed_script_loads_three_small_modules_before_it_expects_ctrl_c(tmp_path: Path, source: str) -> None:
