@@ -23,19 +23,20 @@ from tools.class_archives import spark_options
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Texts fit the width that these name, and xdist names one.
+# Texts are fitted to the width in these variables, and xdist sets one.
 for _name in ("COLUMNS", "LINES"):
     os.environ.pop(_name, None)
 
-# Most JVMs of tests end before their second compiler has paid for itself. Spark's scripts pass these on silently.
+# Most JVMs of tests end before their second compiler is worth its cost. Spark's scripts pass these options on silently.
 for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "MAVEN_OPTS"):
     os.environ[_name] = f"{os.environ.get(_name, '')} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC".strip()
 os.environ["SPARK_SUBMIT_OPTS"] = " ".join([os.environ["SPARK_SUBMIT_OPTS"], *spark_options(shutil.which("java"))])
 
-# A shell has what it starts in the background ignore Ctrl-C, and so would all that tests start and interrupt.
+# Processes that a shell starts in the background ignore Ctrl-C, and so would all processes that tests start and
+# interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Thirteen thousand tests are objects that stay: whoever looks for garbage among them takes a tenth of the time.
+# The objects of thirteen thousand tests stay in memory. Searching them for garbage would take a tenth of the time.
 gc.disable()
 
 DATA_DIR = Path(__file__).resolve().parent / "data"
@@ -103,7 +104,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_QUIET_LOG4J, encoding="utf-8")
     with pytest.MonkeyPatch.context() as environment:
-        # Workers find neither this interpreter nor the source roots by themselves.
+        # Without these variables, workers find neither this interpreter nor the source roots.
         environment.setenv("PYSPARK_PYTHON", sys.executable)
         environment.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         environment.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
@@ -134,11 +135,12 @@ _shared: list[SparkSession] = []
 """The session of the fixture `spark`, once there is one."""
 
 _SESSIONS: Final = ("in_jvm", "registered", "quick", "session", "spark")
-"""Fixtures that are Spark sessions, those that belong to fewer tests first."""
+"""The fixtures that are Spark sessions. Those that fewer tests use come first."""
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage from now on, as rarely as this project's programs, and among what tests make alone."""
+    """Enable garbage collection from now on, as rarely as in this project's programs, and only of objects that tests
+    make."""
     gc.freeze()
     collect_rarely()
     gc.enable()
@@ -146,21 +148,22 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
-    """Column functions ask the active session, that of the last DataFrame that was made: a test begins with its own, or
-    with the shared one. That one decodes in Python, regardless of what a test before has registered in it."""
+    """Column functions use the active session, that of the last DataFrame. So each test begins with its own session or
+    with the shared one as the active session. The shared one decodes in Python, whatever earlier tests have registered
+    in it."""
     given = getattr(item, "funcargs", {})
     own = [given[name] for name in _SESSIONS if hasattr(given.get(name), "_jsparkSession")]
     session = next(iter([*own, *_shared]), None)
     if session is not None and session in _shared:
         session.conf.unset("spark.sql.catalog.kafka_records")
     if session is not None:
-        type(session)._activeSession = session  # what PySpark gives, regardless of the JVM's
+        type(session)._activeSession = session  # the session that PySpark returns, regardless of the JVM's
         session._jvm.SparkSession.setActiveSession(session._jsparkSession)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """With `-n`, workers share the tests out by what they need."""
+    """With `-n`, tests are distributed to workers by what they need."""
     from tests.sharing import ByHome
 
     return ByHome(config, log)
@@ -170,8 +173,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI a test is not skipped for want of Maven, which fetches Kafka's jars, of the Python that PySpark 3.5 runs
-    on, or of a browser."""
+    """In CI, a test is not skipped if Maven (which fetches Kafka's jars), the Python version of PySpark 3.5 or a
+    browser is missing."""
     report = yield
     if any(item.get_closest_marker(name) for name in ("maven", "releases", "browser")):
         count_skip_as_failure(report)

@@ -23,7 +23,7 @@ __all__ = ["built"]
 
 @pytest.fixture(scope="session")
 def scratch() -> Iterator[Path]:
-    """A folder that is gone afterwards: environments are too large to stay with pytest's temporary files."""
+    """A folder that is deleted at the end: environments are too large for pytest's temporary files."""
     with tempfile.TemporaryDirectory(prefix="kafka-records-cluster-", ignore_cleanup_errors=True) as folder:
         yield Path(folder).resolve()
 
@@ -42,7 +42,7 @@ def cluster(scratch: Path, segments: Path) -> Cluster:
 
 @pytest.fixture(scope="session")
 def wheel(scratch: Path) -> Path:
-    """The wheel of this checkout, under the name that pip gives it."""
+    """The wheel of this checkout, with the name that pip gives it."""
     return build_wheel(scratch / "dist")
 
 
@@ -60,13 +60,13 @@ def bare_python(scratch: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def empty_python(scratch: Path) -> Path:
-    """An interpreter with only Python's own library."""
+    """An interpreter with only Python's standard library."""
     return environment(scratch / "empty")
 
 
 @pytest.fixture(scope="session")
 def archived_environment(scratch: Path, wheel: Path) -> Path:
-    """An environment with the wheel and all that it asks for, packed, and not left unpacked on this machine."""
+    """A packed environment with the wheel and its dependencies. The unpacked one is deleted."""
     unpacked = scratch / "to-be-packed"
     install_wheel(wheel, environment(unpacked, "numpy", "pyarrow", "google-crc32c", "msgspec"))
     archive = pack(unpacked, scratch / "environment.tar.gz")
@@ -76,14 +76,14 @@ def archived_environment(scratch: Path, wheel: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def connect_server(cluster: Cluster, bare_python: Path) -> Iterator[str]:
-    """The address of a Connect server whose workers are bare."""
+    """The address of a Connect server whose workers have a bare interpreter."""
     with cluster.connect_server(str(bare_python)) as remote:
         yield remote
 
 
 @pytest.fixture(scope="session")
 def expected_contents(segments: Path) -> dict[str, Any]:
-    """What a job has to report of the topic, by the codecs for services, which workers do not use."""
+    """The expected report of a job about the topic, from the codecs for services, which workers do not use."""
     counts: Counter[str] = Counter()
     commits = []
     for log in find_logs([segments], "__consumer_offsets"):

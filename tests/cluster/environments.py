@@ -1,7 +1,7 @@
-"""What the tests of this folder give to workers: the wheel, a bare interpreter, an environment in an archive.
+"""Makes what the tests of this folder send to workers: the wheel, a bare interpreter, an environment in an archive.
 
-Nothing is fetched: the libraries are those of the interpreter that runs the tests, file by file as their installer
-listed them, so that a bare interpreter takes a second to make and has the very versions that were tested elsewhere.
+Nothing is downloaded. The libraries are copied from the interpreter that runs the tests, file by file as their
+installer listed them. So a bare interpreter is made in a second, and has the versions that other tests use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def build_wheel(folder: Path) -> Path:
-    """The wheel of this checkout, made without a look at any index."""
+    """Build the wheel of this checkout without access to an index."""
     options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(folder)]
     subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(ROOT)], check=True)
     (wheel,) = folder.glob("*.whl")
@@ -27,7 +27,7 @@ def build_wheel(folder: Path) -> Path:
 
 
 def environment(folder: Path, *libraries: str) -> Path:
-    """A virtual environment that holds `libraries` and nothing else, not even pip. Returns its interpreter."""
+    """Make a virtual environment with only `libraries`, even without pip. Returns its interpreter."""
     venv.create(folder, symlinks=True)
     (site_packages,) = folder.glob("lib/python*/site-packages")
     for library in libraries:
@@ -38,7 +38,7 @@ def environment(folder: Path, *libraries: str) -> Path:
 def copy_library(name: str, site_packages: Path) -> None:
     installed = distribution(name)
     for file in installed.files or ():
-        # Scripts are outside of site-packages, and byte code is not worth its copy.
+        # Scripts are outside site-packages, and byte code is not worth copying.
         if ".." in file.parts or "__pycache__" in file.parts:
             continue
         (site_packages / file).parent.mkdir(parents=True, exist_ok=True)
@@ -51,14 +51,15 @@ def install_wheel(wheel: Path, python: Path) -> None:
 
 
 def pack(folder: Path, archive: Path) -> Path:
-    """What `tar -C folder -czf archive .` makes, packed less tightly and faster."""
+    """Do the same as `tar -C folder -czf archive .`, with faster compression."""
     with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
         packed.add(folder, arcname=".")
     return archive
 
 
 def spark_home(folder: Path) -> Path:
-    """PySpark's own Spark under another path: executors put their working folders beneath it, and not into the venv."""
+    """PySpark's own Spark under another path, so that executors put their working folders there and not into the
+    venv."""
     import pyspark
 
     folder.mkdir()

@@ -41,7 +41,7 @@ def send(spark: SparkSession, kind: str, path: str) -> None:
 
 
 def decoded(spark: SparkSession, segments: str) -> DataFrame:
-    # The driver of a job has the package, from the wheel or installed; not before --py-files are on its path.
+    # The driver of a job has the package, installed or from the wheel, but only once --py-files are on its path.
     from kafka_records.spark.consumer_offsets import decode_records
     from kafka_records_engine.spark.segments import read_segments
 
@@ -55,7 +55,7 @@ def decoded_in_jvm(spark: SparkSession, folder: str) -> DataFrame:
 
 
 def contents(rows: DataFrame) -> dict[str, Any]:
-    """Records by type, and every decoded commit, in the shape that `expected_contents` gives."""
+    """Records by type, and every decoded commit, in the form of `expected_contents`."""
     found = (
         rows.where("error is null")
         .selectExpr(
@@ -77,9 +77,9 @@ def contents(rows: DataFrame) -> dict[str, Any]:
 
 
 def worker(spark: SparkSession) -> dict[str, Any]:
-    """What the worker that has just decoded is like; it is reused, since there is one core."""
+    """A description of the worker that has just decoded. It is reused, because there is only one core."""
 
-    # Inside, so that it travels by value: workers do not have this file.
+    # This function is local, so that it is pickled by value: workers do not have this file.
     def describe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import importlib
         import json
@@ -126,7 +126,7 @@ def main(report: str, segments: str, *steps: str) -> None:
                 spark.conf.set(name, value)
             else:
                 send(spark, kind, argument)
-        except Exception as failure:  # of Spark, py4j or a worker: the test knows which
+        except Exception as failure:  # an error of Spark, py4j or a worker; the test expects one of them
             outcomes.append({"failure": str(failure)})
     Path(report).write_text(json.dumps(outcomes), encoding="utf-8")
     spark.stop()

@@ -1,4 +1,4 @@
-"""Submitting `job.py` to a cluster on this machine, by spark-submit, from a plain script, or to a Connect server."""
+"""Submits `job.py` to a cluster on this machine: with spark-submit, as a plain script, or to a Connect server."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
 
 @dataclass(frozen=True)
 class Cluster:
-    """One executor with one core and folders of its own: what is not sent to it, it does not have.
+    """A cluster with one executor with one core and separate folders: it only has what is sent to it.
 
-    A `local[*]` master would not do: there the workers are in the driver's folder, beside its files. It starts faster
-    where that does not matter.
+    With a `local[*]` master, the workers would be in the driver's folder, next to its files. That starts faster, and is
+    used if this does not matter.
     """
 
     spark_home: Path
@@ -50,25 +50,25 @@ class Cluster:
     CONNECT_LOG: ClassVar = "connect-server.log"
 
     def submit(self, options: Sequence[str], steps: Sequence[str], python: str) -> list[Any]:
-        """What `job.py` reports, submitted by spark-submit. `python` is PYSPARK_PYTHON."""
+        """The report of `job.py`, submitted with spark-submit. `python` is PYSPARK_PYTHON."""
         properties = [argument for item in self._properties() for argument in ("--conf", item)]
         command = [str(self.spark_home / "bin" / "spark-submit"), *properties, *options, str(JOB)]
         return self._report(command, steps, self.environment(python))
 
     def run(self, steps: Sequence[str], python: str) -> list[Any]:
-        """What it reports when it is a script that makes its own session."""
+        """The report of `job.py` as a script that makes its own session."""
         properties = [f"set:{item}" for item in self._properties()]
         return self._report([sys.executable, str(JOB)], [*properties, *steps], self.environment(python))
 
     def connect(self, remote: str, steps: Sequence[str]) -> list[Any]:
-        """What it reports as a client of the Connect server at `remote`, which has the workers."""
-        # A client's own choice of interpreter means nothing to the server.
+        """The report of `job.py` as a client of the Connect server at `remote`, which has the workers."""
+        # The server ignores the client's choice of an interpreter.
         environment = self.environment("python-of-the-client") | {"SPARK_REMOTE": remote}
         return self._report([sys.executable, str(JOB)], steps, environment)
 
     @contextmanager
     def connect_server(self, python: str) -> Iterator[str]:
-        """The address of a Connect server, for as long as the context lasts."""
+        """The address of a Connect server, which runs within the context."""
         port = _free_port()
         binding = [f"spark.connect.grpc.binding.{name}" for name in ("address=127.0.0.1", f"port={port}")]
         properties = [argument for item in (*self._properties(), *binding) for argument in ("--conf", item)]
@@ -81,7 +81,7 @@ class Cluster:
     def _properties(self) -> list[str]:
         log4j = self.folder / "log4j2.properties"
         log4j.write_text(_LOG4J, encoding="utf-8")
-        # Jobs are over before a compiler that tries harder would pay.
+        # Jobs end before Java's optimizing compiler would be worth its cost.
         options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *spark_options(shutil.which("java")))
         java = f"{' '.join(options)} -Djava.io.tmpdir={self.folder}"
         return [
@@ -92,14 +92,14 @@ class Cluster:
             f"spark.local.dir={self.folder}",
             "spark.sql.shuffle.partitions=1",
             f"spark.sql.warehouse.dir={self.folder / 'warehouse'}",
-            # The first failure is the one to see.
+            # The first failure must be visible.
             "spark.task.maxFailures=1",
             "spark.ui.enabled=false",
             "spark.ui.showConsoleProgress=false",
         ]
 
     def environment(self, python: str) -> dict[str, str]:
-        """This process's, without what would show the workers the way to this checkout."""
+        """The environment variables of this process, without those through which workers would find this checkout."""
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -129,7 +129,8 @@ class Cluster:
 def process(
     command: Sequence[str], environment: dict[str, str], output: Any, folder: Path | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a group of its own, which ends with the context, executors and all; gently has no point here."""
+    """Run a process in a new process group. At the end of the context, the whole group is killed, including
+    executors."""
     process = subprocess.Popen(
         command,
         env=environment,

@@ -1,4 +1,4 @@
-"""Each way in which the code reaches the workers of a cluster (docs/cluster.md), and what its absence looks like."""
+"""Each way in which the code reaches the workers of a cluster (docs/cluster.md), and the errors if it is missing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def assert_decoded(outcome: dict[str, Any], expected_contents: dict[str, Any]) -
 
 
 def assert_runs_bare(worker: dict[str, Any], bare_python: Path) -> None:
-    """It is the interpreter with numpy and pyarrow only, and the package is in a zip that was sent to it."""
+    """Check that the worker is the interpreter with only numpy and pyarrow, and has the package from a zip that was
+    sent to it."""
     assert worker["python"] == str(bare_python)
     assert worker["failures"] == {name: f"No module named '{name}'" for name in ("google_crc32c", "msgspec", "pandas")}
     assert worker["package"].endswith("/kafka_records.zip/kafka_records_engine/__init__.py")
@@ -41,7 +42,8 @@ def assert_runs_bare(worker: dict[str, Any], bare_python: Path) -> None:
 
 
 def assert_runs_in_environment(worker: dict[str, Any]) -> None:
-    """It is the interpreter of the unpacked environment, which has more than decoding takes."""
+    """Check that the worker is the interpreter of the unpacked environment, which has more libraries than decoding
+    needs."""
     assert_in_its_folder(worker, worker["python"])
     prefix = f"{worker['folder']}/environment"
     assert (worker["python"], worker["prefix"]) == (f"{prefix}/bin/python", prefix)
@@ -51,7 +53,7 @@ def assert_runs_in_environment(worker: dict[str, Any]) -> None:
 
 
 def assert_in_its_folder(worker: dict[str, Any], path: str) -> None:
-    """The executor has a folder of its own, apart from the driver's, and `path` is in it."""
+    """Check that the executor has another folder than the driver, and that `path` is in it."""
     assert "/spark/work/app-" in worker["folder"]
     assert (Path(worker["folder"]) / path).is_relative_to(worker["folder"])
 
@@ -77,7 +79,8 @@ def test_the_wheel_as_a_property_of_the_session(
 def test_the_wheel_sent_by_a_session_that_is_there(
     cluster: Cluster, wheel: Path, zipped_wheel: Path, bare_python: Path, expected_contents: dict[str, Any]
 ) -> None:
-    """Without it workers say what they miss, and so they do with a wheel that is called one: Spark passes it over."""
+    """Without the package, workers report what is missing; also if the wheel keeps its name, because Spark ignores
+    files with that suffix."""
     steps = ["decode", f"pyfile:{wheel}", "decode", f"pyfile:{zipped_wheel}", "decode"]
     without, with_its_own_name, zipped = cluster.run(steps, str(bare_python))
     assert NO_PACKAGE in without["failure"].splitlines()
@@ -135,7 +138,7 @@ def test_an_archived_environment_as_an_artifact(
 
 
 def test_another_python_in_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What workers do first, and what they say then."""
+    """The first thing that workers check, and their message."""
     from pyspark.worker_util import check_python_version
 
     monkeypatch.setattr("sys.version_info", (3, 11, 7))

@@ -1,4 +1,4 @@
-"""The functions in the JVM if nothing of this package is installed: the jar, one setting, and Spark's own shells."""
+"""The functions in the JVM without an installation of this package: the jar, one setting, and Spark's own shells."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECONDS = 120
 
 @pytest.fixture(scope="module")
 def raw(segments: Path, scratch: Path, built: None) -> Path:
-    """`__consumer_offsets` as Parquet files, each a task: what somebody saved."""
+    """`__consumer_offsets` as saved Parquet files, one per task."""
     batches = [batch for log in find_logs([segments], "__consumer_offsets") for batch in read_partition(log)]
     folder = scratch / "raw"
     folder.mkdir()
@@ -43,7 +43,7 @@ def raw(segments: Path, scratch: Path, built: None) -> Path:
 
 @pytest.fixture(scope="module")
 def master(cluster: Cluster, scratch: Path) -> Iterator[str]:
-    """The address of a standalone cluster with two workers, whose folders are apart from the driver's."""
+    """The address of a standalone cluster with two workers that have other folders than the driver."""
     with ExitStack() as running:
 
         def start(name: str, kind: str, *arguments: str) -> Path:
@@ -86,7 +86,7 @@ def _found(log: Path, pattern: str) -> str:
 
 
 def shell(cluster: Cluster, name: str, lines: str, *options: str) -> str:
-    """What one of Spark's shells prints that is given these lines on its standard input."""
+    """The output of one of Spark's shells with these lines on its standard input."""
     java = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={cluster.folder}"
     own = {
         "spark.driver.extraJavaOptions": f"{java} -Dderby.system.home={cluster.folder}",
@@ -98,7 +98,7 @@ def shell(cluster: Cluster, name: str, lines: str, *options: str) -> str:
         "spark.executor.cores": "1",
         "spark.cores.max": str(WORKERS),
         "spark.sql.shuffle.partitions": str(WORKERS),
-        # Both are there before the first task, so that both have something to do.
+        # Both executors are registered before the first task, so that both get tasks.
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     }
     command = [str(cluster.spark_home / "bin" / name)]
@@ -138,7 +138,7 @@ def of_page(text: str, raw: Path) -> str:
 def test_spark_sql_on_a_cluster_of_two_workers(
     cluster: Cluster, master: str, raw: Path, scratch: Path, expected_contents: dict[str, Any]
 ) -> None:
-    """As the page says it: a file of statements, the jar, the setting."""
+    """As described on the page: a file of statements, the jar, the setting."""
     (query,) = blocks("sql")
     statements = scratch / "statements.sql"
     statements.write_text(of_page(query, raw), encoding="utf-8")
@@ -154,7 +154,7 @@ def test_spark_sql_on_a_cluster_of_two_workers(
 def test_a_job_whose_workers_have_no_python(
     cluster: Cluster, master: str, raw: Path, expected_contents: dict[str, Any]
 ) -> None:
-    """The driver alone has the package. Without the options of the administrator the session adds the jar itself."""
+    """Only the driver has the package. Without options from the administrator, the session adds the jar itself."""
     job = replace(cluster, master=master)
     for options in ([], ["--jars", str(JAR), "--conf", SETTING]):
         (outcome,) = job.submit(options, [f"rows:{raw}"], "no-python-at-all")

@@ -1,4 +1,4 @@
-"""What must hold between the fast paths of a generated class and the schema walker."""
+"""Checks that the fast paths of a generated class and the schema walker agree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_round_trip(cls: Any, data: st.DataObject) -> None:
 
 
 def check_mutants(cls: Any, data: st.DataObject) -> None:
-    """What the fast path makes of broken bytes is what the walker makes of them: the same value or the same error."""
+    """The fast path and the walker have the same result for broken bytes: the same value or the same error."""
     version = data.draw(st.sampled_from(cls.VERSIONS))
     mutant = _mutate(data.draw(messages(cls, version)).encode(version), data)
     schema, classes = cls.CODEC.schema, cls.CODEC.classes
@@ -56,7 +56,7 @@ def check_prefixes(cls: Any, data: st.DataObject) -> None:
 
 
 def check_other_versions(cls: Any, data: st.DataObject) -> None:
-    """Writing a message at another version than it was made for: the same bytes or the same error."""
+    """Writing a message in another version than it was made for results in the same bytes or the same error."""
     made_for, written_as = data.draw(st.sampled_from(cls.VERSIONS)), data.draw(st.sampled_from(cls.VERSIONS))
     message = data.draw(messages(cls, made_for))
     assert _encoded(lambda: message.encode(written_as)) == _encoded(
@@ -65,7 +65,7 @@ def check_other_versions(cls: Any, data: st.DataObject) -> None:
 
 
 def check_odd_values(cls: Any, data: st.DataObject) -> None:
-    """A value of another type than the field's: the same bytes or the same error, whichever codec is asked."""
+    """A value of another type than the field's results in the same bytes or the same error in both codecs."""
     version = data.draw(st.sampled_from(cls.VERSIONS))
     if not cls.__struct_fields__:
         return
@@ -110,7 +110,7 @@ def _encoded(encode: Callable[[], bytes]) -> str:
 
 
 def _sizes(length: int, data: st.DataObject) -> list[int]:
-    """Every proper prefix of a short message, its ends and some places between of a long one."""
+    """The sizes of all proper prefixes of a short message, and of some of a long one."""
     if length <= 64:
         return list(range(length))
     middle = data.draw(st.lists(st.integers(16, length - 17), max_size=16, unique=True))

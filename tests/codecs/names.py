@@ -1,4 +1,4 @@
-"""Names of messages, to be parameters."""
+"""Names of messages, as parameters of tests."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def _is_usual(name: str) -> bool:
 
 
 NAMES: Final = mostly(((name,) for name in sorted(registry.MESSAGES)), _is_usual)
-"""All messages. `make test` takes every record of a coordinator, and one in four of the others, as all are made by one
-template; `make matrix` takes all."""
+"""The messages that are tested. `make test` uses every record of a coordinator, and one in four of the others, because
+one template makes all of them; `make matrix` uses all."""

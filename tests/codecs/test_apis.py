@@ -46,7 +46,7 @@ def test_all_of_them() -> None:
     ],
 )
 def test_header_versions(key: int, version: int, request_header: int, response_header: int) -> None:
-    """OffsetFetch is flexible since version 6, OffsetDelete never; a response to ApiVersions has header 0 always."""
+    """OffsetFetch is flexible since version 6, OffsetDelete never; a response to ApiVersions always has header 0."""
     api = APIS[key]
     assert (api.request_header_version(version), api.response_header_version(version)) == (
         request_header,

@@ -1,4 +1,4 @@
-"""Messages as values of their Avro schemas and back, by fastavro, and the lookup of those schemas."""
+"""Messages as values of their Avro schemas and back, with fastavro, and the lookup of these schemas."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Row = dict[str, Any]
 
 
 def through_a_file(schema: Any, rows: list[Any], *, all_there: bool = True, reader_schema: Any = None) -> list[Any]:
-    """Rows written to an Avro container file and read from it; `all_there` says that no member may be missing."""
+    """Rows that are written to an Avro container file and read from it. With `all_there`, no member may be missing."""
     file = io.BytesIO()
     parsed = fastavro.parse_schema(schema)
     fastavro.writer(file, parsed, rows, codec="deflate", strict=all_there, strict_allow_default=not all_there)
@@ -164,7 +164,7 @@ def test_none_stays_none_and_other_things_are_refused() -> None:
 
 @pytest.mark.parametrize("name", sorted(registry.MESSAGES))
 def test_what_an_older_file_lacks_is_at_its_default(name: str) -> None:
-    """The oldest schema there could be has no field at all; fastavro fills in what the schema says."""
+    """The oldest possible schema has no field; fastavro fills in the defaults of the schema."""
     newer = registry.avro_schema(name)
     (row,) = through_a_file({**newer, "fields": []}, [{}], reader_schema=newer)
     cls = registry.message_class(name)
@@ -177,14 +177,14 @@ def test_the_same_for_every_kind_of_default() -> None:
     others = importlib.import_module("acme_messages.registry")
     cls = others.message_class("Everything")
     schema = others.avro_schema("Everything")
-    # The one default that JSON has no word for has to be in the file.
+    # The only default that JSON cannot express must be in the file.
     older = {**schema, "fields": [each for each in schema["fields"] if each["name"] == "tag_double"]}
     (row,) = through_a_file(older, [{"tag_double": math.inf}], reader_schema=schema)
     assert from_avro(cls, row) == cls()
 
 
 def test_unknown_tagged_fields_need_not_be_there() -> None:
-    """A column decoded without them has no such member."""
+    """A column that was decoded without unknown tags has no such member."""
     schema = registry.avro_schema("ConsumerGroupMetadataValue")
     (row,) = through_a_file(schema, [{"epoch": 3, "metadata_hash": 4}], all_there=False)
     assert row == {"epoch": 3, "metadata_hash": 4, "unknown_tagged_fields": []}
@@ -264,7 +264,7 @@ def test_a_name_that_nothing_has(name: str) -> None:
 
 
 def test_records_and_messages_of_two_places_go_into_one_schema() -> None:
-    """As the columns of decoded rows are side by side."""
+    """As in decoded rows, which have a column for each record type."""
     names = ["OffsetCommit", "GroupMetadata", "TransactionLog", "FetchRequest", "FetchResponse"]
     fields: list[Row] = [{"name": "offset", "type": "long"}]
     fields += [{"name": name, "type": ["null", registry.avro_schema(name)], "default": None} for name in names]

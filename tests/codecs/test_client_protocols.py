@@ -1,7 +1,7 @@
-"""What Connect and the sticky assignors write, against what Kafka's own classes read in it.
+"""The data that Connect and the sticky assignors write, compared with what Kafka's own classes read from it.
 
-`tests/data/vectors/client-protocols.jsonl` has bytes that they wrote (`tools/WriteClientProtocols.java`), and damaged
-copies, each with what they read.
+`tests/data/vectors/client-protocols.jsonl` has bytes that these classes wrote (`tools/WriteClientProtocols.java`), and
+damaged copies, each with what they read from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ VECTORS: Final = Path(__file__).resolve().parents[1] / "data" / "vectors" / "cli
 Line = dict[str, Any]
 
 AGREED: Final = {
-    # Read by both, refused by both, and read by Kafka alone: from version 1 on bytes may end before `revoked`.
+    # The counts of lines that are read by both, refused by both, and read only by Kafka: from version 1 on, bytes may
+    # end before `revoked`.
     "ConnectProtocolAssignment": (100, 43, 1),
     "ConnectProtocolSubscription": (108, 36, 0),
     "CooperativeStickyAssignorUserData": (38, 10, 0),

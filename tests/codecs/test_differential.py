@@ -1,4 +1,4 @@
-"""The fast paths of our own codecs against the schema walker, on random messages and on broken ones."""
+"""The fast paths of our own codecs, compared with the schema walker on random and on broken messages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from tests.codecs.agreement import CHECKS
 from tests.codecs.names import NAMES
 
 FEW, MANY = 4, 100
-"""Examples of the usual run; a profile of many is for a search that takes its time."""
+"""The numbers of examples in a usual run, and from which on a profile is a long search."""
 ASKED = settings().max_examples
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
 @pytest.mark.parametrize("name", NAMES)
-# So many messages are checked in so many ways that four of each do; the exhaustive profile has thousands.
+# Because many messages are checked in many ways, four examples of each are enough; the exhaustive profile has
+# thousands.
 @settings(max_examples=min(FEW, ASKED) if ASKED < MANY else ASKED)
 @given(data=st.data())
 def test_agreement(name: str, check: Callable[[Any, st.DataObject], None], data: st.DataObject) -> None:

@@ -1,4 +1,5 @@
-"""No input makes time or memory of a generated class grow faster than its length: work counted, not timed."""
+"""No input makes the time or memory of a generated class grow faster than the input's length. Work is counted, not
+timed."""
 
 from __future__ import annotations
 
@@ -32,12 +33,13 @@ FILLINGS: dict[str, Any] = {"bool": True, "float64": 1.5, "uuid": Uuid(bytes(16)
 
 
 def versions_of(cls: Any) -> list[int]:
-    """The oldest and the newest; of requests, which are many and made by the same template, the newest."""
+    """The oldest and the newest version; for requests, of which there are many with the same template, only the
+    newest."""
     return sorted({cls.VERSIONS[0], cls.VERSIONS[-1]})[-1 if ".rpc." in cls.__module__ else 0 :]
 
 
 def shaped(schema: MessageSchema, version: int, name: str, count: int, *, depth: int, tags: int) -> dict[str, Any]:
-    """A struct with all that `version` has: `count` elements in the arrays `depth` levels down, one in all others."""
+    """A struct with all fields of `version`: `count` elements in the arrays at the level `depth`, one in all others."""
     values: dict[str, Any] = {}
     for layout in struct_layouts(schema, version)[name].fields:
         field = layout.field
@@ -70,7 +72,8 @@ def padded_uvarint(out: bytearray, value: int) -> None:
 
 
 def growing(cls: Any, version: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[bytes]]]:
-    """Names and inputs that grow in one respect only, elements of one level or tags: by as much, then twice that."""
+    """Names and inputs that grow in only one respect (elements of one level, or tags), by some amount and by twice that
+    amount."""
     schema: MessageSchema = cls.CODEC.schema
     name = schema.root.name
     shapes = [(f"arrays at level {depth}", depth, False) for depth in range(depth_of(schema, name, version) + 1)]
@@ -98,7 +101,7 @@ def growing(cls: Any, version: int, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 def work_of(read: Callable[[], Any]) -> int:
-    """Calls of Python and C functions."""
+    """The number of calls of Python and C functions."""
     calls = 0
 
     def count(frame: object, event: str, argument: object) -> None:
@@ -117,7 +120,7 @@ def work_of(read: Callable[[], Any]) -> int:
 
 
 def peak_of(read: Callable[[], Any]) -> int:
-    """Bytes that `read` has allocated at its peak."""
+    """The peak number of bytes that `read` allocates."""
     tracemalloc.start()
     try:
         kept = read()
@@ -135,7 +138,7 @@ def readers(cls: Any, version: int, data: bytes) -> list[Callable[[], Any]]:
 
 
 def warm(read: Callable[[], Any]) -> None:
-    """Let tables and plans be made that are kept."""
+    """Call `read` once, so that tables and plans that are kept exist."""
     with suppress(DecodeError):
         read()
 
@@ -157,7 +160,8 @@ def test_work_and_memory_grow_with_the_input(name: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_claim_is_believed(name: str) -> None:
-    """Every length, count and size in a message, raised to the most it can say: refused at once, or read for less."""
+    """Every length, count and size in a message is raised to its maximum. It must be refused at once, or be read with
+    less work."""
     cls = registry.message_class(name)
     for version in versions_of(cls):
         data = random_message(cls, version, Random(name), plain=False).encode(version)

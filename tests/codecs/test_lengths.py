@@ -21,7 +21,7 @@ LENGTHS = (0, 1, 126, 127, 128, 255, 256, 300, 4095, 4096, 16_382, 16_383, 16_38
 
 @pytest.fixture
 def fast_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing may fall back to the schema walker."""
+    """Forbid the fallback to the schema walker."""
 
     def refuse(self: Codec[Any], data: bytes, version: int) -> Any:
         raise AssertionError(f"the fast path gave up on {len(data)} bytes")
@@ -31,7 +31,7 @@ def fast_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def check(message: Any, version: int) -> None:
     encoded = message.encode(version)
-    for _ in range(2):  # what the first call puts into a table, the second one takes from there
+    for _ in range(2):  # the second call uses the table entry that the first one made
         assert type(message).decode(encoded, version) == message
     assert encoded == walker.encode(message.CODEC.schema, message, version)
 
@@ -80,7 +80,7 @@ def test_a_string_and_numbers(length: int, count: int) -> None:
 @pytest.mark.parametrize("first_length", [0x0105, 0x8005, 0xFF05, 0x0205])
 @pytest.mark.parametrize("second_length", [0x0003, 0xFF03, 0x0103])
 def test_a_length_is_more_than_its_low_byte(first_length: int, second_length: int) -> None:
-    """Bytes that would fit if only the low byte of the first length counted."""
+    """The bytes would fit if only the low byte of the first length counted."""
     data = Struct(">H5sH3si").pack(first_length, b"group", second_length, b"top", 7)
     with pytest.raises(DecodeError) as by_walker:
         walker.decode(OffsetCommitKey.CODEC.schema, data, 0)
@@ -90,7 +90,7 @@ def test_a_length_is_more_than_its_low_byte(first_length: int, second_length: in
 
 
 def test_a_null_of_more_than_one_byte() -> None:
-    """The fields after a null are read in advance, one byte too early for a null that takes two."""
+    """The fields after a null are read in advance; for a null of two bytes, that would be one byte too early."""
     encoded = GroupMetadataValue("p", 1, None, None, current_state_timestamp=5).encode(4)
     at = 2 + 1 + 4 - 1
     assert encoded[at] == 0

@@ -203,7 +203,8 @@ def test_damage_never_raises_anything_else(ledger: Any) -> None:
 @pytest.mark.maven
 @pytest.mark.skipif(shutil.which("mvn") is None, reason="Maven fetches Kafka's jars and is not installed")
 def test_what_a_controller_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the specs in Kafka's jar: the values as its dump tool prints them, and the same bytes again."""
+    """With the specs in Kafka's jar: the values are as its dump tool prints them, and encoding results in the same
+    bytes."""
     with skipped_without_kafka():
         specs = fetch_specs(LATEST) / "kafka_metadata"
     shutil.copytree(specs, tmp_path / "specs" / "cluster_metadata")

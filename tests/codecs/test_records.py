@@ -50,7 +50,7 @@ def package(topic: str) -> Any:
 
 
 def printed(record: Any) -> dict[str, Any]:
-    """What Kafka's console formatters show of a record."""
+    """The output of Kafka's console formatters for a record."""
     value = None
     if not record.is_tombstone:
         value = {"version": record.value_version, "data": record.value.to_json(record.value_version, lossy=True)}
@@ -93,7 +93,7 @@ NAMED_SINCE = {
     "ConsumerGroupMetadata creation time v0": "creationTimeMs stayed a proposal: 4.3 keeps the tag as unknown",
     "ConsumerGroupMetadata creation time only v0": "creationTimeMs stayed a proposal: 4.3 keeps the tag as unknown",
 }
-"""Cases made from specs that never shipped in this form, with what 4.3 does instead."""
+"""Cases from specs that were never released in this form, with the behavior of 4.3."""
 
 
 def test_every_record_case(kafka_cases: Callable[[str], Any]) -> None:
@@ -357,7 +357,7 @@ def test_a_topic_loads_the_modules_of_records_that_are_asked_for() -> None:
 
 
 def test_records_come_back_from_json(load_vectors: VectorLoader, kafka_cases: Callable[[str], Any]) -> None:
-    """Those that Kafka's formatters print have the same form here, unless that form loses something."""
+    """Records that Kafka's formatters print have the same form here, unless that form loses something."""
     cases = kafka_cases("record-cases.json")
     lines = [line for line in load_vectors("framed.jsonl") if "topic" in line]
     found = Counter[str]()

@@ -1,4 +1,4 @@
-"""UUIDs of the standard library where a field takes Kafka's: the same bytes, defaults and texts."""
+"""UUIDs of the standard library in fields for Kafka's uuids: the same bytes, defaults and texts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def encoded(encode: Any) -> str:
 
 
 def test_they_encode_as_kafkas_do() -> None:
-    """Untagged, tagged, in arrays, and in versions without the field, where only zeros are its default."""
+    """Untagged, tagged, in arrays, and in versions without the field, in which only the zero uuid is the default."""
     found = places()
     assert len(found) == 21
     assert {is_array for *_, is_array in found} == {True, False}

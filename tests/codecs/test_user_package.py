@@ -71,7 +71,7 @@ def made_from(cls: Any, case: dict[str, Any]) -> Any:
 
 
 def given_input(case: dict[str, Any]) -> Any:
-    """The input of a case, with the long texts that the file spells as (character, count)."""
+    """The input of a case. The file has long texts as (character, count)."""
     data = json.loads(json.dumps(case["input"]))
     if "myString_repeat" in case:
         data["myString"] = case["myString_repeat"][0] * case["myString_repeat"][1]

@@ -1,4 +1,4 @@
-"""Messages are values: they compare, hash, print, copy, pickle and travel to other processes as what they are."""
+"""Messages are values: they can be compared, hashed, printed, copied, pickled and sent to other processes."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ MOST = pytest.mark.parametrize(
     [*(pytest.param(("kafka_records", each.values[0]), marks=each.marks) for each in NAMES), *OTHERS],
     ids=lambda message: message[1],
 )
-"""Those for which random messages are made."""
+"""The messages for which random values are made."""
 
 pytestmark = pytest.mark.usefixtures("generated_home")
 
 
 FEW, MANY = 3, 100
-"""Examples of the usual run: there are hundreds of messages, all made by one template. A profile of many draws more."""
+"""The numbers of examples: few in a usual run, because hundreds of messages have one template; a profile with many
+examples draws more."""
 
 
 def at_most(examples: int) -> settings:
-    """So many examples in a profile of many, else a few."""
+    """This number of examples in a profile with many examples, otherwise a few."""
     asked = settings().max_examples
     return settings(max_examples=min(examples, asked) if asked >= MANY else min(FEW, asked))
 
@@ -93,7 +94,7 @@ def test_equal_means_equal_bytes(message: tuple[str, str], data: st.DataObject) 
     version = data.draw(st.sampled_from(cls.VERSIONS))
     one, other = data.draw(messages(cls, version)), data.draw(messages(cls, version))
     assert {one, cls.decode(one.encode(version), version)} == {one}
-    minus_zero = "-0.0" in f"{one}{other}"  # equals 0.0 in Python, and has other bytes
+    minus_zero = "-0.0" in f"{one}{other}"  # -0.0 equals 0.0 in Python, but has other bytes
     assert minus_zero or (one == other) == (one.encode(version) == other.encode(version))
 
 

@@ -1,4 +1,4 @@
-"""Generated codecs against the bytes that Kafka's own classes wrote."""
+"""Generated codecs, compared with the bytes that Kafka's own classes wrote."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_decode_then_encode_gives_the_same_bytes(lines: list[Line]) -> None:
 
 
 def test_from_json_then_encode_gives_kafkas_bytes(lines: list[Line]) -> None:
-    """Kafka's JSON carries neither unknown tags nor the bytes of records fields."""
+    """Kafka's JSON has neither unknown tags nor the bytes of `records` fields."""
     plain = [line for line in lines if "tags" not in line and "records" not in line]
     assert {line["message"] for line in plain} == {line["message"] for line in lines}
     for line in plain:
@@ -62,7 +62,7 @@ def test_from_json_then_encode_gives_kafkas_bytes(lines: list[Line]) -> None:
 
 
 def test_our_json_carries_every_byte(lines: list[Line]) -> None:
-    """It is Kafka's form wherever that one loses nothing."""
+    """Our form is Kafka's form wherever that loses nothing."""
     more = Counter[str]()
     for line in lines:
         cls, version = registry.message_class(line["message"]), line["version"]
@@ -85,7 +85,7 @@ def test_unknown_tags_are_kept_where_they_stood(lines: list[Line]) -> None:
 
 
 def test_the_fast_path_decodes_every_vector_by_itself(lines: list[Line], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The walker is the way back for odd bytes; what Kafka writes must not need it."""
+    """The walker is the fallback for odd bytes. Bytes that Kafka writes must not need it."""
 
     def fail(self: Codec[Any], data: bytes, version: int) -> Any:
         raise AssertionError("the fast path gave up")
@@ -151,7 +151,7 @@ def test_classes_and_walker_agree_on_values_that_kafka_judged(load_vectors: Vect
 
 
 def outcome(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """What `call` returns, or the error of our tree it raises, as text."""
+    """The result of `call`, or the KafkaRecordsError that it raises, as text."""
     try:
         return call(*arguments, **options)
     except KafkaRecordsError as error:
@@ -159,7 +159,8 @@ def outcome(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
 
 
 def arguments(codec: Codec[Any], struct: str, json: dict[str, Any]) -> dict[str, Any]:
-    """The constructor's arguments for an object of encode-errors.jsonl, which may hold what no version allows."""
+    """The constructor's arguments for an object of encode-errors.jsonl, which may have values that no version
+    allows."""
     fields = {field.json_name: field for field in codec.schema.struct(struct).fields}
     return {fields[name].name: argument(codec, fields[name], value) for name, value in json.items()}
 

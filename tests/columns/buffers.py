@@ -1,4 +1,4 @@
-"""What lies in memory after an array, nulls included."""
+"""The memory of an array, including the memory of its nulls."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kafka_records_engine.columns._slots import Scanned
 
 
 def all_bytes(array: pa.Array) -> Iterator[bytes]:
-    """Every buffer of an array and of all arrays inside it, whole."""
+    """All buffers of an array and of the arrays inside it, completely."""
     for buffer in array.buffers():
         if buffer is not None:
             yield buffer.to_pybytes()
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """The same buffers without the bitmaps of nulls: shows the values that lie below nulls."""
+    """The same buffers without the null bitmaps, which shows the values in the memory of nulls."""
     kind, count, offset = array.type, len(array), array.offset
     if pa.types.is_struct(kind):
         return pa.Array.from_buffers(
@@ -44,7 +44,7 @@ def is_blank(value: Any) -> bool:
 
 
 def _ends(elements: ElementSet) -> Any:
-    """The end of what each element may read: for elements of arrays, that of their owners."""
+    """The end of the bytes that each element may read: for elements of arrays, the end of their owner's."""
     if isinstance(elements, Scanned):
         return _ends(elements.outer)[elements.owners]
     assert isinstance(elements, Cursor)
@@ -53,10 +53,9 @@ def _ends(elements: ElementSet) -> Any:
 
 @contextmanager
 def guarded_copies() -> Iterator[list[int]]:
-    """Asserts of every slice that is copied out of rows that it lies inside its own row; gives the number of slices of
-    each copy.
+    """Assert that every slice that is copied from rows is inside its own row. Yields the number of slices of each copy.
 
-    Arrow does not check that: it copies regardless of what lies after the buffer.
+    Arrow does not check this, and would copy bytes after the buffer.
     """
     pieces: list[int] = []
     copied = _leaves._copied

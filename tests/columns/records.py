@@ -27,7 +27,7 @@ def read_rows(
     unknown_tags: bool,
     is_record: Iterable[bool] | None = None,
 ) -> list[DecodedRow | None]:
-    """Every record read on its own; None for rows that nobody looks at."""
+    """Every record, read separately; None for rows that are skipped."""
     reader = RowReader(schemas, unknown_tags)
     rows: list[DecodedRow | None] = [reader.read(key, value) for key, value in zip(keys, values, strict=True)]
     if is_record is None:
@@ -38,7 +38,7 @@ def read_rows(
 def assert_records(
     found: RecordColumns, schemas: Mapping[int, RecordSchema], rows: Sequence[DecodedRow | None], unknown_tags: bool
 ) -> None:
-    """`found` says about every record what the row reader says."""
+    """Check that `found` has the same result for every record as the row reader."""
     blank = DecodedRow()
     seen = [blank if row is None else row for row in rows]
     assert _where(found.record_type, found.has_type) == [row.record_type for row in seen]
@@ -67,7 +67,7 @@ def _pair(row: DecodedRow, number: int, unknown_tags: bool) -> dict[str, Any] | 
 
 
 def _plain(value: Any, unknown_tags: bool) -> Any:
-    """A tree of `RowReader` as `to_pylist` gives it: lists, no member that the column does not have."""
+    """A tree of `RowReader` in the form of `to_pylist`: lists, no member that the column does not have."""
     if isinstance(value, dict):
         return {
             name: _plain(held, unknown_tags)

@@ -1,4 +1,4 @@
-"""Columns compared with rows: what the schema walker says about every row, and a comparison that misses nothing."""
+"""Compares columns with rows: the result of the schema walker for every row, and a comparison that misses nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNKNOWN_TAGS = "unknown_tagged_fields"
 
 @dataclass
 class Row:
-    """What the walker says about one row; all of it as a column has it."""
+    """The result of the walker for a row, in the form of a column."""
 
     value: Any = None
     left: int = 0
@@ -41,7 +41,7 @@ class Row:
 
 
 def read_row(message: MessageSchema, data: bytes | None, version: int | None, unknown_tags: bool, framed: bool) -> Row:
-    """A row read on its own; `framed` rows start with their version, others are at `version` (None: a null row)."""
+    """A row, read separately; `framed` rows start with their version, others are at `version` (None: a null row)."""
     row = Row()
     if data is None or not (framed or version is not None):
         return row
@@ -64,14 +64,14 @@ def read_row(message: MessageSchema, data: bytes | None, version: int | None, un
 
 
 def has_unknown_tags(value: Any) -> bool:
-    """Whether there is any unknown tagged field in a tree as the walker gives it."""
+    """Whether there is an unknown tagged field in a tree from the walker."""
     if isinstance(value, dict):
         return any(bool(held) if name == UNKNOWN_TAGS else has_unknown_tags(held) for name, held in value.items())
     return isinstance(value, tuple) and any(has_unknown_tags(item) for item in value)
 
 
 def as_column(message: MessageSchema, name: str, value: Any, unknown_tags: bool) -> Any:
-    """A struct of the walker as `to_pylist` of a column gives it."""
+    """A struct of the walker in the form of `to_pylist` of a column."""
     row = {
         field.name: _member(message, field.type, value[field.name], unknown_tags)
         for field in message.struct(name).fields
@@ -104,7 +104,7 @@ def bits(value: Any) -> Any:
 
 
 def said(errors: dict[int, Any]) -> dict[int, tuple[str, str]]:
-    """Errors by row as their class and their whole text."""
+    """The errors by row: class and complete text."""
     return {row: (type(error).__name__, str(error)) for row, error in errors.items()}
 
 
@@ -112,7 +112,7 @@ def assert_sound(array: pa.Array, kind: pa.DataType) -> None:
     """The array is valid Arrow, of exactly this type, and holds no null if the type allows none."""
     array.validate(full=True)
     assert array.type.equals(kind, check_metadata=True)
-    assert str(array.type) == str(kind)  # names of list items count, and `equals` does not look at them
+    assert str(array.type) == str(kind)  # the names of list items must be equal too, and `equals` ignores them
     _assert_nulls_allowed(array, array.type)
 
 
@@ -128,7 +128,7 @@ def _assert_nulls_allowed(array: pa.Array, kind: pa.DataType, path: str = "") ->
 
 
 def assert_columns(found: Columns, message: MessageSchema, rows: Sequence[Row], unknown_tags: bool) -> None:
-    """`found` says about every row what the walker says."""
+    """Check that `found` has the same result for every row as the walker."""
     assert_sound(found.values, arrow_type(message, unknown_tags))
     assert bits(found.values.to_pylist()) == bits([row.value for row in rows])
     assert found.bytes_left.dtype == np.int64
@@ -146,7 +146,7 @@ def check(
     unknown_tags: bool,
     column: Any = None,
 ) -> Columns:
-    """Decode rows as a column and compare every one of them; `column` is the same rows in another layout."""
+    """Decode rows as a column, and compare every row; `column` has the same rows in another layout."""
     framed = version is None
     versions = [version] * len(data) if version is None or isinstance(version, int) else version
     rows = [read_row(message, each, at, unknown_tags, framed) for each, at in zip(data, versions, strict=True)]
@@ -162,8 +162,8 @@ def check(
 
 @contextmanager
 def counted_walks() -> Iterator[list[int]]:
-    """A list that gets the number of every row that vectors hand to the walker. Without it the walker would hide a
-    broken engine: all answers would still be right."""
+    """A list that gets the number of every row that is left to the walker. Otherwise the walker would hide a broken
+    engine, because all results would still be right."""
     walked: list[int] = []
     walk = _assembly.RowAssembly._walk
 
@@ -184,6 +184,6 @@ def engine_limits(few: int | None = None, block: int | None = None) -> Iterator[
             patch.setattr("kafka_records_engine.columns._elements.FEW", few)
         if block is not None:
             patch.setattr("kafka_records_engine.columns._assembly.BLOCK", block)
-            # Half of them on the way through elements, so that blocks are cut there too.
+            # Use half of the limit for elements, so that blocks are cut there too.
             patch.setattr("kafka_records_engine.columns._elements.CACHED", max(block // 2, 1))
         yield

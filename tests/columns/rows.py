@@ -1,4 +1,4 @@
-"""Random rows of any message, good and broken; all from one `random.Random`, so that a number names a whole batch."""
+"""Random rows of any message, good and broken. All come from one `random.Random`, so that a seed identifies a batch."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _TEXTS = (
 
 
 class Values:
-    """Values that one version of a message can carry.
+    """Values that a version of a message can have.
 
-    `plenty` is about how many elements a row may have altogether; half of them go into the first array that comes.
+    `plenty` is the approximate number of elements of a row; half of them go into the first array.
     """
 
     def __init__(self, random: Random, message: MessageSchema, version: int, plenty: int = 12) -> None:
@@ -66,7 +66,7 @@ class Values:
         base = layout.field.base
         if not isinstance(layout.value, ArrayValue):
             return self._one(base)
-        # A reader accepts no more elements without bytes than there are bytes after the array.
+        # A reader does not accept more elements without bytes than there are bytes after the array.
         count = min(self._count(), self._left) if layout.value.element.smallest else 0
         self._left -= count
         return tuple(self._one(base) for _ in range(count))
@@ -102,12 +102,12 @@ class Values:
 
 
 def good_row(random: Random, message: MessageSchema, version: int, plenty: int = 12) -> bytes:
-    """A message as Kafka's writers would write it."""
+    """A message in the form in which Kafka's writers would write it."""
     return walker.encode(message, Values(random, message, version, plenty).row(), version)
 
 
 def huge_row(random: Random, message: MessageSchema, version: int) -> bytes:
-    """A message of thousands of elements if it has arrays, with 100 000 bytes after it if not."""
+    """A message with thousands of elements if it has arrays; otherwise with 100 000 bytes after it."""
     row = good_row(random, message, version, 4_000)
     return row if len(row) > 4_000 else row + random.randbytes(100_000)
 
@@ -154,20 +154,20 @@ def _trail(random: Random, message: MessageSchema, version: int, row: bytes) -> 
 
 
 def _repeat(random: Random, message: MessageSchema, version: int, row: bytes) -> bytes:
-    """A few bytes twice: among them are tagged fields."""
+    """Repeat a few bytes, such as those of a tagged field."""
     at = random.randint(0, len(row))
     some = row[at : at + random.randint(1, 8)]
     return row[:at] + some + row[at:]
 
 
 def _swap(random: Random, message: MessageSchema, version: int, row: bytes) -> bytes:
-    """Two neighbouring pieces in the other order."""
+    """Swap two neighbouring pieces."""
     first, second, third = sorted(random.randint(0, len(row)) for _ in range(3))
     return row[:first] + row[second:third] + row[first:second] + row[third:]
 
 
 def _lie(random: Random, message: MessageSchema, version: int, row: bytes) -> bytes:
-    """A length, count, marker, tag or size that says something else; a text that is not UTF-8."""
+    """Change a length, count, marker, tag or size, or make a text invalid UTF-8."""
     steps = []
     try:
         for step in walker.walk(message, version, row, lenient=True):

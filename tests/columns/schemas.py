@@ -87,7 +87,7 @@ def _field(
         flexible=_overlap(flexible, versions) if is_sized and not rarely(draw) else None,
         tag=next(tags) if tagged else None,
         tagged=tagged,
-        # As in Kafka, only what may be null in all its versions is null by default.
+        # As in Kafka, only a field that may be null in all its versions is null by default.
         default=_default(draw, base, is_array, nullable == versions, bool(depth or tagged)),
     )
 
@@ -109,7 +109,7 @@ def _default(draw: st.DrawFn, base: str, is_array: bool, may_be_null: bool, may_
     if base not in PRIMITIVES:
         return EMPTY_STRUCT
     if base == "records" and may_be_left_out:
-        return b""  # Their natural default is null, which could not be written.
+        return b""  # The default of this type is null, which could not be written.
     return _DEFAULTS.get(base, NATURAL) if draw(st.booleans()) else NATURAL
 
 
@@ -119,7 +119,7 @@ def _part(draw: st.DrawFn, within: tuple[int, int]) -> tuple[int, int]:
 
 
 def _tail(draw: st.DrawFn, left: Range, right: tuple[int, int]) -> Range:
-    """Versions in which a field is tagged: the last ones of those it has, flexible all of them."""
+    """The versions in which a field is tagged: the last of its versions, all of them flexible."""
     both = _overlap(left, right)
     return both and (draw(st.integers(*both)), both[1])
 

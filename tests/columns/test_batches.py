@@ -1,4 +1,4 @@
-"""Columns equal rows on batches of anything: versions, nulls, empties, huge and tiny rows, rows broken anywhere."""
+"""Columns equal rows for batches of any kind: versions, nulls, empty, huge and tiny rows, rows broken anywhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BLOCK = st.sampled_from([0, 1, 200, None])
 
 
 def ours() -> st.SearchStrategy[MessageSchema]:
-    """Every message of the generated package, and Kafka's own test messages."""
+    """All messages of the generated package, and Kafka's own test messages."""
     found = [registry.message_class(name).CODEC.schema for name in registry.MESSAGES]
     return st.sampled_from([*found, *language_schemas().values()])
 
@@ -56,7 +56,8 @@ def test_any_batch_of_our_messages(
 def test_good_rows_never_go_to_the_walker(
     message: MessageSchema, random: Random, size: int, few: int, unknown_tags: bool
 ) -> None:
-    """All but the two kinds that vectors are not made for: very many tags in one struct, elements without bytes."""
+    """All rows except the two kinds that vectors do not support: very many tags in one struct, elements without
+    bytes."""
     rows: list[bytes] = []
     versions: list[int] = []
     for _ in range(size):
@@ -89,7 +90,7 @@ def is_rare(message: MessageSchema, row: bytes, version: int) -> bool:
 @BATCHES
 @given(message=schemas() | ours(), random=SEEDS, few=FEW, unknown_tags=st.booleans())
 def test_one_broken_row_among_good_ones(message: MessageSchema, random: Random, few: int, unknown_tags: bool) -> None:
-    """The same row at the start, in the middle and at the end; its neighbours read as ever."""
+    """The same row at the start, in the middle and at the end. Its neighbours are read as usual."""
     version = random.randint(*(message.versions or (0, 0)))
     good = [good_row(random, message, version) for _ in range(random.choice((2, 60)))]
     broken = broken_row(random, message, version, good[0])
@@ -101,7 +102,7 @@ def test_one_broken_row_among_good_ones(message: MessageSchema, random: Random, 
 @BATCHES
 @given(message=schemas() | ours(), random=SEEDS, few=FEW, unknown_tags=st.booleans())
 def test_every_cut_of_a_row(message: MessageSchema, random: Random, few: int, unknown_tags: bool) -> None:
-    """All prefixes of a message in one column, so that rows end at every place there is."""
+    """All prefixes of a message in one column, so that rows end at every possible place."""
     version = random.randint(*(message.versions or (0, 0)))
     row = good_row(random, message, version)[:400]
     with engine_limits(few):
@@ -124,7 +125,7 @@ def test_versions_before_the_messages(message: MessageSchema, random: Random, si
 
 @given(message=schemas(), random=SEEDS)
 def test_random_messages_are_messages(message: MessageSchema, random: Random) -> None:
-    """If they were not, the tests above would only compare one error with the same error."""
+    """Otherwise the tests above would only compare equal errors."""
     assert message.versions is not None
     for version in range(message.versions[0], message.versions[1] + 1):
         value = Values(random, message, version).row()
@@ -134,7 +135,7 @@ def test_random_messages_are_messages(message: MessageSchema, random: Random) ->
 
 
 def test_broken_rows_break_in_every_way() -> None:
-    """The damage done here reaches every diagnosis of the walker and every leniency."""
+    """The damaged rows reach every error of the walker and every leniency."""
     random = Random(7)
     found: set[str] = set()
     messages = [*language_schemas().values(), registry.message_class("GroupMetadataValue").CODEC.schema]
@@ -165,7 +166,7 @@ def test_errors_are_those_of_the_runtime() -> None:
 
 @pytest.mark.parametrize("few", [0, 48, 1_000_000])
 def test_one_huge_array_among_small_ones(few: int) -> None:
-    """Both ways through arrays in one column, with thousands of elements in a row."""
+    """Both ways to read arrays in one column, with thousands of elements in a row."""
     message = registry.message_class("GroupMetadataValue").CODEC.schema
     random = Random(3)
     small = [good_row(random, message, 3) for _ in range(60)]

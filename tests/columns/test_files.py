@@ -1,4 +1,4 @@
-"""Decoded columns as files: Parquet and IPC take them with the declared nullability and give them back unchanged."""
+"""Decoded columns as files: Parquet and IPC accept them with the declared nullability, and return them unchanged."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ MESSAGES = [*filter(has_members, [*OURS, *language_schemas().values()])]
     unknown_tags=st.booleans(),
 )
 def test_any_batch(through: Any, message: MessageSchema, seed: int, size: int, unknown_tags: bool) -> None:
-    """Nulls of every kind are in it: null rows, rows that failed, structs that are null, members that are."""
+    """The column has nulls of every kind: null rows, rows that failed, null structs, null members."""
     rows, versions = batch(Random(seed), message, size, damaged=0.4, huge=0)
     found = decode_column(
         message, pa.array(rows, pa.binary()), pa.array(versions, pa.int16()), unknown_tags=unknown_tags
@@ -80,8 +80,8 @@ def test_any_batch(through: Any, message: MessageSchema, seed: int, size: int, u
 @pytest.mark.parametrize("most", [200, 2**31 - 1], ids=["in parts", "whole"])
 @pytest.mark.parametrize("folder", ["consumer_offsets", "share_group_state", "transaction_state"])
 def test_records(through: Any, folder: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A column per record type, null in most rows. A part without rows of a type has no column for it before parts are
-    joined."""
+    """There is a column per record type, null in most rows. A part without rows of a type has no column for it until
+    parts are joined."""
     monkeypatch.setattr(_pieces, "MOST_BYTES", most)
     schemas_by_type = records_of(folder)
     keys, values = records(Random(3), schemas_by_type, 80, damaged=0.3)
@@ -96,7 +96,7 @@ def test_records(through: Any, folder: str, most: int, monkeypatch: pytest.Monke
 
 @THROUGH
 def test_declared_nullability_is_what_is_written(through: Any) -> None:
-    """A schema that says "not null" for the members is kept, below null structs too."""
+    """The declaration "not null" of members is kept, also inside null structs."""
     message = registry.message_class("OffsetCommitValue").CODEC.schema
     found = decode_column(message, pa.array([None, b"\x00\x09", b"\x00\x01"]))
     assert found.values.null_count == 3

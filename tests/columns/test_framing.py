@@ -81,7 +81,7 @@ def test_cut_off_behind_the_prefix() -> None:
 
 @pytest.mark.parametrize("fields", ["", "00000001 0001 61 ffffffff 00000000 00000007 0001 72", "00000001 0001"])
 def test_a_version_that_is_newer_than_the_highest(fields: str) -> None:
-    """Which version a row is read at, for a message whose readers take a newer version for the highest."""
+    """The version in which a row is read, for a message whose readers read a newer version as the highest."""
     message = CONSUMER_PROTOCOL_SUBSCRIPTION
     assert message.versions == (0, 3)
     body = bytes.fromhex(fields)

@@ -1,4 +1,4 @@
-"""docs/columns-inside.md shows what the engine does, and names what there is."""
+"""docs/columns-inside.md shows what the engine does, and names only what exists."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_every_block_of_the_example_is_shown(made: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_block_of_the_example(name: str, made: dict[str, str]) -> None:
-    """`python -m tests.columns.worked_example` prints what belongs on the page."""
+    """`python -m tests.columns.worked_example` prints the blocks of the page."""
     assert SHOWN[name] == made[name]
 
 

@@ -1,4 +1,4 @@
-"""No row reads another row's bytes, and nothing of a row that failed is left in memory that is handed out."""
+"""No row reads another row's bytes, and returned memory has nothing of a row that failed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def messages() -> list[MessageSchema]:
 
 
 class Secrets(Values):
-    """Messages whose texts, bytes, longs and uuids all spell SECRET."""
+    """Messages whose texts, bytes, longs and uuids are all SECRET."""
 
     def _one(self, base: str) -> Any:
         if base == "string":
@@ -61,7 +61,7 @@ def secret_row(random: Random, message: MessageSchema, version: int) -> bytes:
 def assert_no_secret(array: pa.Array) -> None:
     for each in all_bytes(array):
         assert SECRET not in each
-        assert SECRET[::-1] not in each  # a long, whose bytes Arrow turns round
+        assert SECRET[::-1] not in each  # a long, whose bytes Arrow reverses
 
 
 # -- rows that fail leave nothing behind ------------------------------------------------------------
@@ -69,7 +69,7 @@ def assert_no_secret(array: pa.Array) -> None:
 
 @pytest.mark.parametrize(("few", "unknown_tags"), [(0, True), (48, False), (1_000_000, True)])
 def test_secrets_of_rows_that_fail_are_nowhere_in_the_result(few: int, unknown_tags: bool) -> None:
-    """Good rows without secrets, and among them rows full of secrets that end too early."""
+    """Good rows without secrets, between rows full of secrets that end too early."""
     random = Random(5)
     told = failed = 0
     for message in messages():
@@ -99,7 +99,7 @@ def test_secrets_of_rows_that_fail_are_nowhere_in_the_result(few: int, unknown_t
 
 @FEW
 def test_a_length_that_reaches_into_the_next_row_gives_nothing_of_it(few: int) -> None:
-    """Every cut of a row whose lengths then point at the secrets of its neighbour."""
+    """The row is cut at every place, so that its lengths point to the secrets of its neighbour."""
     random = Random(6)
     for message in messages():
         version = message.versions[1] if message.versions else 0
@@ -117,7 +117,7 @@ def test_a_length_that_reaches_into_the_next_row_gives_nothing_of_it(few: int) -
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(message=st.sampled_from(messages()) | schemas(), random=SEEDS, few=st.sampled_from([0, 48, 10**6]))
 def test_neighbours_make_no_difference(message: MessageSchema, random: Random, few: int) -> None:
-    """A broken row says the same alone, between good rows and between secrets, everything that is broken about it."""
+    """A broken row has the same complete error alone, between good rows and between secrets."""
     version = random.randint(*(message.versions or (0, 0)))
     broken = broken_row(random, message, version, good_row(random, message, version))
     with engine_limits(few), guarded_copies():
@@ -156,7 +156,7 @@ CLASSIC = StructSchema(
     "Classic",
     (
         FieldSchema("inner", "inner", "Inner", BOTH),
-        # No `flexible`: lengths of four bytes and of two, after a section of tags.
+        # Without `flexible`, these have lengths of four and of two bytes, after a section of tags.
         FieldSchema("blob", "blob", "bytes", BOTH),
         FieldSchema("text", "text", "string", BOTH, nullable=BOTH),
     ),
@@ -178,8 +178,8 @@ MIXED = MessageSchema(
     ids=["order", "twice", "max", "-1"],
 )
 def test_tags_that_only_one_way_of_reading_refuses(tags: str, copies: int, few: int) -> None:
-    """`hop` does not look at the order of tags, `scan` does. The bytes after a refused section of tags were once taken
-    from the start of the first row: here they would be a length of 2 GiB."""
+    """`hop` does not check the order of tags, `scan` does. After a refused section of tags, an earlier version read
+    bytes from the start of the first row: here they would be a length of 2 GiB."""
     bad = bytes.fromhex("02 01" + tags + "00000001 78 0001 79 00" + "00")
     good = bytes.fromhex("02 01 00" + "00000001 78 0001 79 00" + "00")
     first = bytes.fromhex("7fffffff 7fff") + SECRET
@@ -202,7 +202,7 @@ def test_a_row_larger_than_places_of_32_bits_is_left_to_the_walker(monkeypatch: 
 
 
 def test_null_slots_are_not_looked_at() -> None:
-    """What lies after a null may be anything; it is part of no row."""
+    """The memory of a null may contain anything; it is not part of a row."""
     message = registry.message_class("OffsetCommitValue").CODEC.schema
     row = walker.encode(message, {"offset": 7}, 3)
     whole = pa.array([row, SECRET * 5, row])
@@ -239,7 +239,7 @@ def test_records_that_fail_leave_nothing_behind() -> None:
 
 
 def test_the_search_finds_a_secret() -> None:
-    """The tests above prove nothing if they look at the wrong bytes."""
+    """Otherwise the tests above would prove nothing."""
     kind = pa.struct([("a", pa.list_(pa.struct([("b", pa.string()), ("c", pa.int64())])))])
     for hidden in ({"b": "xSECRET!!", "c": 0}, {"b": "", "c": int.from_bytes(SECRET, "big")}):
         with pytest.raises(AssertionError, match=r"SECRET|TERCES"):

@@ -1,4 +1,4 @@
-"""Columns equal rows on everything Kafka wrote: every vector, every damaged vector, every captured record."""
+"""Columns equal rows for everything that Kafka wrote: all vectors, all damaged vectors, all captured records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ TAGS = pytest.mark.parametrize("unknown_tags", [False, True], ids=["plain", "tag
 WAYS = pytest.mark.parametrize(
     ("unknown_tags", "few"), [(False, 48), (True, 0), (True, 1_000_000)], ids=["plain", "by level", "by row"]
 )
-"""`few` as it is; so that arrays are read level by level; so that they are read row by row."""
+"""The values of `few`: the default; one with which arrays are read level by level; one with which they are read row by
+row."""
 FOLDERS = {
     "__consumer_offsets": "consumer_offsets",
     "__share_group_state": "share_group_state",
@@ -72,7 +73,7 @@ def test_vectors_of_all_versions_in_one_column(load_vectors: VectorLoader, unkno
 
 @TAGS
 def test_vectors_behind_their_versions(load_vectors: VectorLoader, unknown_tags: bool) -> None:
-    """The version is before each message, as in record values, and there are null rows in between."""
+    """The version precedes each message, as in record values, and there are null rows in between."""
     with counted_walks() as walked:
         for name, (data, versions) in by_message(load_vectors("messages.jsonl.gz")).items():
             framed = [at.to_bytes(2, "big") + each for each, at in zip(data, versions, strict=True)]
@@ -83,7 +84,8 @@ def test_vectors_behind_their_versions(load_vectors: VectorLoader, unknown_tags:
 
 @WAYS
 def test_damaged_vectors(load_vectors: VectorLoader, unknown_tags: bool, few: int) -> None:
-    """Every line of negative.jsonl.gz among its like: the value Kafka's rules give, or the walker's very words."""
+    """Every line of negative.jsonl.gz together with others of its kind has the value according to Kafka's rules, or the
+    walker's exact error."""
     lines = load_vectors("negative.jsonl.gz")
     seen: Counter[str] = Counter()
     with engine_limits(few), counted_walks() as walked:
@@ -96,7 +98,7 @@ def test_damaged_vectors(load_vectors: VectorLoader, unknown_tags: bool, few: in
     failed = [line for line in lines if not verdict(line)["ok"]]
     assert seen == {"rows": len(lines), "failed": len(failed), "lenient": seen["lenient"]}
     assert seen["lenient"] > 100
-    # Only what fails or needs leniency goes to the walker, and sections with very many tags.
+    # Only rows that fail or need leniency, and sections with very many tags, are left to the walker.
     assert seen["failed"] + seen["lenient"] <= len(walked) <= seen["failed"] + seen["lenient"] + 5
 
 
@@ -111,7 +113,8 @@ def test_damaged_vectors_one_by_one(load_vectors: VectorLoader) -> None:
 
 @TAGS
 def test_framed_records(load_vectors: VectorLoader, unknown_tags: bool) -> None:
-    """Tombstones, unknown types, versions one too high, cut keys and values, bytes after them: a column per topic."""
+    """Tombstones, unknown types, versions that are one too high, truncated keys and values, and bytes after them, in
+    one column per topic."""
     lines = [line for line in load_vectors("framed.jsonl") if "topic" in line]
     assert len(lines) == 210
     errors: Counter[str] = Counter()
@@ -147,7 +150,7 @@ def test_embedded_protocol_messages(load_vectors: VectorLoader, unknown_tags: bo
 @TAGS
 @pytest.mark.parametrize("block", [0, None], ids=["row by row", "blocks"])
 def test_captured_topics(unknown_tags: bool, block: int | None) -> None:
-    """Every record of the three brokers, in the arrays that reading segments gives."""
+    """All records of the three brokers, in the arrays that the reader of segments returns."""
     records: Counter[str] = Counter()
     with engine_limits(block=block), counted_walks() as walked:
         for log in captured_logs():
@@ -167,6 +170,6 @@ def test_captured_topics(unknown_tags: bool, block: int | None) -> None:
 
 
 def test_every_record_schema_is_in_reach() -> None:
-    """`records_of` finds what the generated modules carry."""
+    """`records_of` finds all records of the generated modules."""
     for folder in FOLDERS.values():
         assert records_of(folder) is importlib.import_module(f"kafka_records.schemas.{folder}").RECORDS

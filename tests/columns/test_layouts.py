@@ -1,5 +1,4 @@
-"""Every layout of a binary column gives the same columns, and everything that is not a binary column is refused by
-name."""
+"""All layouts of a binary column result in the same columns, and other columns are refused with their type."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ def binary(rows: list[bytes | None], kind: pa.DataType | None = None) -> pa.Arra
 
 
 def sliced(kind: pa.DataType) -> Layout:
-    """A slice of a longer array: other rows and nulls are before and after it."""
+    """A slice of a longer array, with other rows and nulls before and after it."""
     return lambda rows: binary([GARBAGE, None, b"", *rows, GARBAGE, None], kind).slice(3, len(rows))
 
 
@@ -49,7 +48,7 @@ def chunks_of_slices(rows: list[bytes | None]) -> pa.ChunkedArray:
 
 
 def garbage_below_nulls(kind: pa.DataType, width: Any) -> Layout:
-    """Nulls have bytes of their own, as Arrow allows."""
+    """Nulls have bytes, which Arrow allows."""
 
     def make(rows: list[bytes | None]) -> pa.Array:
         held = [GARBAGE if row is None else row for row in rows]
@@ -61,7 +60,7 @@ def garbage_below_nulls(kind: pa.DataType, width: Any) -> Layout:
 
 
 def at_the_end_of_memory(rows: list[bytes | None]) -> pa.Array:
-    """The page after the last row is protected: a read of its first byte ends the process."""
+    """The memory page after the last row is protected: reading its first byte ends the process."""
     content = b"".join(row or b"" for row in rows)
     pages = -(-len(content) // mmap.PAGESIZE) * mmap.PAGESIZE
     memory = mmap.mmap(-1, pages + mmap.PAGESIZE)
@@ -79,7 +78,7 @@ def bits_of(rows: list[bytes | None]) -> pa.Buffer:
 
 
 def exactly_its_bytes(rows: list[bytes | None]) -> pa.Array:
-    """Buffers without the padding that Arrow's own have."""
+    """Buffers without Arrow's padding."""
     places = np.cumsum([0, *(len(row or b"") for row in rows)]).astype(np.int32)
     content = b"".join(row or b"" for row in rows)
     return pa.Array.from_buffers(
@@ -164,7 +163,7 @@ def test_empty_rows(size: int) -> None:
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
 def test_bytes_that_happen_to_be_text(kind: pa.DataType) -> None:
-    """Spark and files may call a binary column a string; it is taken as it is."""
+    """In Spark and files, the type of a binary column may be string; its bytes are used unchanged."""
     text = b"\x00\x01" + bytes(8) + b"\x00\x03abc" + bytes(16)
     assert text.decode()
     for rows in ([text, None, text[:-1], b"", text + b"x"], [None], []):
@@ -263,7 +262,7 @@ def test_more_text_than_one_array_holds(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 class Overflowing:
-    """An array that raises what Arrow raises when offsets of 32 bits overflow."""
+    """An array that raises the error of Arrow if offsets of 32 bits overflow."""
 
     def take(self, places: pa.Array) -> pa.Array:
         raise pa.ArrowInvalid("Take operation overflowed binary array capacity")
@@ -276,8 +275,8 @@ def test_more_text_than_one_array_holds_of_a_few_rows() -> None:
 
 
 def test_more_uuids_than_one_array_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text of a uuid is longer than its bytes: 1.6 GB of uuids are 2 GiB of text, whose offsets overflow in
-    numpy."""
+    """The text of a uuid is longer than its bytes: 1.6 GB of uuids become 2 GiB of text, and the offsets would overflow
+    in numpy."""
     assert _leaves._MOST_UUIDS * 22 < 2**31 <= (_leaves._MOST_UUIDS + 1) * 22
     monkeypatch.setattr(_leaves, "_MOST_UUIDS", 2)
     assert _leaves._uuids(np.zeros(2, "V16")).to_pylist() == ["A" * 22] * 2
@@ -287,7 +286,8 @@ def test_more_uuids_than_one_array_holds(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("count", [0, 2, 4])
 def test_as_many_versions_as_rows(count: int) -> None:
-    """One version too few is an error deep inside; one too many goes unnoticed, and may belong to another batch."""
+    """One version too few would cause an internal error. One too many would go unnoticed, and may belong to another
+    batch."""
     for versions in (pa.array([1] * count, pa.int16()), [1] * count, np.ones(count), pa.chunked_array([[1] * count])):
         with pytest.raises(ValueError, match=f"^3 rows but {count} versions$"):
             decode_column(OFFSET, binary([b"", b"", None]), versions)
@@ -300,7 +300,7 @@ def test_a_version_for_all_that_there_is_none_of() -> None:
 
 
 def test_a_thousand_versions_that_there_are_none_of() -> None:
-    """Hostile rows may each name another version. One pass gives all of them their errors."""
+    """Hostile rows may each have another version. One pass must find all their errors."""
     data = [version.to_bytes(2, "big", signed=True) + b"rest" for version in range(-500, 500)]
     found = check(OFFSET, [*data], None, False)
     assert len(found.errors) == 1_000
@@ -350,7 +350,7 @@ def test_columns_that_are_not_binary(column: Any, kind: str) -> None:
 
 
 def test_a_message_of_one_version_with_nothing_in_it() -> None:
-    """A struct without members has a length all the same."""
+    """A struct without members still has a length."""
     empty = registry.message_class("ApiVersionsRequest").CODEC.schema
     assert empty.versions is not None
     with counted_walks() as walked:

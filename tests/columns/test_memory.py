@@ -1,4 +1,4 @@
-"""Memory stays bounded by the batch: no claim in the bytes makes anything larger than the bytes allow."""
+"""Memory is bounded by the batch: no length in the bytes makes anything larger than the bytes allow."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def message(*fields: FieldSchema) -> MessageSchema:
 
 @contextmanager
 def peak() -> Iterator[Callable[[], int]]:
-    """Measures the most bytes that Python, numpy and Arrow had at once.
+    """Measures the peak memory of Python, numpy and Arrow together, in bytes.
 
-    Arrow uses a memory pool of its own meanwhile. Its peak never goes down, so all tests that use this must have about
-    the same limit.
+    Arrow uses a separate memory pool meanwhile. Its recorded peak never decreases, so all tests that use this must have
+    about the same limit.
     """
     pool, usual = pa.system_memory_pool(), pa.default_memory_pool()
     pa.set_memory_pool(pool)
@@ -60,7 +60,7 @@ def peak() -> Iterator[Callable[[], int]]:
 
 @contextmanager
 def peak_of_vectors() -> Iterator[Callable[[], int]]:
-    """Measures the most bytes that Python and numpy had at once."""
+    """Measures the peak memory of Python and numpy together, in bytes."""
     tracemalloc.start()
     try:
         yield lambda: tracemalloc.get_traced_memory()[1]
@@ -69,7 +69,7 @@ def peak_of_vectors() -> Iterator[Callable[[], int]]:
 
 
 def batch_of(rows: list[bytes]) -> pa.Array:
-    """The rows again and again, until there are BATCH_BYTES of them."""
+    """The rows, repeated until there are BATCH_BYTES of them."""
     return pa.array(rows * (BATCH_BYTES // sum(map(len, rows))))
 
 
@@ -90,10 +90,10 @@ CLAIMS = {
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", CLAIMS)
 def test_a_claim_of_2_to_the_31(name: str, version: int) -> None:
-    """The claim is refused before anything is made for it: the batch costs a few times its bytes."""
+    """The claim is refused before memory is allocated for it: the batch takes a few times its bytes."""
     schema, before = CLAIMS[name]
     data = batch_of([before + UNBELIEVABLE[version] + filler(2_000)])
-    decode_column(schema, data[:1], version)  # plans and constants stay for good and are not the batch's
+    decode_column(schema, data[:1], version)  # plans and constants stay in memory, and do not count for the batch
     with peak() as most:
         found = decode_column(schema, data, version, unknown_tags=True)
         assert most() < 6 * BATCH_BYTES
@@ -130,7 +130,7 @@ def test_a_claim_of_2_to_the_31_further_inside(row: str, few: int) -> None:
 @pytest.mark.parametrize("few", [0, 48])
 @pytest.mark.parametrize("unknown_tags", [False, True])
 def test_claims_that_the_bytes_left_just_allow(few: int, unknown_tags: bool) -> None:
-    """A row claims a struct for every byte that is left, and the first struct breaks: it costs some numbers per
+    """A row claims a struct for every remaining byte, and the first struct is broken: this takes some numbers per
     byte."""
     row = bytes.fromhex("e907") + b"\xff" * 1_000
     schema = message(field("all", "[]Empty"), field("more", "[]Empty"), TAGGED)
@@ -153,8 +153,8 @@ SMALLEST = {
 
 
 def test_rows_are_cut_by_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each element may read up to the end of its row, so the sum of what is left for all of them is the square of the
-    row."""
+    """Each element may read up to the end of its row, so the sum of the remaining bytes of all elements is quadratic in
+    the size of the row."""
     cut: list[int] = []
     levels = _elements.ElementWalk._levels
 
@@ -165,14 +165,14 @@ def test_rows_are_cut_by_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(_elements.ElementWalk, "_levels", counting)
     schema, element = SMALLEST["arrays with something in them"]
     row = bytes.fromhex("a19c01") + element * 20_000 + b"\x00"
-    with engine_limits(block=40_000):  # of which half is the limit
+    with engine_limits(block=40_000):  # elements get half of this limit
         assert decode_column(schema, pa.array([row]), 1).errors == {}
     # The row, its elements in passing, and the arrays inside of them, read in parts of 20 000 bytes.
     assert cut == [1, 20_000, *[4_000] * 5]
 
 
 def test_rows_that_break_leave_the_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Broken rows claim ten thousand elements and break in the first. They must not cost ten thousand rounds."""
+    """Broken rows claim ten thousand elements and break in the first. They must not take ten thousand rounds."""
     rounds: list[int] = []
     scan = _elements.ElementWalk._scan
 
@@ -193,7 +193,7 @@ def test_rows_that_break_leave_the_others_at_once(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("cut", [0, 1], ids=["whole", "broken at its end"])
 @pytest.mark.parametrize("name", SMALLEST)
 def test_as_many_elements_as_bytes(name: str, cut: int) -> None:
-    """The worst that honest counts can do, in one row: the walker needs as much for its Python objects."""
+    """The worst case of valid counts in one row: the walker needs as much memory for its Python objects."""
     schema, element = SMALLEST[name]
     count = 100_000 // len(element)
     head = (count + 1 & 0x7F | 0x80, count + 1 >> 7 & 0x7F | 0x80, count + 1 >> 14)
@@ -207,7 +207,8 @@ def test_as_many_elements_as_bytes(name: str, cut: int) -> None:
 
 
 def test_constants_do_not_grow_with_hostile_rows() -> None:
-    """Members that a version does not have are kept as constants: as many as rows, never as many as claimed."""
+    """Members that a version lacks are cached constants, as many as there are rows, and never as many as the bytes
+    claim."""
     one = StructSchema("One", (FieldSchema("id", "id", "uuid", (1, 1)), FieldSchema("a", "a", "int8", VERSIONS)))
     body = StructSchema("Old", (FieldSchema("all", "all", "[]One", VERSIONS),))
     old = MessageSchema(FORMAT, "Old", VERSIONS, None, (one, body))
@@ -220,7 +221,7 @@ def test_constants_do_not_grow_with_hostile_rows() -> None:
 
 @pytest.mark.parametrize("claims", [0, 1, 7, 100, MOST_INT32])
 def test_elements_without_bytes_are_as_many_as_the_walker_believes(claims: int) -> None:
-    """Version 0 of an empty struct has no bytes at all, so that no count could be checked against them."""
+    """Version 0 of an empty struct has no bytes, so that a count cannot be compared with bytes."""
     schema = message(field("all", "[]Empty"), field("tail", "bytes"))
     row = claims.to_bytes(4, "big") + b"\x00\x00\x00\x03abc"
     found: Columns = check(schema, [row, None, row, b""], 0, unknown_tags=True)

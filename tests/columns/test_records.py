@@ -1,5 +1,4 @@
-"""Keys and values of mixed records as columns: what `RowReader` says about every record, everything that is beside
-it."""
+"""Keys and values of mixed records as columns, compared with the results of `RowReader` for every record."""
 
 from __future__ import annotations
 
@@ -130,7 +129,7 @@ def test_good_records_never_go_to_the_walker() -> None:
                 keys.append(framed(random, record.key, record.type, 0, damaged=0))
                 values.append(framed(random, record.value, version, version, damaged=0))
             assert check_records(schemas, keys, values).errors == {}
-    # Sections of more than 64 tags, of which `good_row` makes a few, are not for vectors.
+    # Vectors do not support sections of more than 64 tags, of which `good_row` makes a few.
     assert len(walked) <= 10
 
 
@@ -186,7 +185,7 @@ def test_leniencies_of_key_and_value_in_order() -> None:
 
 
 def test_unknown_tags_of_a_key_are_seen_when_the_value_fails() -> None:
-    """`has_unknown_tags` covers everything that was read. No key of Kafka's is flexible; a user's may be."""
+    """`has_unknown_tags` covers everything that was read. No key of Kafka is flexible, but a user's key may be."""
     flexible = OFFSETS[1].value  # its version 4 is; keys are read at version 0
     key_schema = MessageSchema(flexible.format, flexible.name, (0, 0), (0, 0), flexible.structs)
     schemas = {5: RecordSchema(5, "Own", key_schema, OFFSETS[1].value)}
@@ -198,7 +197,7 @@ def test_unknown_tags_of_a_key_are_seen_when_the_value_fails() -> None:
 
 
 def test_control_records_say_nothing() -> None:
-    """Keys of control records are of another kind, and are not decoded."""
+    """Keys of control records have another form, and are not decoded."""
     keys: list[bytes | None] = [KEY, b"\x00\x00\x00\x01", None, KEY]
     values: list[bytes | None] = [VALUE, b"\x00\x00\x00\x00\x00\x07", b"", None]
     found = check_records(OFFSETS, keys, values, is_record=[True, False, False, True])
@@ -225,7 +224,7 @@ def test_only_the_schemas_that_are_asked_for() -> None:
 
 
 def test_a_thousand_types_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hostile rows may each name another type. One pass leaves all of them out."""
+    """Hostile rows may each have another type. One pass must leave out all of them."""
     asked: list[int] = []
 
     def counting(rows: Any, numbers: Any) -> Any:

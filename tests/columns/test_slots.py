@@ -144,7 +144,7 @@ def test_a_struct_whose_steps_make_other_members_than_its_type_has() -> None:
     cursor = Cursor(RowBlock(pa.py_buffer(row), row, 1), vector(0), vector(3))
 
     class Text:
-        """The text as a step of its own."""
+        """The text as a separate step."""
 
         slots = text.slots
 

@@ -1,4 +1,4 @@
-"""Plans and constants are shared by all threads of a process."""
+"""All threads of a process share plans and constants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafka_records_runtime.wire import walker
 
 @pytest.fixture
 def hasty() -> Iterator[None]:
-    """Threads take turns much more often than usual."""
+    """Let threads switch much more often than usual."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -54,7 +54,7 @@ def test_a_constant_that_another_thread_makes_shorter() -> None:
     """Another thread replaces the kept array between the check of its length and its use."""
 
     class Shrinking(Constant):
-        """Replaces the kept array by a shorter one as soon as somebody asks for its length."""
+        """Replaces the kept array by a shorter one as soon as its length is read."""
 
         def __init__(self) -> None:
             super().__init__(pa.int32(), 7)

@@ -29,7 +29,7 @@ from tests.log.logs import captured_logs
 VERSION = 1
 LOG = ("kafka-4.3", "__transaction_state", 0)
 OFFSETS = (0, 2, 7)
-"""Of values with no, one and two topics in their transaction."""
+"""The offsets of values with no, one and two topics in their transaction."""
 
 
 def rows() -> pa.Array:
@@ -103,13 +103,13 @@ def _slot_lines(vectors: dict[Slot, Any], indent: str) -> Iterator[str]:
 
 @contextmanager
 def _watched(seen: Seen) -> Iterator[None]:
-    """The engine with everything written down that it does; arrays are read level by level, however few the rows."""
+    """Record everything that the engine does. Arrays are read level by level, even for few rows."""
     plan = message_plan(TRANSACTION_LOG_VALUE, VERSION, unknown_tags=False)
     assert isinstance(plan, StructPlan)
     scan, add = ElementWalk._scan, ElementVectors.add
 
     class Watched:
-        """A step of the message that says where the cursor was and where it is."""
+        """A step of the message that records the position of the cursor before and after it."""
 
         def __init__(self, step: Step, number: int) -> None:
             self._step, self._number = step, number
@@ -182,7 +182,7 @@ def blocks() -> dict[str, str]:
 
 
 def _elements(lists: pa.ListArray) -> Iterator[str]:
-    """The arrays that were built of the notes."""
+    """The arrays that were built from the notes."""
     ids = lists.values.field("partition_ids")
     yield f"topic                     {lists.values.field('topic').to_pylist()}"
     yield f"partition_ids             {ids.values.to_pylist()}, offsets {_vector(ids.offsets)}"
@@ -190,7 +190,7 @@ def _elements(lists: pa.ListArray) -> Iterator[str]:
 
 
 def _broken(column: pa.Array) -> Iterator[str]:
-    """The same rows, the second of which ends inside of the name of its topic."""
+    """The same rows; the second one ends inside the name of its topic."""
     values = column.to_pylist()
     cut = pa.array([values[0], values[1][:30], values[2]], pa.binary())
     seen = Seen()
