@@ -1,4 +1,4 @@
-"""Keys and values for the tests of framing: what the row form says about them, the other forms have to say too."""
+"""Keys and values for the tests of framing: the forms for rows and for columns must agree on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests with real Kafka classes have in common: without Java or the jars they are skipped."""
+"""Common to the tests with real Kafka classes: without Java or the jars they are skipped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.broker import MissingPrerequisite
 
 @contextmanager
 def skipped_without_kafka() -> Iterator[None]:
-    """Skip the test when Java or the jars cannot be had. Where CI says that it is CI, a skip fails (`tests.ci`)."""
+    """Skip the test if Java or the jars are not available. In CI, a skip fails (`tests.ci`)."""
     try:
         yield
     except (MissingPrerequisite, FetchError) as missing:

@@ -1,4 +1,5 @@
-"""The package of examples/own_specs, whose topic `ledger` has metadata framing, under any name; and its records."""
+"""Generates the package of examples/own_specs under any name; its topic `ledger` has metadata framing. Also makes its
+records."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ FRAMES: Final[tuple[tuple[bytes | None, bytes | None, str, int | None, str], ...
 
 @contextmanager
 def ledger_package(home: Path, name: str) -> Iterator[str]:
-    """Generate it as `home/name` and put `home` on the path."""
+    """Generate the package as `home/name`, and put `home` on the path."""
     write(home / name, generate(load(SPECS), name))
     with on_path(home):
         yield name
@@ -94,7 +95,7 @@ def ledger_package(home: Path, name: str) -> Iterator[str]:
 
 @contextmanager
 def on_path(home: Path) -> Iterator[None]:
-    """Packages in `home` can be imported."""
+    """Make packages in `home` importable."""
     sys.path.insert(0, str(home))
     importlib.invalidate_caches()
     try:
@@ -104,7 +105,7 @@ def on_path(home: Path) -> Iterator[None]:
 
 
 def ledger_records(package: str, count: int, seed: int) -> list[Raw]:
-    """Records of `ledger`: whole, damaged, of unknown types and versions, not framed, and markers."""
+    """Records of `ledger`: valid, damaged, of unknown types and versions, not framed, and markers."""
     random = Random(f"ledger {seed}")
     made = [Raw(key, value) for key, value, *_ in FRAMES]
     while len(made) < count:

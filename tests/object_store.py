@@ -1,4 +1,4 @@
-"""An object store on this machine, which tells what it sent."""
+"""An object store on this machine, which counts the bytes that it sends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEADERS = {
 
 
 class ObjectStore:
-    """Objects in the bucket BUCKET, and how many bytes of each were sent."""
+    """Objects in the bucket BUCKET, and the number of bytes of each that were sent."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -46,7 +46,7 @@ class ObjectStore:
         return f"s3://{who}{bucket}/{key}?{'&'.join(f'{name}={value}' for name, value in options.items())}"
 
     def put(self, key: str, data: bytes) -> None:
-        # The chunks that clients of AWS send, pyarrow's too, lose some bytes in moto.
+        # moto loses some bytes of the chunks that AWS clients send, including pyarrow's.
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request("PUT", f"/{BUCKET}/{quote(key)}", data, _HEADERS)
@@ -122,7 +122,7 @@ def refusing_store(status: int, code: str) -> Iterator[int]:
         do_HEAD = do_GET  # noqa: N815
 
         def log_message(self, *_: Any) -> None:
-            """Nothing to standard error."""
+            """Write nothing to standard error."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

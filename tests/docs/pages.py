@@ -1,4 +1,4 @@
-"""Runs the blocks of a page, and writes them again with their real output.
+"""Runs the blocks of a page, and rewrites them with their real output.
 
 A `console` block has commands after `$ ` (a line that ends with a backslash goes on, so does a here-document) and what
 each prints on either stream. In a `python` block the `# ` lines right below an expression are what it prints and is. A
@@ -36,7 +36,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands(block: str) -> list[str]:
-    """The commands of a console block, as one types them."""
+    """The commands of a console block, as a user types them."""
     found: list[str] = []
     ends_with: str | None = None
     for line in block.splitlines():
@@ -54,12 +54,12 @@ def commands(block: str) -> list[str]:
 
 
 def run_console(block: str, folder: Path, environment: Mapping[str, str]) -> str:
-    """The block as this machine shows it: every command with what it printed, all in one shell."""
+    """The block with the output of this machine: every command with its output, all run in one shell."""
     typed = commands(block)
     mark = uuid.uuid4().hex
     lines = ["back() { return $1; }"]
     for command in typed:
-        # What $? is for the next command, the mark must not change.
+        # The mark must not change $? for the next command.
         lines += [command, f"status=$?; echo {mark}; back $status"]
     shell = subprocess.run(
         ["/bin/sh"],
@@ -77,7 +77,7 @@ def run_console(block: str, folder: Path, environment: Mapping[str, str]) -> str
 
 
 def _as_shown(part: str, block: str) -> str:
-    """A command with its output, in the block's order if it is a pipe: its programs print when they please."""
+    """A command with its output. For a pipe, lines are in the block's order, because its programs print at any time."""
     lines = part.splitlines()
     if "|" in lines[0]:
         everything = block.splitlines()
@@ -92,7 +92,7 @@ def _as_shown(part: str, block: str) -> str:
 
 
 def run_python(block: str, namespace: dict[str, Any]) -> str:
-    """The block with the `# ` lines below every expression that has some as this interpreter would write them."""
+    """The block, with the `# ` lines below expressions as this interpreter would write them."""
     lines = block.splitlines()
     shown: list[str] = []
     at = 0
@@ -107,14 +107,14 @@ def run_python(block: str, namespace: dict[str, Any]) -> str:
         except Exception:
             return "\n".join([*shown, traceback.format_exc()])
         if isinstance(statement, ast.Expr) and end > at:
-            # Spark's show ends with an empty line, which no page has.
+            # Spark's show prints an empty line at the end, which pages leave out.
             shown += [f"# {line}".rstrip() for line in result.rstrip("\n").splitlines()]
             at = end
     return "\n".join([*shown, *lines[at:], ""])
 
 
 def _run(statement: ast.stmt, namespace: dict[str, Any]) -> str:
-    """What a statement prints, and what it is when it is an expression."""
+    """The output of a statement, and the value of an expression."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         if not isinstance(statement, ast.Expr):
@@ -125,7 +125,7 @@ def _run(statement: ast.stmt, namespace: dict[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run pages one after the other, each in its folder and with names of its own."""
+    """Run pages one after another, each in its folder and with a separate namespace."""
     found = {}
     for folder, page in zip(arguments[::2], arguments[1::2], strict=True):
         os.chdir(folder)

@@ -1,4 +1,4 @@
-"""Notebooks under `examples/` have the outputs that a kernel gives, and these are plain HTML."""
+"""Notebooks under `examples/` have the outputs of a kernel, which are plain HTML."""
 
 from __future__ import annotations
 

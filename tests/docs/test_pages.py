@@ -1,6 +1,6 @@
-"""README and the pages for readers show real output: every console block and every Python block is run.
+"""README and the pages for readers show real output. Every console block and every Python block is run.
 
-Blocks marked `sh` or `py` install things or need a machine that is not here, and are not run; nor is docs/cluster.md.
+Blocks marked `sh` or `py` install things or need other machines, and are not run. The same goes for docs/cluster.md.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ PAGES = (
     "docs/streams.md",
 )
 OTHERS = ("docs/report.md", "docs/start/decode-in-spark.md")
-"""Pages whose commands show what those of other pages show: `make matrix` runs them."""
+"""Pages whose commands are similar to those of other pages. Only `make matrix` runs them."""
 RUN = tuple(pytest.param(page, marks=pytest.mark.matrix if page in OTHERS else ()) for page in PAGES)
 WITH_SPARK = ("README.md", "docs/spark.md", "docs/start/decode-in-spark.md", "docs/streams.md")
 
 
 def environment() -> dict[str, str]:
-    """What a reader has in the shell, and no more: the workers' Python is what the page says."""
+    """Only the variables that a reader has in the shell: the page sets the Python of workers."""
     ours = ("PYSPARK_", "SPARK_LOCAL_", "SPARK_HOME", "PYTEST_")
     taken = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {
@@ -63,7 +63,7 @@ def environment() -> dict[str, str]:
 
 
 class Consoles(NamedTuple):
-    """What the commands of a page printed, and the clone they ran in, which has the files that they wrote."""
+    """The output of the commands of a page, and the clone in which they ran, with the files that they wrote."""
 
     clone: Path
     found: list[str]
@@ -84,7 +84,7 @@ def consoles(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Consol
 
 
 def compare(found: list[str], shown: list[str]) -> None:
-    """Fail with the lines that differ, all of them."""
+    """Fail with all lines that differ."""
     there, here = ("\n".join(blocks).splitlines() for blocks in (shown, found))
     if lines := list(difflib.unified_diff(there, here, "what the page shows", "what comes out", n=1, lineterm="")):
         pytest.fail("\n".join(lines), pytrace=False)
@@ -96,9 +96,10 @@ def test_commands_print_what_the_page_shows(page: str, consoles: Callable[[str],
 
 
 def run_pythons(*pages: str, consoles: Callable[[str], Consoles]) -> dict[str, list[str]]:
-    """Page → its Python blocks as they come out, all pages in one process.
+    """its Python blocks as they come out, all pages in one process. → Page → its Python blocks with their real output,
+    all pages in one process. → its Python blocks as they come out, all pages in one process.
 
-    What a page has Python import is written by its commands.
+    Files that a page's Python code imports are written by its commands.
     """
     clones = {page: str(consoles(page).clone) for page in pages}
     done = subprocess.run(

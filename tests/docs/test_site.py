@@ -1,5 +1,5 @@
-"""The documentation as a site: its navigation has every page, links become those of the site, and what is built is
-compared with what must not be there."""
+"""The documentation as a site: its navigation has every page, links become those of the site, and the built site has
+nothing that must not be there."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_navigation_in_toml_names_the_places_of_the_pages() -> None:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with all pages of the site as they are before they are built."""
+    """The folder with all pages of the site before it is built."""
     folder = tmp_path_factory.mktemp("pages")
     write_pages(folder)
     return folder

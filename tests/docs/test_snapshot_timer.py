@@ -1,4 +1,5 @@
-"""What docs/snapshots.md gives to cron and systemd: units that systemd takes, and a command that the parser takes."""
+"""The examples for cron and systemd in docs/snapshots.md: systemd accepts the units, and the parser accepts the
+command."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def units() -> tuple[str, str]:
 
 
 def check_command(words: list[str]) -> None:
-    """Fail unless the parser of the command takes these words."""
+    """Fail unless the parser of the command accepts these words."""
     assert words[:2] == [PROGRAM, "snapshot"]
     parser = Parser(prog="kafka-records")
     snapshot.add_parser(parser.add_subparsers())
@@ -41,7 +42,7 @@ def test_the_line_of_the_crontab() -> None:
     *when, command = line.split(maxsplit=5)
     for field, largest in zip(when, (59, 23, 31, 12, 7), strict=True):
         assert field == "*" or (re.fullmatch("[0-9]+", field) and int(field) <= largest)
-    assert "%" not in command  # which cron takes for a line end
+    assert "%" not in command  # cron reads this as a line end
     command, _, standard_output = command.partition(" >")
     assert standard_output == "/dev/null"
     check_command(shlex.split(command))
@@ -84,7 +85,7 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *paths], capture_output=True, text=True, check=False
     )
-    # What other units of this machine lack is not about these.
+    # Messages about other units of this machine do not matter.
     about_these = [line for line in done.stderr.splitlines() if "kafka-records-snapshot" in line]
     assert about_these == []
     (when,) = re.findall(r"^OnCalendar=(.*)$", timer, re.MULTILINE)

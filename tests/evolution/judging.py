@@ -1,4 +1,4 @@
-"""What bytes and Avro files say about a change: random messages of one state, read by the other."""
+"""Judges a change by bytes and Avro files: random messages of one state are read in the other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Values = dict[str, Any]
 
 
 def messages_of(message: Message, version: int, count: int) -> Iterator[Values]:
-    """Random messages that a version can hold, and the default one, as dicts of all members."""
+    """Random messages of a version, and the default message, as dicts of all members."""
     classes = {struct.name: dict for struct in message.structs}
     cls = SimpleNamespace(CODEC=SimpleNamespace(schema=message.schema, classes=classes))
     random = Random(f"{message.name} {version}")
@@ -54,7 +54,7 @@ def survives(written: Message, read: Message, version: int, read_version: int, v
 
 
 def has_unknown_tags(values: Any) -> bool:
-    """Whether something was in tags that the reader has no name for."""
+    """Whether there were tags that the reader does not know."""
     if isinstance(values, Mapping):
         return bool(values.get("unknown_tagged_fields")) or any(map(has_unknown_tags, values.values()))
     return isinstance(values, tuple) and any(map(has_unknown_tags, values))
@@ -67,7 +67,7 @@ def read_by(read: Message, read_version: int, written: Message, version: int, va
 
 def _structs_agree(written: StructLayout, read: StructLayout, ours: Values, theirs: Values) -> bool:
     known = {each.field.name: each for each in read.fields if each.value is not None}
-    # A tag stands for the same field under any name, also where it is left out.
+    # A tag identifies the same field under any name, also if it is left out.
     tags: dict[int | None, FieldLayout] = {
         each.field.tag: each for each in known.values() if each.field.tag is not None
     }
@@ -94,7 +94,7 @@ def _agree(written: Value, read: Value, ours: Any, theirs: Any) -> bool:
 
 
 def avro_schemas(model: Model) -> Mapping[str, Any]:
-    """The Avro schema of every message by its name, as the generated package gives it."""
+    """The Avro schema of every message by its name, from the generated package."""
     found: dict[str, Any] = {}
     for text in avro.generate(model, Package("acme", None)).values():
         schema = json.loads(text)
@@ -109,7 +109,7 @@ def avro_schemas(model: Model) -> Mapping[str, Any]:
 
 
 def avro_resolves(written: Any, read: Any, values: Values) -> bool:
-    """Whether fastavro reads under the schema `read` what it wrote under `written`."""
+    """Whether fastavro can read with the schema `read` what it wrote with `written`."""
     file = io.BytesIO()
     fastavro.schemaless_writer(file, fastavro.parse_schema(written), _as_avro(values))
     file.seek(0)

@@ -1,7 +1,7 @@
-"""Changes of specs, made up: each with the changes that a comparison has to list.
+"""Synthetic changes of specs, each with the changes that a comparison must list.
 
-Most are about a metadata record, which is what Kafka's EvolutionVerifier is for.
-tests/data/evolution/verdicts.json has its verdicts, written by tools/evolution_verdicts.py.
+Most are about a metadata record, because Kafka's EvolutionVerifier checks these. tests/data/evolution/verdicts.json has
+its verdicts, written by tools/evolution_verdicts.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 def account() -> Json:
-    """A metadata record with something of everything."""
+    """A metadata record with fields of every kind."""
     return {
         "type": "metadata",
         "apiKey": 7,
@@ -57,7 +57,7 @@ def ledger() -> Json:
 class Case:
     """`edit` makes the newer spec out of the older one; `found` are the changes as (rule, field).
 
-    `kafka_differs` says why EvolutionVerifier and the comparison judge the pair differently, where they do.
+    `kafka_differs` says why EvolutionVerifier and the comparison judge the pair differently, if they do.
     """
 
     name: str
@@ -98,12 +98,12 @@ def put(name: str, /, **attributes: Any) -> Callable[[Json], object]:
 
 
 def drop(name: str) -> Callable[[Json], object]:
-    """Takes a field of the message out."""
+    """Removes a field of the message."""
     return lambda spec: spec["fields"].remove(of(spec, name))
 
 
 def insert(place: int, **attributes: Any) -> Callable[[Json], object]:
-    """Puts a field of the message at a place."""
+    """Inserts a field into the message."""
     return lambda spec: spec["fields"].insert(place, attributes)
 
 

@@ -20,7 +20,7 @@ def tagged(name: str, tag: int) -> Json:
 
 @pytest.fixture
 def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folders `older` and `newer`; the newer has a narrower type, and more to say about a field."""
+    """Folders `older` and `newer`; the newer has a narrower type, and a longer description of a field."""
     monkeypatch.chdir(tmp_path)
     folder(tmp_path / "older" / "teams", key(), value())
     newer = key(fields=[{**key()["fields"][0], "about": "Its name."}])
@@ -181,7 +181,7 @@ def test_both_sides_tell_what_is_refused(sides: Path, capsys: pytest.CaptureFixt
 def test_what_a_change_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], older: Json, newer: Json, lines: list[str]
 ) -> None:
-    """Each break says what becomes of products, or that nothing does."""
+    """Each breaking change has its effects on products, or says that there are none."""
     for name, spec in (("older", older), ("newer", newer)):
         folder(tmp_path / name / "teams", key(), spec)
     main(["compare", str(tmp_path / "older"), str(tmp_path / "newer")])

@@ -1,4 +1,4 @@
-"""The commands for CI and pre-commit on docs/evolution.md stop what they are there to stop, and nothing else."""
+"""The commands for CI and pre-commit on docs/evolution.md stop breaking changes, and nothing else."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(command: str) -> int:
 
 
 def test_the_package_is_installed_from_where_it_is() -> None:
-    """No index has it. pip takes what begins with `./` for a folder, and so it does what ends in `.whl`."""
+    """The package is in no index. pip accepts folders that begin with `./`, and files that end in `.whl`."""
     assert f"./{CLONE}" == INSTALLS
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
     installs = [line for page in pages for line in re.findall(r"pip install .*", page.read_text(encoding="utf-8"))]

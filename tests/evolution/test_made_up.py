@@ -1,4 +1,4 @@
-"""Made-up changes: what is listed, and whether bytes, Avro files and Kafka's own checker say the same."""
+"""Synthetic changes: which changes are listed, and whether bytes, Avro files and Kafka's own checker agree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.evolution.made_up import CASES, Case
 
 VERDICTS = json.loads(Path("tests/data/evolution/verdicts.json").read_text(encoding="utf-8"))
 MESSAGES = 25
-"""Messages of each version that go through the other state."""
+"""The number of messages of each version that are read in the other state."""
 
 BREAKS = (Rank.BYTES, Rank.READERS)
 
@@ -71,7 +71,7 @@ def about(comparison: SpecComparison, version: int) -> list[Change]:
 
 
 def survives_whole(old: Message, new: Message, version: int, values: Values) -> bool:
-    """Whether existing bytes are read with nothing left over that had a name."""
+    """Whether existing bytes are read without a field that becomes an unknown tag."""
     return survives(old, new, version, version, values) and not has_unknown_tags(
         read_by(new, version, old, version, values)
     )

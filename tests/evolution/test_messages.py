@@ -45,7 +45,7 @@ class TestCoordinators:
         assert found(comparison) == ["bytes api-key TeamKey", "bytes api-key TeamValue"]
 
     def test_data_that_becomes_a_record_has_the_same_bytes(self, tmp_path: Path) -> None:
-        """As Kafka 4.1 did it: the version of a key was the type of the record."""
+        """As in Kafka 4.1: the version of a key was the type of the record."""
         fields: list[Json] = [{"name": "Team", "type": "string", "versions": "3"}]
         older = [_data(key(), validVersions="3", fields=fields), _data(value())]
         comparison = compared(tmp_path, older, [key(), value()])
@@ -99,7 +99,7 @@ class TestRequests:
         assert change.downstream.python.text.startswith("API_KEY is ")
 
     def test_a_field_that_stays_for_other_versions(self, tmp_path: Path) -> None:
-        """As Kafka 4.4 did it to AcceptableRecoveryLag: version 0 fills another attribute."""
+        """As for AcceptableRecoveryLag in Kafka 4.4: version 0 fills another attribute."""
         newer = request(
             validVersions="0-3",
             fields=[
@@ -113,7 +113,7 @@ class TestRequests:
 
     @pytest.mark.parametrize(("older", "newer"), [("0+", "0-1"), ("0-1", "0+")])
     def test_a_field_in_other_versions(self, tmp_path: Path, older: str, newer: str) -> None:
-        """Attribute and column are there on both sides."""
+        """Attribute and column exist on both sides."""
         specs = (request(fields=[{"name": "Who", "type": "uuid", "versions": versions}]) for versions in (older, newer))
         (change,) = compared(tmp_path, *([spec] for spec in specs)).changes
         assert change.downstream.python.text == "who stays, and has its default if the bytes lack it"

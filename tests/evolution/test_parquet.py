@@ -1,4 +1,4 @@
-"""What is said about Parquet files, compared with Spark and pyarrow."""
+"""The stated effects on Parquet files, compared with Spark and pyarrow."""
 
 from __future__ import annotations
 

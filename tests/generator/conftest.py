@@ -1,4 +1,4 @@
-"""The package that our specs give, as it is in the tree: `make check` compares it with what would be generated."""
+"""The generated package of our specs, as it is in the tree: `make check` compares it with what would be generated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of `tree.write` that end at every step they take, as a program of its own: what they leave, as lines of JSON.
+"""A program that ends runs of `tree.write` at every step, and prints what they leave as lines of JSON.
 
 `python -m tests.generator.ended_runs HOW FOLDER`. HOW is `kill` (SIGKILL before step N), `fail` (step N finds no
 space), or `late` (SIGKILL after a random time). Before each run FOLDER holds the old tree; the run, a child process,
@@ -24,10 +24,11 @@ from kafka_records_codegen import tree
 from kafka_records_codegen.text.mark import Mark
 
 STEPS = frozenset({"open", "os.chmod", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.scandir", "shutil.rmtree"})
-"""What Python tells its audit hooks of, of what a run does with files."""
+"""The audit events of Python about operations on files."""
 
 KILLED_LATE = 24
-"""How many runs die after a random time; as many more may end before it, or many more on a busy machine."""
+"""The number of runs that are killed after a random time. As many more may end before that, or many more on a busy
+machine."""
 
 MOST = 1000
 
@@ -74,7 +75,7 @@ class EndAtStep:
 
 
 def run(folder: Path, files: dict[str, str], hook: EndAtStep | None = None, delay: float = 0) -> dict[str, Any]:
-    """One run in a child process: the signal it died of, the status it ended with, and what it said.
+    """Do one run in a child process. Returns the signal that ended it, its status, and its output.
 
     The status is 3 if it ended before the step at which the hook would have ended it.
     """

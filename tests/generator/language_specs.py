@@ -1,4 +1,4 @@
-"""Kafka's four test messages, from the form of `language-cases.json` back to spec files."""
+"""Converts Kafka's four test messages from the form of `language-cases.json` back to spec files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _field(field: Mapping[str, Any], common: dict[str, Json]) -> Json:
 
 
 def _default(field: Mapping[str, Any]) -> Json:
-    """The `default` attribute, left out where it would only repeat the default of the type."""
+    """The `default` attribute; left out if it would only repeat the default of the type."""
     value = field.get("default")
     if "default" not in field or value in ("", [], {}):
         return {}

@@ -1,4 +1,4 @@
-"""A Markdown page as a reader sees it: rendered, then taken apart again."""
+"""A Markdown page as a reader sees it: rendered to HTML, then parsed."""
 
 from __future__ import annotations
 

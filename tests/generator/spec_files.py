@@ -1,4 +1,4 @@
-"""Spec files for tests, and what is wrong with them."""
+"""Spec files for tests, and their violations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The generated Avro schemas: what they say, that readers of Avro take them, and that nothing in a spec breaks one."""
+"""The generated Avro schemas: their content, that readers of Avro accept them, and that nothing in a spec breaks
+one."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def schemas(specs: Path, package: str = "acme") -> dict[str, Json]:
 
 
 def foo(*fields: Json, **attributes: Any) -> Json:
-    """The schema of one message Foo with these fields, parsed by fastavro once to be sure of it."""
+    """The schema of one message Foo with these fields. fastavro parses it, to check that it is valid."""
     (schema,) = schemas(write(Foo=spec(*fields, **attributes))).values()
     fastavro.parse_schema(schema)
     return schema
@@ -55,7 +56,7 @@ def members(schema: Json) -> dict[str, Json]:
 
 
 def together(schemas: dict[str, Json]) -> Json:
-    """One schema with all of them: a union would not do, for fastavro sees no name twice there."""
+    """One schema with all of them. A union would not do, because fastavro does not detect duplicate names there."""
     fields = [{"name": f"f{number}", "type": schema} for number, schema in enumerate(schemas.values())]
     return {"type": "record", "name": "All", "fields": fields}
 
@@ -105,7 +106,7 @@ def test_types_are_called_as_the_classes_are(ours: dict[str, Json]) -> None:
 
 @pytest.mark.parametrize("package", ["acme_messages", "kafka_records"])
 def test_every_default_is_one_of_its_type(package: str, ours: dict[str, Json]) -> None:
-    """fastavro does not look at defaults, other readers refuse a schema for them."""
+    """fastavro ignores defaults, but other readers refuse a schema with a wrong one."""
     checked = 0
     for name, schema in (schemas(ACME) if package == "acme_messages" else ours).items():
         known = {each["name"]: each for each in types(schema)}
@@ -151,7 +152,7 @@ def types(schema: Any) -> Iterator[Json]:
 
 
 def fits(value: object, kind: Any, known: dict[str, Json]) -> bool:
-    """Whether a default is one by the Avro specification: of the type, and in a union of the first one."""
+    """Whether a default is valid by the Avro specification: it must have the type, or the first type of a union."""
     if isinstance(kind, list):
         return fits(value, kind[0], known)
     if isinstance(kind, dict) and kind["type"] == "array":
@@ -185,7 +186,7 @@ def fits(value: object, kind: Any, known: dict[str, Json]) -> bool:
 
 @pytest.mark.parametrize("name", ["audit/trail_entry.avsc", "everything.avsc"])
 def test_kept_schemas(name: str) -> None:
-    """One that differs is rewritten, and the test fails all the same: look at the difference."""
+    """If a schema differs from its file, the file is rewritten, and the test fails: check the difference."""
     text = generate(load(ACME), "acme_messages", "docs")[name]
     kept = Path(__file__).parent / "golden" / name.replace("/", "-")
     before = kept.read_text("utf-8") if kept.is_file() else None
@@ -298,7 +299,7 @@ def test_a_struct_that_holds_itself_is_refused_before_anything_is_written(
 
 @pytest.mark.usefixtures("specs_folder")
 def test_names_of_our_own_give_way_to_those_of_the_spec() -> None:
-    """A struct called as the record is, and one called as what unknown tagged fields are kept in."""
+    """A struct with the name of the record, and one with the name of the type for unknown tagged fields."""
     inner = [field("N", "int8", "0")]
     fields = [field("A", "Note", "0", fields=inner), field("B", "UnknownTaggedField", "0", fields=inner)]
     write(NoteKey=message("NoteKey", "coordinator-key", apiKey=1, fields=[field("A", "Note", "0", fields=inner)]))

@@ -1,8 +1,8 @@
-"""The products of the generator, and a second codec back end beside them.
+"""The products of the generator, and a second codec back end.
 
 The back end here is a toy: it reads and writes messages of a few plain layouts and leaves all others to the schema
 walker. It shows what a compiled one needs (docs/design.md, "A second codec back end"): the wire layouts of the model,
-one line among the products, and the tables of `CODEC`. It is held to what the generator's own codecs are held to.
+one line among the products, and the tables of `CODEC`. It must pass the checks of the generator's own codecs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def _add_message(message: Message, lines: Lines) -> None:
 
 
 def is_covered(layout: Layout) -> bool:
-    """Whether the toy does it: numbers, strings and bytes with classic lengths, no field that must not be lost."""
+    """Whether the toy supports this layout: numbers, strings and bytes with classic lengths, and no field that must not
+    be lost."""
     if layout.wire.is_flexible or layout.message.type == "header":
         return False
     missed = [field for field in layout.wire.absent if not field.ignorable]
@@ -162,7 +163,8 @@ COVERED: Final = {
 }
 
 COMPARED: Final = sorted({"GroupMetadataValue", *(name for name, _ in COVERED)})
-"""Those, which may have versions that are not covered, and one without any that is."""
+"""The compared messages: those of the model, which may have versions that are not covered, and one message without a
+covered version."""
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +232,7 @@ def test_toy_and_walker_agree(
 def test_the_toy_reads_and_writes_what_kafka_wrote(
     message_class: Callable[[str], Any], load_vectors: VectorLoader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The walker is asked for what the toy does not cover, and for nothing else."""
+    """The walker is called only for layouts that the toy does not cover."""
     asked: list[str] = []
     for method in ("decode", "encode"):
         monkeypatch.setattr(Codec, method, _noting(method, getattr(Codec, method), asked))

@@ -1,4 +1,4 @@
-"""The command: its usage, what is in its way, and places that cannot be read or written."""
+"""The command: its usage, obstacles, and places that cannot be read or written."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_version_and_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
 def test_ctrl_c(
     specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whenever it comes: while files are made, and while the first of them are in their places."""
+    """At any time: while files are made, and after the first of them were moved to their places."""
     out = tmp_path / "acme"
     assert run(specs, out) == 0
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}

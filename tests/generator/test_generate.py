@@ -1,4 +1,4 @@
-"""A run of the generator: pure, deterministic, and what its pages look like."""
+"""A run of the generator: it is pure and deterministic; and the form of its pages."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ print(hashlib.sha256(repr(list(files.items())).encode()).hexdigest())
 
 @pytest.mark.slow
 def test_a_second_run_gives_the_same_text() -> None:
-    """In another process, which puts sets and hashed names in another order. Of our whole package `make check` says it:
-    each of its runs is such a process."""
+    """In another process, in which sets and hashed names have another order. For our whole package, `make check` tests
+    this: each of its runs is another process."""
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT / "generator")}
     command = [sys.executable, "-c", _PRINT_DIGEST]
@@ -44,7 +44,7 @@ def test_a_second_run_gives_the_same_text() -> None:
 
 
 def test_the_plain_command_finds_the_pages_of_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without --docs too, `--check` holds the tree that was written with it."""
+    """`--check` also accepts without --docs a tree that was written with it."""
     monkeypatch.chdir(tmp_path)
     specs, pages = ["--specs", str(_SMALL), "--package", "acme"], "docs/reference"
     assert main(["docs", *specs, "--out", pages]) == 0

@@ -31,7 +31,7 @@ def test_a_layout_for_each_set_of_versions_that_look_alike(message: Message) -> 
 
 
 def test_a_layout_is_named_for_the_lowest_of_its_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A field that was there in between only: what is left afterwards looks as it did before."""
+    """A field that existed only in between: the layout after it is equal to that before it."""
     monkeypatch.chdir(tmp_path)
     (found,) = load(write(Foo=spec(field("A"), field("B", "int16", "1"), flexibleVersions="none"))).messages
     assert [layout.versions for layout in found.layouts.of_body] == [(0, 2), (1,)]

@@ -48,7 +48,7 @@ def chained(levels: int, uses: int = 1, prefix: str = "", **attributes: Any) -> 
 
 
 def test_the_name_of_a_message_is_the_name_of_files() -> None:
-    """One that no file system takes is refused, in a line that does not repeat it."""
+    """A name that no file system accepts is refused, in a line that does not repeat it."""
     longest = "A" * 250
     model = load(write(Foo=spec(field("X"), name=longest)))
     for path in (*generate(model, "acme"), *generate_docs(model, "acme")):
@@ -68,7 +68,7 @@ def test_the_name_of_a_message_is_the_name_of_files() -> None:
 
 @pytest.mark.parametrize("text", [nested(32), nested(32, ""), chained(32), chained(32, prefix="[]")])
 def test_as_deep_as_may_be(text: str) -> None:
-    """What is generated is Python. Its Spark types have most brackets."""
+    """The generated code must be valid Python. Its Spark types have the deepest brackets."""
     model = load(write(Foo=text))
     for path, page in generate(model, "acme").items():
         if path.endswith(".py"):
@@ -88,7 +88,7 @@ def too_deep(place: str, name: str) -> str:
 @pytest.mark.parametrize("levels", [33, 34, 80])
 @pytest.mark.parametrize("prefix", ["[]", ""])
 def test_structs_that_are_nested_too_deep(levels: int, prefix: str) -> None:
-    """The field that leads to the first struct too much is named, and none below it."""
+    """The field of the first struct that is too deep is named, and none below it."""
     assert short(write(Foo=nested(levels, prefix))) == [too_deep(".".join(["fields[1]"] * 32), "S33")]
 
 
@@ -132,14 +132,14 @@ def too_many(count: int, together: str = "") -> str:
 
 
 def test_structs_that_double() -> None:
-    """Fourteen of them once took a minute, and each one more another."""
+    """In an earlier version, fourteen of them took a minute, and each further one another minute."""
     assert short(write(Foo=chained(15, uses=2))) == [too_many(24575, ", in 3 versions 73725")]
     assert short(write(Foo=chained(15, uses=2, validVersions="1"))) == [too_many(24575)]
     assert short(write(Foo=chained(32, uses=2))) == [too_many(3221225471, ", in 3 versions 9663676413")]
 
 
 def test_too_many_of_them_are_not_counted() -> None:
-    """Two to the power of their number has more digits than Python prints."""
+    """Their count, a power of two, would have more digits than Python prints."""
     usual = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(640)
     try:

@@ -1,4 +1,4 @@
-"""The notes beside specs: what is refused and how, and what becomes of them in your own package."""
+"""The notes next to specs: which are refused and how, and their effect in a user's package."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def test_enums_of_one_name() -> None:
 
 @pytest.fixture
 def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The package of SPECS and NOTES, by a name of its own for each test."""
+    """The package of SPECS and NOTES, with a different name for each test."""
     name = f"bank_{tmp_path.name.rstrip('0123456789_')}"
     specs = write(**SPECS, **{"accounts/_notes": NOTES})
     write_tree(tmp_path / name, generate(load(specs), name))

@@ -1,4 +1,4 @@
-"""The reference pages: complete, linked, true to the bytes, and unmoved by hostile texts."""
+"""The reference pages: complete, linked, consistent with the bytes, and safe with hostile texts."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_history_comes_as_paragraphs_and_lists(our_pages: dict[str, Page]) -> No
 
 @pytest.mark.parametrize("name", ["README.md", "audit/trail_entry.md", "everything.md"])
 def test_kept_pages(name: str) -> None:
-    """One that differs is rewritten, and the test fails all the same: look at the difference."""
+    """If a page differs from its file, the file is rewritten, and the test fails: check the difference."""
     text = generate_docs(load(ACME), "acme_messages", Links("specs", "code"))[name]
     kept = Path(__file__).parent / "golden" / name.replace("/", "-")
     before = kept.read_text("utf-8") if kept.is_file() else None
@@ -179,7 +179,7 @@ SOMETHING = {
 
 
 def full_value(schema: MessageSchema, name: str, version: int) -> dict[str, Any]:
-    """A struct with something in every field that the version has, and one element in every array."""
+    """A struct with a value in every field of the version, and one element in every array."""
     values: dict[str, Any] = {}
     for field in schema.struct(name).fields:
         if covers(field.versions, version):
@@ -191,7 +191,7 @@ def full_value(schema: MessageSchema, name: str, version: int) -> dict[str, Any]
 
 
 def items_by_walker(schema: MessageSchema, version: int) -> dict[str, TrailStep]:
-    """What the walker finds first for each item of a full message, spelled as pages spell items."""
+    """The walker's first step for each item of a full message, with the names of items on pages."""
     data = walker.encode(schema, full_value(schema, schema.root.name, version), version)
     found: dict[str, TrailStep] = {}
     for step in walker.walk(schema, version, data):
@@ -208,7 +208,7 @@ def check_table(rows: list[list[str]], steps: dict[str, TrailStep]) -> None:
     below = re.compile("|".join(rf"{re.escape(path)}(\[\])?[. ].*" for path in elsewhere) or "-")
     assert {item for item in steps if item not in items and not below.fullmatch(item)} == set()
     shown = [row for row in rows if row[2] in steps]
-    # A row without a size is the head of a struct that has no byte of its own.
+    # A row without a size is the head of a struct, which has no bytes itself.
     assert {row[2] for row in rows if row[1]} - steps.keys() <= set(elsewhere)
     assert [row[2] for row in shown] == [item for item in steps if item in items]
     for offset, size, item, _ in shown:

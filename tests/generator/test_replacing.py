@@ -1,4 +1,4 @@
-"""Runs that end half-way, whether by a kill, a full disk or a bad name, and runs that meet in one folder."""
+"""Runs that end early, because of a kill, a full disk or a bad name, and simultaneous runs in one folder."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def outcomes(how: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def own(left: dict[str, str]) -> dict[str, str]:
-    """What is left without the files that are not yet in their place."""
+    """The remaining files, without those that were not moved to their place yet."""
     return {name: text for name, text in left.items() if not name.startswith(f"{STAGING}/")}
 
 
 def check_whole_files(left: dict[str, str]) -> None:
-    """Each file is an old or a new one, complete; no old one is gone before all new ones have come."""
+    """Check that each file is a complete old or new one, and that no old one is deleted before all new ones exist."""
     left = own(left)
     for name, text in left.items():
         assert text in (OLD.get(name), NEW.get(name)), name
@@ -59,7 +59,7 @@ def test_a_kill_leaves_whole_files_and_the_next_run_heals(how: str, tmp_path: Pa
         check_whole_files(outcome["left"])
         assert outcome["healed"] == {"signal": 0, "status": 0, "said": "", "left": NEW}
     if how == "kill":
-        # The steps were taken one by one: the old tree whole, then new files in their places, then old ones gone.
+        # All stages must occur: the complete old tree, then new files in their places, then deleted old files.
         assert len([outcome for outcome in killed if own(outcome["left"]) == OLD]) > 20
         assert any(own(outcome["left"]).keys() == OLD.keys() | NEW.keys() for outcome in killed)
 
@@ -72,7 +72,7 @@ def test_a_full_disk_leaves_the_old_tree_and_the_next_run_heals(tmp_path: Path) 
     for outcome in found:
         check_whole_files(outcome["left"])
         assert outcome["healed"] == {"signal": 0, "status": 0, "said": "", "left": NEW}
-        if outcome["status"] == 0:  # it could do without that step
+        if outcome["status"] == 0:  # the run succeeded without that step
             assert outcome["left"] == NEW
         else:
             name, _, text = outcome["said"].partition(": ")
@@ -87,7 +87,7 @@ def test_a_full_disk_leaves_the_old_tree_and_the_next_run_heals(tmp_path: Path) 
 
 
 def test_a_file_that_outgrows_its_limit_is_named(tmp_path: Path) -> None:
-    """The kernel writes as many bytes as may be, and then refuses: what a full disk does too."""
+    """The kernel writes as many bytes as the limit allows, and then fails, as with a full disk."""
     folder = tmp_path / "acme"
     restore(folder, OLD)
     program = (
@@ -177,7 +177,7 @@ def other_run(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
 
 
 def test_a_run_waits_for_another_one(other_run: tuple[Path, subprocess.Popen[str]]) -> None:
-    """And a kernel's lock is gone as soon as its process is, however that ended."""
+    """The kernel releases the lock as soon as the process ends, in whatever way."""
     folder, process = other_run
     waited = []
 
@@ -221,7 +221,7 @@ def test_a_comparison_keeps_nobody_from_comparing(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_comes_while_it_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing holds a folder that is not there: whoever found none sees nothing of the run that makes it."""
+    """A missing folder cannot be locked, so a run that found none does not notice another run that creates it."""
     folder = tmp_path / "acme"
     lock = _replacing._lock
 
@@ -237,7 +237,7 @@ def test_a_folder_that_comes_while_it_is_compared(tmp_path: Path, monkeypatch: p
 
 
 def test_two_runs_at_once_do_not_mix(tmp_path: Path) -> None:
-    """Each of two threads writes its own tree, again and again; a reader always sees one of them whole."""
+    """Each of two threads writes its own tree, again and again; a reader always sees one complete tree."""
     folder = tmp_path / "acme"
     stop, failures = threading.Event(), []
 
@@ -270,7 +270,7 @@ def test_two_runs_at_once_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_its_holder_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waited for it has a lock on nothing then, and makes the folder again."""
+    """The waiting run then has a lock on a deleted folder, and makes the folder again."""
     folder = tmp_path / "acme"
     folder.mkdir()
     locked = _replacing._is_still

@@ -1,6 +1,6 @@
 """Names that generated modules use themselves: no class, field, constant or module of a spec may take one.
 
-What they use is read out of the modules; `model.naming` and `python.names` list what is reserved.
+The used names are extracted from the modules; `model.naming` and `python.names` list the reserved ones.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Generated:
 
     @property
     def codecs(self) -> Iterator[ast.Module]:
-        """The modules with classes, and the private ones beside them."""
+        """The modules with classes, and the private modules next to them."""
         paths = {
             f"{f.path}/{start}{unit.name}{end}.py".lstrip("/")
             for model in self.models
@@ -74,14 +74,14 @@ def generated(our_files: dict[str, str], tmp_path_factory: pytest.TempPathFactor
 
 @dataclass
 class Names:
-    """The names of codec modules that no spec gave."""
+    """The names in codec modules that do not come from a spec."""
 
     module: set[str] = field(default_factory=set)
     members: set[str] = field(default_factory=set)
     read: set[str] = field(default_factory=set)
-    """Not defined in the scope that reads them, a class or a function: a member or variable would hide them."""
+    """Names that a class or function reads but does not define: a member or variable would hide them."""
     loaded: set[str] = field(default_factory=set)
-    """Python's own, read anywhere: a class would hide them."""
+    """Python's builtins that are read anywhere: a class would hide them."""
     variables: set[str] = field(default_factory=set)
 
 
@@ -97,7 +97,7 @@ def names(generated: Generated) -> Names:
         found.loaded |= {name for name in loaded(module) if hasattr(builtins, name)}
         for node in module.body:
             if isinstance(node, ast.ClassDef):
-                # The fields of a record are no spec's.
+                # The fields of a record do not come from a spec.
                 is_record = "_KnownRecord" in {ast.unparse(base) for base in node.bases}
                 own = {name for name in bound(node.body) if not is_record or name[0].isupper()}
                 found.members |= own - members
@@ -162,12 +162,12 @@ def test_fields(names: Names) -> None:
 
 
 def test_variables_of_functions(names: Names) -> None:
-    """A field has the variable of its own name, but for names of variables that functions have anyway."""
+    """The variable of a field has the field's name, unless functions already have a variable with that name."""
     assert names.variables - {"_"} == OWN_NAMES
 
 
 def test_constants_of_schema_and_spark_modules(generated: Generated) -> None:
-    """A message gives a constant there. Which names they import depends on the fields."""
+    """A message becomes a constant there. Which names they import depends on the fields."""
     ours = {upper_snake_case(message.name) for model in generated.models for message in model.messages}
     used = set()
     for path, text in generated.files.items():
@@ -179,7 +179,7 @@ def test_constants_of_schema_and_spark_modules(generated: Generated) -> None:
 
 
 def test_modules_of_folders(generated: Generated) -> None:
-    """The package of a folder has names beside its modules."""
+    """The package of a folder has names in addition to its modules."""
     messages = [message.name for model in generated.models for message in model.messages]
     ours = {name for message in messages for name in spark_names(message)}
     used: set[str] = set()
@@ -220,7 +220,7 @@ def test_names_that_were_free_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_class_of_a_record_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To a struct of its value, to names of the package, to a subpackage."""
+    """The name clashes with a struct of its value, with names of the package, or with a subpackage."""
     monkeypatch.chdir(tmp_path)
     found = {"MyThing__Elsewhere": spec(field_of("X"), name="Elsewhere")}
     for number, name in enumerate(("Account", "Record", "MyThing", "Plain")):

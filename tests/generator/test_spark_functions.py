@@ -1,4 +1,4 @@
-"""The Spark modules: which functions they have, what their docstrings say, and that their examples are true."""
+"""The Spark modules: their functions, their docstrings, and that their examples are right."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def functions(page: str) -> dict[str, ast.FunctionDef]:
 
 
 def functions_below(files: dict[str, str], folder: str) -> dict[str, ast.FunctionDef]:
-    """The functions of all modules of a folder; what its package does to import them is not one."""
+    """The functions of all modules of a folder; without the helper with which its package imports them."""
     modules = [path for path in files if path.startswith(folder) and not path.endswith("__init__.py")]
     assert modules
     return {name: function for path in modules for name, function in functions(files[path]).items()}
@@ -62,7 +62,7 @@ def signature(function: ast.FunctionDef) -> str:
 
 
 def example(text: str) -> tuple[bytes, int | None, str, str]:
-    """The bytes of an example, the version it gives, the column it looks at and what it finds there."""
+    """The bytes of an example, its version, its column, and the value there."""
     code = "\n".join(re.findall(r"^(?:>>>|\.\.\.) (.*)$", text, re.MULTILINE))
     data = bytes.fromhex("".join(re.findall(r'"([0-9a-f]+)"', code)))
     version = re.search(r'decoded = from_\w+\("data", (\d+)\)', code)
@@ -78,7 +78,7 @@ def test_modules_are_short(ours: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_examples_are_true(ours: dict[str, str], folder: str) -> None:
-    """Every message has one, but for those without a column to show; that such code runs is for tests/spark to say."""
+    """Every message has an example, except those without a column to show. tests/spark runs such code."""
     schemas: Any = import_module(f"kafka_records.schemas.{folder}")
     made = functions_below(ours, f"spark/{folder}/")
     kinds = {each.value.name: "value" for each in getattr(schemas, "RECORDS", {}).values()}

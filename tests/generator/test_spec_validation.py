@@ -1,4 +1,4 @@
-"""The verdict of Kafka's own generator on 120 small specs, and ours."""
+"""The verdicts of Kafka's own generator and of ours on 120 small specs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CASES: list[dict[str, Any]] = json.loads(
 )["cases"]
 
 DIFFERENT: Mapping[str, str] = {
-    # The driver after the data hands every message to the class generator; Kafka's MessageGenerator passes over
-    # messages without valid versions, and so do we.
+    # The driver after the data hands every message to the class generator; Kafka's MessageGenerator skips messages
+    # without valid versions, and so do we.
     "validVersions none": "ok",
-    # Accepted by the generator, but javac refuses what comes out.
+    # Kafka's generator accepts this, but javac rejects the generated code.
     "tagged zeroCopy bytes": "error",
 }
 
@@ -96,14 +96,14 @@ REFUSED: Mapping[str, str] = {
     "trailing content": "$: nothing may follow the end of the spec; one file holds one message",
     "single quotes": "type: texts must be in double quotes, not in single ones",
 }
-"""Where and why a spec is refused: the path, and how our text begins. It is the reason that Kafka's generator gives."""
+"""The path at which a spec is refused, and the beginning of our message. The reason is that of Kafka's generator."""
 
 SEVERAL = {"single quotes"}
 """Cases with more mistakes than the one they are about: here all attributes but the type are missing too."""
 
 
 def run(case: Mapping[str, Any], folder: Path) -> Model:
-    """Load the case's spec, with a value at the side of a coordinator key: a key alone is an orphan."""
+    """Load the spec of a case. A coordinator key gets a value, because a key without a value is refused."""
     spec = case.get("spec", {})
     text = case["spec_text"] if "spec_text" in case else json.dumps(spec)
     (folder / "Foo.json").write_text(text, encoding="utf-8")

@@ -1,4 +1,5 @@
-"""Pages keep black's style: the quick way, which asks black about long lines only, gives what black makes of all."""
+"""Pages keep black's style: the quick way, which runs black only on long lines, has the same result as black on the
+whole page."""
 
 from __future__ import annotations
 
@@ -21,14 +22,14 @@ LONG = "LongNamesAreNoReasonToLeaveTheStyleOfAllTheOtherPages"
 
 
 def raw_pages(specs: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The pages of codecs as their template leaves them."""
+    """The pages of codecs as the template produces them."""
     monkeypatch.setattr(pages, "with_long_lines_in_style", lambda page: f"{page}# raw\n")
     files = generate(load(specs), "some_package")
     return {name: text.removesuffix("# raw\n") for name, text in files.items() if text.endswith("# raw\n")}
 
 
 def specs_with_long_names(folder: Path) -> Path:
-    """A message with names and a comment for which no line is long enough."""
+    """A message with names and a comment that are too long for any line."""
     member = {"name": "Flag", "type": "bool", "versions": "0+"}
 
     def fields(*more: dict[str, Any]) -> list[dict[str, Any]]:
@@ -77,7 +78,7 @@ def test_the_quick_way_gives_the_same(
 @pytest.mark.slow
 @pytest.mark.matrix
 def test_black_has_nothing_to_change_in_our_package() -> None:
-    # Every fifth page: asking black about all of them takes longer than making them.
+    # Every fifth page: running black on all of them takes longer than generating them.
     for path in sorted((ROOT / "generated" / "kafka_records").rglob("*.py"))[::5]:
         text = path.read_text(encoding="utf-8")
         assert in_style(text) == text, path

@@ -1,4 +1,5 @@
-"""Texts and names of a spec in generated modules: any text gives a module that is Python and has it unchanged."""
+"""Texts and names of a spec in generated modules: with any text, the module is valid Python and has the text
+unchanged."""
 
 from __future__ import annotations
 
@@ -60,12 +61,12 @@ def page(about: str, history: str, source: str = "Foo.json") -> str:
 
 
 def visible(text: str) -> str:
-    """What is left without blanks and without what no Python file may hold as it is."""
+    """The text without blanks, and without characters that a Python file must not contain literally."""
     return "".join(char for char in text if char.isprintable() and not char.isspace())
 
 
 def said(text: str) -> str:
-    """The same of a text in which characters are as escapes."""
+    """The same for a text in which such characters are escaped."""
     return visible(re.sub(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4})", lambda match: ast.literal_eval(f'"{match.group()}"'), text))
 
 
@@ -113,7 +114,7 @@ def field(name: str, type_: str, **attributes: object) -> dict[str, object]:
 
 
 def check_fast_paths(message: Any, constant: str, version: int) -> None:
-    """The generated functions, without the codec after them that makes good what they cannot do."""
+    """Check the generated functions without their fallback, the codec."""
     module = sys.modules[type(message).__module__]
     data = getattr(module, f"_WRITERS_{constant}")[version](message)
     assert data == message.CODEC.encode(message, version)
@@ -125,7 +126,7 @@ def check_fast_paths(message: Any, constant: str, version: int) -> None:
 def test_fields_may_have_any_name_that_generated_code_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     used = {name for name in dir(builtins) if name.islower()} | {*keyword.kwlist, *keyword.softkwlist}
     package = Path(__file__).parents[2] / "generated" / "kafka_records"
-    # The other modules use the same names, with those of their messages inside.
+    # Other modules use the same names, with the names of their messages.
     for some in ("consumer_offsets/*.py", "spark/*.py", "spark/consumer_protocol/*.py"):
         for path in sorted(package.glob(some)):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -186,7 +187,8 @@ TURNS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u206
 
 
 def test_marks_that_turn_the_writing_stand_nowhere_as_they_are(tmp_path: Path) -> None:
-    """Not in modules, schemas, Avro files or pages, whichever text of a spec they come from."""
+    """They do not appear literally in modules, schemas, Avro files or pages, whichever text of a spec they come
+    from."""
     text = f"if admin{TURNS}: pass"
     fields = [{**field("A", "string", default=text), "about": text}, field("B", "[]Bar", fields=[], about=text)]
     spec = {"type": "data", "name": "Foo", "validVersions": "0", "flexibleVersions": "0+", "fields": fields}
@@ -207,7 +209,8 @@ def test_marks_that_turn_the_writing_stand_nowhere_as_they_are(tmp_path: Path) -
 
 
 def test_a_violation_reaches_the_terminal_as_text(tmp_path: Path) -> None:
-    """Escape sequences and marks that turn the writing, in names of files and attributes, are shown and not obeyed."""
+    """Escape sequences and marks that turn the writing, in names of files and attributes, are shown, and have no
+    effect."""
     spec = {"type": "data", "name": "Foo", "validVersions": "0", "flexibleVersions": "0+", "\x1b[31m\u202e": 1}
     (tmp_path / "\x1b[2JFoo\u202e.json").write_text(json.dumps(spec, ensure_ascii=False), encoding="utf-8")
     with pytest.raises(SpecErrors) as caught:

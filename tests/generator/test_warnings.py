@@ -1,4 +1,5 @@
-"""Warnings: what Kafka's generator silently accepts and is surely a mistake, and what may be intended."""
+"""Warnings: specs that Kafka's generator silently accepts although they are surely wrong, and specs that may be
+intended."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def warnings_of(folder: Path) -> list[Violation]:
-    """What a run warns of; strictly read, it is exactly what the specs are refused for."""
+    """The warnings of a run. With --strict, exactly these are the reasons to refuse the specs."""
     found: list[Violation] = []
     load(folder, warnings=found)
     assert all(warning.is_warning for warning in found)
@@ -117,7 +118,7 @@ def test_arrays_of_nothing(fields: list[dict[str, Any]], structs: list[dict[str,
 
 
 def test_arrays_of_something() -> None:
-    """In every version, if not always the same; and not in those that the array does not have."""
+    """Elements must have content in every version of the array, but not always the same."""
     fields = [
         field("A", "[]Bar", fields=[field("X", versions="0-1"), field("Y", versions="2+")]),
         field("B", "[]Baz", "1+"),
@@ -185,7 +186,7 @@ def test_null_in_versions_without_the_field(versions: str, nullable: str, where:
         ("0+", "0+", "0-2"),
         ("0+", "2", "0-2"),
         ("0-1", "1+", "0-2"),  # from 1 on, as long as it is there
-        ("1+", "0+", "1-2"),  # of version 0 the message says nothing any more
+        ("1+", "0+", "1-2"),  # the message no longer has version 0
         ("0-4", "0-3", "0-2"),
         ("0+", "none", "0-2"),
     ],
@@ -208,7 +209,7 @@ def test_our_own_specs_are_meant() -> None:
 
 
 def test_what_kafka_accepts_is_accepted() -> None:
-    """And of its generator's verdicts on small specs, these are the silent ones."""
+    """These are the small specs that Kafka's generator silently accepts."""
     found = {}
     for case in CASES:
         message = case.get("spec", {})
@@ -390,7 +391,7 @@ def test_names_of_fields(name: str, hint: str) -> None:
     ],
 )
 def test_names_of_fields_follow_their_neighbours(neighbours: list[str], meant: str) -> None:
-    """Records of coordinators spell `group`, requests and responses `GroupId`. Names that are none do not count."""
+    """Records of coordinators spell `group`, requests and responses `GroupId`. Invalid names do not count."""
     rule = "is not a valid name; a name consists of letters and digits, starting with a letter; did you mean"
     fields = [field("my_field"), *(field(name) for name in neighbours)]
     expected = f"specs/Foo.json: {{}}fields[0].name: 'my_field' {rule} {meant}?"

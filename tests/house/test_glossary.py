@@ -1,4 +1,4 @@
-"""The glossary of docs/design.md: sorted, and every name that it says a term appears as exists."""
+"""The glossary of docs/design.md: it is sorted, and every name under which it says that a term appears exists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOURCES: Final = (
 
 
 def glossary() -> dict[str, str]:
-    """By term, what the glossary of docs/design.md says it appears as."""
+    """The names under which each term appears, according to the glossary of docs/design.md."""
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8").split("\n## Glossary\n")[1]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:2] == "| "]
     return {term: appears for term, _, appears in rows[1:]}

@@ -1,4 +1,4 @@
-"""What to install is said in one place, which knows whether the project came from a clone, a file or an index."""
+"""Only one module says what to install; it knows whether the project came from a clone, a file or an index."""
 
 from __future__ import annotations
 

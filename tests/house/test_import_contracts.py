@@ -25,7 +25,7 @@ def graph(*imports: tuple[str, str]) -> grimp.ImportGraph:
     for name in ("app", "app.core", "app.spark"):
         built.add_module(name)
     for number, (importer, imported) in enumerate(imports, start=1):
-        # As import-linter adds what does not belong to the packages it was given.
+        # import-linter adds third parties in the same way.
         built.add_module(imported, is_squashed=not imported.startswith("app"))
         built.add_import(importer=importer, imported=imported, line_number=number, line_contents=f"import {imported}")
     return built
@@ -175,7 +175,7 @@ def test_what_is_planted_in_the_house_is_found(tmp_path: Path) -> None:
 
 
 def test_imports_that_are_passed_over_are_for_types() -> None:
-    """A cycle that types alone make is none when the code runs; the same between modules that run would be one."""
+    """A cycle only of imports for types does not exist at run time; the same imports at run time would be a cycle."""
     running = grimp.build_graph(*SETTINGS["root_packages"], exclude_type_checking_imports=True, cache_dir=None)
     passed_over = [each for contract in SETTINGS["contracts"] for each in contract.get("ignore_imports", [])]
     assert passed_over

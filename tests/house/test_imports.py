@@ -1,4 +1,4 @@
-"""What a plain `import` pulls in, tried in fresh interpreters."""
+"""The modules that a plain `import` loads, tested in new interpreters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def loaded_by(code: str, blocked: tuple[str, ...] = ()) -> set[str]:
     program = "\n".join(
         [
             "import json, sys",
-            # As if they were not installed: pyarrow takes a None in sys.modules for pandas.
+            # Behave as if they were not installed: pyarrow would treat a None in sys.modules as pandas.
             "class Blocked:",
             "    def find_spec(self, name, path=None, target=None):",
             f"        if name.partition('.')[0] in {blocked!r}:",
@@ -42,7 +42,8 @@ def loaded_by(code: str, blocked: tuple[str, ...] = ()) -> set[str]:
 
 
 def third_party(code: str, blocked: tuple[str, ...] = ()) -> set[str]:
-    """Those modules that are neither Python's nor there without `code`, as what an editable install brings."""
+    """The loaded modules that are neither Python's own nor loaded without `code`, such as those of an editable
+    install."""
     return loaded_by(code, blocked) - loaded_by("") - sys.stdlib_module_names
 
 

@@ -1,4 +1,4 @@
-"""Every link between the pages of this repository leads somewhere."""
+"""No link between the pages of this repository is broken."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from markdown_it.token import Token
 ROOT = Path(__file__).resolve().parents[2]
 HOMES = ("docs", "examples", "generator", "message_specs", "spark_udfs", "tests", "tools")
 
-# Pages in `golden` are what the generator would write to other places.
+# Pages in `golden` belong to other places, to which the generator would write them.
 PAGES = sorted(
     path
     for path in [*ROOT.glob("*.md"), *(path for home in HOMES for path in (ROOT / home).rglob("*.md"))]
@@ -26,7 +26,7 @@ TEXTS = sorted(
 )
 
 MENTION = re.compile(r"(?<![\w/.:-])(?:docs|examples|tests|tools|generator|spark_udfs)/[\w./-]*\.(?:md|py|sh)\b")
-"""A page or a program that code or prose names by its path from the root."""
+"""A page or a program whose path from the root occurs in code or prose."""
 
 
 def tokens(path: Path) -> Iterator[Token]:
@@ -55,7 +55,7 @@ def anchors(path: Path) -> set[str]:
 
 
 def trouble(page: Path, link: str) -> str | None:
-    """What is wrong with a link, None when it leads somewhere."""
+    """The problem of a link; None if it works."""
     if re.match(r"[a-z]+:", link):
         return None if link.startswith("https://") else "not https"
     place, _, anchor = link.partition("#")

@@ -1,4 +1,4 @@
-"""The Makefile as people meet it."""
+"""The Makefile from a user's view."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def make(*arguments: str) -> str:
-    # Without the variables by which an outer make, which may run this very test, talks to an inner one.
+    # Remove the variables that an outer make, which may run this test, passes to an inner one.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     done = subprocess.run(["make", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     return done.stdout
@@ -31,7 +31,7 @@ def test_help_is_what_make_alone_prints() -> None:
 
 
 def test_what_quick_and_test_leave_out() -> None:
-    """Every marker of the project is left out by the one; the other has all tests but the variants of some."""
+    """`quick` leaves out every marker of the project; `test` has all tests except variants."""
     (chosen,) = re.findall(r'-m "not \((.*?)\)"', make("--dry-run", "quick"))
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
     assert set(chosen.split(" or ")) == {marker.partition(":")[0] for marker in settings["markers"]}
@@ -42,7 +42,7 @@ def test_what_quick_and_test_leave_out() -> None:
 
 def test_lint_holds_the_import_contracts_and_nothing_runs_them_twice() -> None:
     for target in ("lint", "quick", "test"):
-        # In a dry run the inner make, which runs targets side by side, is not started.
+        # A dry run does not start the inner make, which runs targets in parallel.
         inner = re.findall(r"--jobs=2.* (pyright .*)$", make("--dry-run", target), re.MULTILINE)
         commands = make("--dry-run", *(inner[0].split() if inner else [target])).splitlines()
         assert [line for line in commands if line.endswith("/lint-imports")] == [".venv/bin/lint-imports"], target

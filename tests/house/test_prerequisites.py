@@ -1,4 +1,4 @@
-"""The set-up's first look at the machine, with a made-up PATH and JAVA_HOME."""
+"""The check of the machine before the set-up, with a synthetic PATH and JAVA_HOME."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCRIPT = ROOT / "tools" / "prerequisites.sh"
 
 @pytest.fixture
 def bin_dir(tmp_path: Path) -> Path:
-    """A folder to be the whole PATH: the tools the script itself uses, no Python and no Java."""
+    """A folder that is the whole PATH: it has the tools that the script uses, but no Python and no Java."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for tool in ("sed", "head"):

@@ -54,7 +54,7 @@ def test_what_is_begun_first_is_a_home_of_files() -> None:
 
 
 def test_every_test_with_the_shared_session_is_at_its_home(request: pytest.FixtureRequest) -> None:
-    """Of those that were collected in this run."""
+    """Only tests that were collected in this run count."""
     strangers = {
         (item.path.relative_to(ROOT).as_posix(), re.split(r"::|\[", item.nodeid.partition("::")[2])[0])
         for item in request.session.items

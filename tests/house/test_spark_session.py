@@ -26,7 +26,7 @@ def _where_the_worker_runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 
 
 def test_workers_run_this_interpreter_and_import_this_checkout(spark: SparkSession) -> None:
-    """As forks of tests/spark_daemon.py: nothing else has objects that the search for garbage leaves out."""
+    """Workers are forks of tests/spark_daemon.py: only it has objects that garbage collection leaves out."""
     import kafka_records_runtime
 
     columns = "python string, package string, is_a_fork boolean"

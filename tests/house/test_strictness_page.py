@@ -1,4 +1,4 @@
-"""docs/strictness.md names every leniency and every error, and nothing that is not there."""
+"""docs/strictness.md names every leniency and every error, and nothing else."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ FORMS: Final = (*TARS, *ZIPS)
 
 
 def archived(directory: Path, to: Path, form: str, inner: str = "var/lib/kafka/data") -> Path:
-    """An archive in the folder `to` that has the files of `directory` in its folder `inner`."""
+    """Make an archive in the folder `to`, with the files of `directory` in its folder `inner`."""
     if form in ZIPS:
         path = to / form
         with zipfile.ZipFile(path, "w", ZIPS[form]) as archive:

@@ -1,4 +1,4 @@
-"""A log partition batch by batch, as Kafka's dump tool prints it: readers give rows or records."""
+"""A log partition batch by batch, as Kafka's dump tool prints it, because our readers only return rows or records."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class LogBatch:
     batch: BatchHead
     records: tuple[RawRecord, ...]
     transaction: Transaction
-    """The outcome of its transaction; for a control batch the one that its first marker states."""
+    """The outcome of its transaction; for a control batch, that of its first marker."""
     markers: tuple[ControlMarker | None, ...] = ()
-    """For a control batch: what each of its records says; None for a record that does not parse."""
+    """For a control batch: the marker in each of its records; None for a record that cannot be parsed."""
 
     @property
     def base_offset(self) -> int:
@@ -44,7 +44,7 @@ def read_batches(
     A batch is usable if its CRC is right and its offset can be where it is (`_vetting`). This is the plain counterpart
     of `read_partition`, with the same records, the same findings and the same meaning of `settle` and `on_hole`, and a
     Python object for each record. It also keeps control records that end no transaction. All records of a batch are in
-    memory at once; `read_log` gives them one by one.
+    memory at once; `read_log` yields them one by one.
     """
     with _opened(log) as opened:
         for path, batch, entry, state in _entries(opened, on_finding, settle, on_hole):

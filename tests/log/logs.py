@@ -1,4 +1,4 @@
-"""Real segments to take apart, and log partitions put together from their pieces."""
+"""Takes real segments apart, and builds log partitions from their pieces."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def commit(offset: int, producer_id: int = -1, value: bytes = b"v") -> bytes:
 
 
 def write_log(folder: Path, files: Mapping[int, bytes], name: str = "__consumer_offsets-0") -> FoundLog:
-    """A partition folder with these files, found again."""
+    """Write a partition folder with these files, and find it."""
     place = folder / name
     place.mkdir(parents=True, exist_ok=True)
     for base_offset, data in files.items():
@@ -145,7 +145,7 @@ def read_both(log: FoundLog) -> tuple[list[dict[str, Any]], list[LogRecord], lis
 
 
 def is_row(record: LogRecord) -> bool:
-    """Control records that end no transaction are not."""
+    """Whether a record is a row: control records that end no transaction are not."""
     return not record.batch.is_control or record.control is not None
 
 
@@ -172,5 +172,5 @@ def as_row(each: LogRecord) -> tuple[Any, ...]:
 
 
 def lines(findings: Iterable[Finding], folder: Path) -> list[str]:
-    """The findings as they print, below `folder`."""
+    """The printed findings, with paths below `folder`."""
     return [str(finding).replace(f"{folder}/", "") for finding in findings]

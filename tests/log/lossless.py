@@ -1,4 +1,4 @@
-"""Columns through files and back, and from columns to bytes."""
+"""Writes columns to files and reads them again, and converts columns to bytes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def encoded(message: MessageSchema, column: pa.StructArray, versions: Iterable[i
 
 
 def _struct(message: MessageSchema, name: str, row: dict[str, Any]) -> dict[str, Any]:
-    """A struct as the walker takes it: uuids as such, unknown tagged fields as pairs."""
+    """A struct in the form that the walker accepts: uuids as such, unknown tagged fields as pairs."""
     types = {field.name: field.type for field in message.struct(name).fields}
     out = {}
     for key, value in row.items():

@@ -1,4 +1,4 @@
-"""Archives of data directories: the same rows, and what is said about those that cannot be read."""
+"""Archives of data directories: they have the same rows, or a message if they cannot be read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILE = f"{0:020}.log"
 
 
 def rows_of(source: Any) -> dict[tuple[str, int], tuple[pa.Table, list[str], int, int]]:
-    """Of each log partition its raw rows, what was found, its size and log start."""
+    """For each log partition: its raw rows, its findings, its size and its log start."""
     read = {}
     for log in find_logs([source]):
         found: list[Finding] = []
@@ -96,7 +96,7 @@ def test_only_ranges_of_a_plain_tar_are_read(tmp_path: Path, monkeypatch: pytest
 
 
 def test_who_reads_what_in_several_processes(tmp_path: Path) -> None:
-    """A compressed tar would be unpacked by each of them; of a zip each unpacks what it reads."""
+    """Each process would unpack a whole compressed tar; from a zip, each unpacks only what it reads."""
     stays = {}
     for form in (".tar", ".tar.gz", "stored.zip", "deflated.zip"):
         partition, *_ = Segments(archived(SEGMENTS, tmp_path, form)).partitions("__consumer_offsets")
@@ -105,7 +105,7 @@ def test_who_reads_what_in_several_processes(tmp_path: Path) -> None:
 
 
 def test_links_and_later_members(tmp_path: Path) -> None:
-    """A backup of hard links; of two members with one name the later counts, as for `tar -x`."""
+    """A backup with hard links. Of two members with one name, the later counts, as for `tar -x`."""
 
     def fill(tar: tarfile.TarFile) -> None:
         for name, data in (
@@ -148,7 +148,7 @@ def test_files_with_holes(tmp_path: Path, codec: str) -> None:
 
 
 def test_gzip_of_several_parts(tmp_path: Path) -> None:
-    """As pigz and appended archives have it."""
+    """As written by pigz, and in appended archives."""
     data = tar_with([("t-0/" + FILE, commit(0))])
     parts = compressed(data[:700], "gzip") + compressed(data[700:], "gzip")
     assert [rows.num_rows for rows, *_ in rows_of(saved(tmp_path, "a.tgz", parts)).values()] == [1]

@@ -77,7 +77,7 @@ def test_a_wrapper_of_magic_1_with_an_impossible_offset(tmp_path: Path) -> None:
 
 
 def test_wrapper_offsets(tmp_path: Path) -> None:
-    # Offsets inside count back from that of the wrapper; a wrapper at 0 never had its offset set.
+    # Offsets inside are relative to that of the wrapper; the offset of a wrapper at 0 was never set.
     log = write_log(tmp_path, {0: wrapper(1, inner(1, 0) + inner(1, 3), 0) + wrapper(1, inner(1, 0) + inner(1, 4))})
     rows, _, findings = read_both(log)
     assert findings == []

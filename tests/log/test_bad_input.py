@@ -1,4 +1,4 @@
-"""Damage of every kind, each with the complete line that is printed for it and the records that survive it."""
+"""Damage of every kind, each with its complete message and the records that can still be read."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_a_torn_batch_in_a_file_that_is_not_the_last(tmp_path: Path) -> None:
 
 
 def test_a_wrong_size_is_no_torn_append(tmp_path: Path) -> None:
-    # The batch claims to go on after the end of the file, but whole batches follow it.
+    # The size of the batch exceeds the end of the file, but complete batches follow it.
     entries = entries_of(REAL)
     entries[3] = changed(entries[3], 8, pack(">i", 1_000_000), crc=False)
     data = b"".join(entries)

@@ -1,4 +1,4 @@
-"""Every codec: whole, framed in other ways, cut short, broken, and lying about its size."""
+"""Every codec: valid, with other framing, truncated, broken, and with a wrong size."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def framed(data: bytes, size: int = 32 * 1024) -> bytes:
 
 
 def streamed(codec: str, data: bytes) -> bytes:
-    """A frame that does not say how much it holds."""
+    """A frame without its content size."""
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, codec) as stream:
         stream.write(data)
@@ -159,7 +159,7 @@ def test_one_huge_snappy_block_is_not_begun() -> None:
 
 
 class _Counted:
-    """A decompressor of zlib that adds up the bytes which it is given, and those which zlib copies for it."""
+    """A zlib decompressor that counts its input bytes, and the bytes that zlib copies."""
 
     total = 0
 

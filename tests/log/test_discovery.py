@@ -186,7 +186,8 @@ def test_one_partition_in_two_places(tmp_path: Path) -> None:
 
 
 def forbid(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """As for a user without rights, which root is not."""
+    """Make a folder unreadable, as for a user without rights. Tests may run as root, for whom file modes have no
+    effect."""
     original = os.scandir
 
     def scandir(path: str | Path) -> Iterator[os.DirEntry[str]]:

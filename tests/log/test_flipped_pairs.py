@@ -1,4 +1,4 @@
-"""Two flipped bits in the head of one batch: they cost that batch and no other, and are not taken for a torn append."""
+"""Two flipped bits in the head of one batch: only that batch is lost, and it does not count as a torn append."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One flipped bit in the size of a batch, which no CRC covers: it costs that batch and no other.
+"""One flipped bit in the size of a batch, which no CRC covers: only that batch is lost.
 
 `make test` tries a sample, the exhaustive profile of Hypothesis (`make fuzz`) every bit of every size in all captured
 segments.
@@ -48,7 +48,7 @@ Row = tuple[int, bytes | None, bytes | None]
 
 
 class Entry(NamedTuple):
-    """Where an entry starts, its rows, and how many records it has, those included that are not rows."""
+    """The start of an entry, its rows, and the number of its records, including those that are not rows."""
 
     start: int
     rows: list[Row]
@@ -107,7 +107,7 @@ def flipped(data: bytes, start: int, bit: int) -> bytes:
 
 
 def check(log: FoundLog, file: Path, segment: Segment, number: int, bit: int, rest: bytes) -> None:
-    """All other batches are there, and what is said about this one is right."""
+    """Check that all other batches are read, and that the findings about this one are right."""
     entry = segment.entries[number]
     file.write_bytes(flipped(segment.data, entry.start, bit) + rest)
     rows, findings = read(log)
@@ -165,7 +165,7 @@ def said(folder: Path, files: dict[int, bytes]) -> tuple[list[int], list[str]]:
 
 
 def resized(entry: bytes, size: int) -> bytes:
-    """The entry with a head that claims `size` bytes for the whole of it."""
+    """The entry with `size` in its header."""
     return changed(entry, 8, pack(">i", size - 12), crc=False)
 
 
@@ -261,7 +261,7 @@ def test_a_count_that_nothing_confirms_is_unknown(tmp_path: Path, at: int, new: 
 
 
 def test_a_batch_inside_a_damaged_record_is_none_of_the_log(tmp_path: Path) -> None:
-    # Somebody saved a segment of the same topic as the value of a record.
+    # The value of a record is a saved segment of the same topic.
     saved = batch(record(0, b"k", commit(40) + commit(41)), 1, offset=1)
     broken = changed(saved, 66, b"?", crc=False)
     size = len(saved)
@@ -294,7 +294,7 @@ def test_the_work_is_linear_in_the_size_of_the_file(tmp_path: Path, size: int) -
 
 
 def test_the_work_is_bounded_where_everything_is_wrong(tmp_path: Path) -> None:
-    # Sizes that lead past most of the file, over records that are damaged too.
+    # Sizes that skip most of the file, with records that are damaged too.
     offsets = range(10_000, 18_000)
     damaged = [changed(resized(commit(offset), 3999 * 75), 66, b"?", crc=False) for offset in offsets]
     data = b"".join(damaged[at] if at % 2 else commit(offset) for at, offset in enumerate(offsets))

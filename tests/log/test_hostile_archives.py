@@ -24,7 +24,7 @@ ENDINGS = (".tar", ".tar.gz")
 def tar(
     size: int | None = None, heads: bytes = b"", kind: bytes = tarfile.REGTYPE, pax: dict[str, str] | None = None
 ) -> bytes:
-    """A tar of one log, whose head claims `size` bytes, with heads before it and what a pax head says."""
+    """A tar of one log, with `size` in its header, with headers before it, and with the content of a pax header."""
     data = commit(0)
     info = tarfile.TarInfo(NAME)
     info.size, info.type, info.pax_headers = len(data), kind, pax or {}
@@ -99,7 +99,7 @@ class TestTar:
 
 
 def zipped(folder: Path, at: int, number: int, method: int = zipfile.ZIP_DEFLATED) -> Path:
-    """A zip of one log with another number at a place of its directory."""
+    """A zip of one log, with a changed number in its directory."""
     path = folder / "a.zip"
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr(NAME, commit(0))

@@ -1,4 +1,4 @@
-"""Captured topics against the text that Kafka's own dump tools printed for them, line by line."""
+"""Captured topics, compared line by line with the output of Kafka's own dump tools."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def size(part: bytes | None) -> int:
 
 
 def check(printed: str, ours: dict[str, str], optional: set[str]) -> None:
-    """Every pair on the line is one of ours; only `optional` ones of ours may be missing from it."""
+    """Check that every pair on the line is one of ours, and that only `optional` pairs of ours are missing from it."""
     pairs = dict(LINE.findall(printed.partition(" key: ")[0].removeprefix("| ")))
     for name in ("compresscodec", "compressType"):
         if name in pairs:
@@ -117,7 +117,7 @@ def test_every_line(capture: str, dump: Path) -> None:
 
 
 def optional_of(ours: dict[str, str], line: str, record: RawRecord) -> set[str]:
-    """What this tool does not print for records of this format."""
+    """The fields that this tool does not print for records of this format."""
     always = {"offset", "keySize", "valueSize"} | ({"endTxnMarker", "coordinatorEpoch"} & ours.keys())
     if "sequence" in line.partition(" key: ")[0]:
         always |= {"sequence", "headerKeys"}

@@ -1,4 +1,4 @@
-"""Batches of very many records, which come in several blocks, and what they cost in memory."""
+"""Batches of very many records, which are returned in several blocks, and their memory use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ sizes = [rows.num_rows for rows in read_partition(log)]
 status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
 print(sum(sizes), max(sizes), status["VmHWM"].split()[0])
 """
-"""The peak of this program alone: `ru_maxrss` keeps that of the process which started it."""
+"""The peak memory of only this program: `ru_maxrss` includes that of the process that started it."""
 
 
 def zstd(data: bytes) -> bytes:

@@ -28,7 +28,7 @@ def offsets_of(log: FoundLog) -> list[int]:
 
 
 class Meanwhile:
-    """Does something after the folder was listed for the n-th time, counted from 1."""
+    """Calls a function after the folder was listed for the n-th time, counted from 1."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.listed = 0

@@ -1,4 +1,4 @@
-"""Decoded columns survive Avro files and Parquet: what comes back encodes to the bytes that were decoded."""
+"""Decoded columns survive Avro files and Parquet: the columns that are read encode to the original bytes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_every_vector_comes_back_as_the_same_bytes(through: Through, load_vector
 
 @FORMATS
 def test_every_vector_without_its_unknown_tags(through: Through, load_vectors: VectorLoader) -> None:
-    """Columns as they are by default. The Avro schema has a place for the tags all the same."""
+    """Columns as they are by default. The Avro schema still has a field for the tags."""
     for line in load_vectors("messages.jsonl.gz")[::7]:
         if line["message"] in registry.MESSAGES:
             schema = registry.message_class(line["message"]).CODEC.schema
@@ -190,7 +190,7 @@ def test_columns_without_a_value(through: Through, acme: Any, rows: list[bytes |
 
 
 def test_the_comparison_sees_a_lost_null(acme: Any) -> None:
-    """What this page holds would be worth nothing if a null could become an empty array unseen."""
+    """The other tests would prove nothing if a null could become an empty array unnoticed."""
     schema = acme.message_class("Everything").CODEC.schema
     data = walker.encode(schema, {"bytes8": None}, 3)
     column = decoded(schema, [data], [3])

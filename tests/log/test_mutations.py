@@ -1,4 +1,4 @@
-"""Real segments with bytes changed, cut out or put in: nothing raises, and nothing before the change is lost."""
+"""Real segments with changed, removed or inserted bytes: nothing raises, and nothing before the change is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.log.logs import CAPTURES, TOPICS, entries_of, read_both, segment_case
 
 @dataclass(frozen=True)
 class Original:
-    """A segment, where its entries end, and its rows."""
+    """A segment, the ends of its entries, and its rows."""
 
     data: bytes
     ends: tuple[int, ...]
@@ -27,7 +27,7 @@ class Original:
     counts: dict[int, int] = field(default_factory=dict, compare=False)
 
     def count(self, number: int) -> int:
-        """Rows of the first `number` entries, read when they are asked for."""
+        """The number of rows of the first `number` entries, read on request."""
         if number not in self.counts:
             self.counts[number] = len(read(self.data[: self.ends[number - 1]])[0]) if number else 0
         return self.counts[number]
@@ -49,7 +49,7 @@ def original(data: bytes) -> Original:
 
 
 def read(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
-    """All rows of a segment with these bytes, and what is said about it; every reader must get through it."""
+    """All rows and findings of a segment with these bytes; every reader must read it to its end."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "some.log"
         file.write_bytes(data)
@@ -67,21 +67,21 @@ def read(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def without_state(row: dict[str, Any]) -> dict[str, Any]:
-    """A marker after the change may say how a transaction ended."""
+    """The row without the outcome of its transaction, which a marker after the change may show."""
     return {name: value for name, value in row.items() if name != "transaction"}
 
 
 def check_prefix(source: Original, at: int, data: bytes, *, noticed: bool = True) -> None:
-    """All rows of the entries that end at or before byte `at` are there, first and in order.
+    """Check that all rows of the entries that end at or before byte `at` come first and in order.
 
-    If rows are missing after it, something is said, unless the change cannot be noticed.
+    If rows are missing after it, there must be a finding, unless the change cannot be noticed.
     """
     rows, said = read(data)
     starts = (0, *source.ends)
     number = max(number for number, start in enumerate(starts) if start <= at)
     before = source.count(number)
     if noticed and at - starts[number] < 8 and said and number:
-        # Only the batches around it tell whether an offset is wrong, so the one before it may get the blame.
+        # Only the neighbouring batches show whether an offset is wrong, so the previous batch may be reported instead.
         before = source.count(number - 1)
     assert [without_state(row) for row in rows[:before]] == [without_state(row) for row in source.rows[:before]]
     if noticed and len(rows) < len(source.rows):

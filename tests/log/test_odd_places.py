@@ -1,4 +1,4 @@
-"""Names that are not UTF-8 or no names of logs, and what is called `.log` without being a file."""
+"""Names that are not UTF-8 or not names of logs, and things named `.log` that are not files."""
 
 from __future__ import annotations
 

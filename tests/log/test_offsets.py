@@ -21,7 +21,7 @@ MOST = (1 << 63) - 1
 
 
 def read(folder: Path, files: Mapping[int, bytes]) -> tuple[list[int], list[str]]:
-    """Offsets of the rows and the lines, which must not depend on where chunks end."""
+    """The offsets of the rows, and the messages, which must not depend on the ends of chunks."""
     log = write_log(folder, files)
     rows, _, findings = read_both(log)
     assert [each for stats in scan(log) for each in stats.findings] == findings
@@ -101,7 +101,7 @@ def test_a_jump_ahead_and_back(tmp_path: Path, high: int, first: int) -> None:
     batches[first] = at(batches[first], high)
     others = [offset for offset in range(first + 3) if offset != first]
     offsets, said = read(tmp_path, {0: b"".join(batches)})
-    if high == first + 1 == 3:  # there are two at 3: either could be wrong
+    if high == first + 1 == 3:  # two batches are at 3; either could be wrong
         assert len(offsets) == 4
         return
     assert offsets == others
@@ -119,7 +119,7 @@ def test_a_single_step_back(tmp_path: Path) -> None:
 
 
 def test_what_fits_exactly_is_not_to_blame(tmp_path: Path) -> None:
-    # 10 jumped ahead or 5 fell back: the latter left a hole of its size before 12.
+    # Either 10 is too high or 5 is too low. It is 5, because a gap of its size is before 12.
     assert read(tmp_path, {0: commit(0) + commit(10) + at(commit(11), 5) + commit(12)}) == (
         [0, 10, 12],
         [

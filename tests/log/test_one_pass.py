@@ -42,7 +42,7 @@ def test_files_are_read_once(tmp_path: Path) -> None:
         rows = read_partition(opened, settle=False, batch_rows=None)
         (first,) = next(rows).to_pylist()
         assert (first["offset"], first["transaction"]) == (0, "pending")
-        # Nothing of the second file was looked at yet.
+        # Nothing of the second file has been read yet.
         assert opened.bytes_read == opened.segments[0].size < opened.size
         assert [row["offset"] for each in rows for row in each.to_pylist()] == [1, 2]
         assert opened.bytes_read == opened.size
@@ -96,7 +96,7 @@ def test_places(tmp_path: Path, batch_rows: int | None) -> None:
 
 
 class RunReport:
-    """Rows and holes in the order in which they are reported, every row by its offset."""
+    """The rows (by offset) and holes in the order in which they are reported."""
 
     def __init__(self, log: FoundLog) -> None:
         self.order: list[Any] = []
@@ -135,7 +135,8 @@ def broken(entry: bytes) -> bytes:
         ({0: commit(0) + commit(1)[:30], 2: commit(2)}, [">0"]),
         ({0: commit(0) + commit(1)[:30]}, []),
         ({0: commit(0) + broken(marker(1, 7, COMMIT)) + commit(2), 3: b"?" * 99, 4: commit(4)}, [">0", ">2"]),
-        # Markers with a right CRC that say nothing: a version below 0, a key too short, a type that ends nothing.
+        # Markers with a right CRC but without meaning: a version below 0, a key that is too short, a type that ends no
+        # transaction.
         ({0: commit(0) + changed(marker(1, 7, COMMIT), 66, b"\xff\xff") + commit(2)}, [">0"]),
         ({0: commit(0) + batch(record(0, b"\0", b""), 1, offset=1, attributes=0x30) + commit(2)}, [">0"]),
         ({0: commit(0) + marker(1, 7, 5) + commit(2)}, []),
@@ -167,7 +168,7 @@ def test_files_that_were_not_asked_for(tmp_path: Path, asked: Sequence[int], hol
 
 
 def test_markers_of_the_captures_hide_nothing() -> None:
-    """The quick look at markers and the careful one agree that every marker can be read."""
+    """The fast and the careful check of markers agree that every marker can be read."""
     for log in captured_logs():
         with open_log(log) as opened:
             data = b"".join(Path(segment.path).read_bytes() for segment in opened.segments)

@@ -1,4 +1,4 @@
-"""Logs wherever the bytes are: URLs, file systems as objects, patterns."""
+"""Logs in other places: URLs, file system objects, patterns."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_file_systems_that_are_objects() -> None:
 
 
 def test_local_files_stay_local() -> None:
-    """With any file object: an open file of this machine survives its deletion."""
+    """An open file of this machine remains readable after its deletion, with any file object."""
     for system in (arrow.LocalFileSystem(), arrow.SubTreeFileSystem("/", arrow.LocalFileSystem())):
         log, *_ = find_logs([SEGMENTS], filesystem=system)
         assert log == find_logs([SEGMENTS])[0]
@@ -236,7 +236,7 @@ def test_a_file_that_is_replaced_is_noticed(tmp_path: Path) -> None:
 
 
 def test_local_places_need_no_file_systems_of_arrow() -> None:
-    """A command that reads files of this machine does not wait for them to be imported."""
+    """A command that reads files of this machine does not import Arrow's file systems."""
     import subprocess
 
     program = (

@@ -1,4 +1,4 @@
-"""Reading goes on after bytes that are no batch."""
+"""Reading continues after bytes that are not a batch."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_wrong_size_at_the_end(tmp_path: Path) -> None:
 
 
 def test_the_search_is_linear(tmp_path: Path) -> None:
-    # Heads that look like batches and claim all that is left of the file.
+    # Headers that look like batches and claim the rest of the file.
     size = 1 << 20
     head = bytearray(commit(0)[:61])
     bait = b"".join(bytes(head[:8]) + pack(">i", size - at - 100) + bytes(head[12:32]) for at in range(0, size, 32))

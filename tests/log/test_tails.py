@@ -1,4 +1,4 @@
-"""What is left to read at the end of a log, and since when, by the heads of its last batches."""
+"""What is left to read at the end of a log, and since when, according to the headers of its last batches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def unread(folder: Path, name: str = "t-0", offset: int | None = None) -> Unread
 
 
 def tail(folder: Path) -> tuple[Samples, int]:
-    """The samples, and from where on they have every batch."""
+    """The samples, and the offset from which they have every batch."""
     found = unread(folder).tail
     assert found is not None
     return [*zip(found.offsets.tolist(), found.times_ms.tolist(), strict=True)], found.exact_from
@@ -61,7 +61,7 @@ def truth() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("row", truth(), ids=lambda row: f"{row['group']} {row['topic']}-{row['partition']}")
 def test_what_is_left_is_what_was_produced(disk: Path, row: dict[str, Any]) -> None:
-    """Every record was noted when it was produced, and how its transaction ended."""
+    """For every record, the time of production and the outcome of its transaction were recorded."""
     offset = max(row["committed"], row["log_start"])
     found = unread(disk, f"{row['topic']}-{row['partition']}", offset)
     first = row["first_committed_left"]

@@ -74,7 +74,7 @@ def test_zeros_to_the_end_of_a_file_that_is_not_the_last_are_damage(tmp_path: Pa
 
 
 def test_a_batch_that_is_complete_is_no_cut_append(tmp_path: Path) -> None:
-    # Both its size and its timestamp are damaged, so no size makes its CRC right; but its records are all there.
+    # Its size and its timestamp are damaged, so no size makes its CRC right; but all its records are complete.
     last = changed(changed(commit(1), 8, pack(">i", 9999), crc=False), 30, b"\x01", crc=False)
     rows, _, findings = read_both(write_log(tmp_path, {0: commit(0) + last}))
     assert [row["offset"] for row in rows] == [0]

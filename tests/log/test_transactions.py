@@ -70,7 +70,7 @@ def test_an_idempotent_producer_has_no_transaction(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [30, 70])
 def test_damage_before_the_marker_may_hide_one(tmp_path: Path, at: int) -> None:
-    # An abort may have been if nothing can be read, and the marker after it ends another transaction.
+    # If the batch cannot be read, it may have been an abort, and the marker after it may end another transaction.
     damaged = changed(marker(1, 7, ABORT), at, b"\xee", crc=False)
     assert states(tmp_path, {0: commit(0, 7) + damaged + commit(2, 7) + marker(3, 7, COMMIT) + commit(4, 7)}) == {
         0: "unknown",
@@ -109,7 +109,7 @@ def test_a_control_batch_that_does_not_parse_may_hide_a_marker(tmp_path: Path) -
 
 
 def ends_in_dump(capture: str, partition: str) -> dict[int, str]:
-    """Transaction state by offset, worked out from the lines that Kafka's dump tool printed."""
+    """Transaction state by offset, derived from the output of Kafka's dump tool."""
     dumps = sorted((TOPICS / capture / "dump").glob(f"{partition}.*.txt"))
     pending: dict[str, list[int]] = {}
     ends: dict[int, str] = {}
@@ -149,8 +149,8 @@ def two_markers(offset: int, first: int, second: int) -> bytes:
 
 @pytest.mark.parametrize(("first", "second"), [(COMMIT, ABORT), (ABORT, COMMIT), (COMMIT, 5), (5, ABORT)])
 def test_a_control_batch_with_two_markers(tmp_path: Path, first: int, second: int) -> None:
-    # Kafka replays the records of a control batch one by one (`CoordinatorLoaderImpl`): the first marker decides what
-    # was open, and each says for itself what it is.
+    # Kafka replays the records of a control batch one by one (`CoordinatorLoaderImpl`): the first marker decides the
+    # open transaction, and each marker row has its own kind.
     log = write_log(tmp_path, {0: commit(0, 7) + two_markers(1, first, second) + commit(3, 7)})
     rows, _, _ = read_both(log)
     words = {COMMIT: ("commit", "committed"), ABORT: ("abort", "aborted")}

@@ -1,4 +1,5 @@
-"""What is left to read from an offset on, by the heads of batches: on a broker's disk, and beside plain counting."""
+"""What is left to read from an offset on, according to the headers of batches: on a broker's disk, and compared with
+plain counting."""
 
 from __future__ import annotations
 
@@ -93,12 +94,12 @@ def test_a_running_brokers_index() -> None:
 
 @dataclass
 class MadeUp:
-    """A log of random batches, and what each offset holds."""
+    """A log of random batches, and the content of each offset."""
 
     log: FoundLog
     end: int
     records: dict[int, tuple[int, str, int, int]]
-    """By offset its time, what became of it, the base offset of its batch and the time of that."""
+    """By offset: its time, its outcome, the base offset of its batch, and the time of the batch."""
 
     def plain(self, offset: int) -> Answer:
         """A second implementation of the rule, record by record."""
@@ -197,7 +198,8 @@ def test_the_end_is_that_of_the_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("look_back", [0, 300, 1000, unread.LOOK_BACK])
 def test_the_answer_of_an_offset_is_its_own(tmp_path: Path, look_back: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever other offsets are asked about, of which one may be before the first record of an open transaction."""
+    """The answer does not depend on other requested offsets, even if one is before the first record of an open
+    transaction."""
     monkeypatch.setattr(unread, "LOOK_BACK", look_back)
     for seed in range(6):
         made = made_up(tmp_path / str(seed), seed, large=False)

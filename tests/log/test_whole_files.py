@@ -1,4 +1,4 @@
-"""Files that hold no batch, that may not be read, and offsets between files."""
+"""Files without a batch, files that may not be read, and offsets between files."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_file_of_zeros_that_is_not_the_last(tmp_path: Path) -> None:
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is a finding, and the other files are read."""
+    """This is a finding, and the other files are read."""
     log = write_log(tmp_path, {0: commit(0), 90: commit(90)})
     original = os.open
 

@@ -1,4 +1,4 @@
-"""What the releases of Kafka read, against the specs in their jars."""
+"""The versions that releases of Kafka read, compared with the specs in their jars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our specs against what they describe: record types, the specs of the release that they follow, and their own form."""
+"""Our specs, compared with record types and with the specs of the release that they follow; and their form."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SPECS = Path(__file__).resolve().parents[2] / "message_specs"
 DATA = Path(__file__).resolve().parents[1] / "data"
 
 KEPT: dict[str, Any] = json.loads((DATA / "kafka/described.json").read_text(encoding="utf-8"))
-"""What the specs held when `make follow` last changed them: it wrote that itself, so that it says what was followed and
-nothing of what Kafka has. That is said by `TestAgreementWithKafka`."""
+"""The content of the specs when `make follow` last changed them. `make follow` wrote it, so it only shows what was
+followed. `TestAgreementWithKafka` compares the specs with Kafka."""
 RECORDS: dict[str, dict[str, str]] = KEPT["records"]
 OTHERS: dict[str, list[str]] = KEPT["messages"]
 FRAMED = ("cluster_metadata", "remote_log_metadata")
-"""The folders whose records have no keys. The fact sheet has none of them."""
+"""The folders whose records have no keys. The fact sheet does not have them."""
 COORDINATED = [folder for folder in RECORDS if folder not in FRAMED]
 TOPICS = {"__" + folder: folder for folder in COORDINATED}
 RECORD_TYPES = {
@@ -43,9 +43,10 @@ RECORD_TYPES = {
     "share_group_state": "org.apache.kafka.coordinator.share.generated.CoordinatorRecordType",
     "transaction_state": "org.apache.kafka.coordinator.transaction.generated.CoordinatorRecordType",
 }
-"""The enumerations in which Kafka has the record types of a topic."""
+"""Kafka's enumerations of the record types of a topic."""
 
-# kafka-records.json is of 4.2 in the making: `later` has what came after it. These came after 4.3.1.
+# kafka-records.json describes a version of 4.2 before its release; `later` has the changes after it. These came after
+# 4.3.1.
 NOT_IN_4_3_1 = {
     ("ConsumerGroupMetadataValue", "CreationTimeMs"),
     ("ShareGroupStatePartitionMetadataValue", "CreateTimestamp"),
@@ -53,7 +54,7 @@ NOT_IN_4_3_1 = {
     ("StreamsGroupMetadataValue", "StoredTopologyEpoch"),
 }
 AFTER_THE_SHEET: dict[str, Any] = KEPT["after_the_fact_sheet"]
-# Of these its authors saw the pull request and not the file; the released specs have them ignorable.
+# For these, the fact sheet was made from the pull request, not from the file. In the released specs they are ignorable.
 IGNORABLE_AFTER_ALL = {
     ("ShareGroupTargetAssignmentMetadataValue", "AssignmentTimestamp"),
     ("StreamsGroupTargetAssignmentMetadataValue", "AssignmentTimestamp"),
@@ -114,7 +115,7 @@ class TestRecords:
 
 
 class TestTraps:
-    """A default of null without quotes is not a default: the tag that is not there reads as empty."""
+    """A default of null without quotes is not a default: a missing tag is read as empty."""
 
     @pytest.mark.parametrize(
         ("message", "struct", "field", "default"),
@@ -238,7 +239,7 @@ class TestAgreementWithKafka:
 
 
 def _folded(name: str) -> str:
-    """`OffsetCommit` and `OFFSET_COMMIT` in one spelling."""
+    """The common spelling of `OffsetCommit` and `OFFSET_COMMIT`."""
     return name.replace("_", "").lower()
 
 
@@ -251,7 +252,7 @@ def message_of(model: Model, name: str) -> Message:
 
 
 def described(message: Message) -> dict[str, Any]:
-    """Our message in the words of the fact sheet: ranges clipped to the versions the message has."""
+    """Our message in the form of the fact sheet, with ranges clipped to the versions of the message."""
     later = AFTER_THE_SHEET["fields"].get(message.name, ())
     return {
         "name": message.name,

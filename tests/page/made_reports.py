@@ -1,4 +1,4 @@
-"""Reports for the tests of the page: of a captured topic, and of made-up rows with hostile texts."""
+"""Reports for the tests of the page: of a captured topic, and of synthetic rows with hostile texts."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def groups_of(names: list[str]) -> pa.Table:
 
 
 def captured(topics: Path) -> Report:
-    """The captured topic of Kafka 4.3, every table as `table` prints it."""
+    """The captured topic of Kafka 4.3, with every table as `table` prints it."""
     source = str(topics / "kafka-4.3" / "segments")
     names = ("groups", "members", "assignments", "current_offsets", "expirations", "timeline", "activity", "checks")
     tables = {name: read_table(name, source, processes=1).table for name in names}

@@ -48,7 +48,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Opened:
-    """A page in a context of its own, with everything that it said and asked for."""
+    """A page in a separate browser context, with all its messages and requests."""
 
     def __init__(self, browser: Browser, file: Path, **context: Any) -> None:
         self.said: list[str] = []
@@ -73,7 +73,7 @@ class Opened:
             expect(place).to_have_attribute("data-drawn", "yes")
 
     def close(self) -> None:
-        """Nothing was said, and only the file was asked for."""
+        """Check that the page logged nothing and requested only its file."""
         self._context.close()
         assert self.said == []
         assert {url.partition("#")[0] for url in self.asked} <= {self.file.as_uri(), "about:blank"}
@@ -479,7 +479,7 @@ def read_back(kind: pa.DataType, shown: list[Any]) -> list[Any]:
 
 
 def as_json(values: list[Any]) -> Any:
-    """As JSON holds them, bytes in base64."""
+    """The values in the form of JSON, bytes in base64."""
     return json.loads(json.dumps(values, default=lambda raw: base64.b64encode(raw).decode()))
 
 
@@ -599,7 +599,7 @@ def test_policy_forbids_requests_and_eval(browser: Browser, captured_file: Path)
     opened = Opened(browser, captured_file)
     page = opened.go()
     assert page.evaluate("fetch('https://localhost/').then(() => 'sent', (error) => error.name)") == "TypeError"
-    # What a debugger evaluates may call eval; what the page does later may not.
+    # Code that a debugger evaluates may call eval; the page itself may not.
     evaluating = (
         "new Promise((done) => setTimeout(() => { try { done(eval('1')) } catch (error) { done(error.name) } }))"
     )

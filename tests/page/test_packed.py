@@ -1,4 +1,4 @@
-"""What of large tables a page leaves out, and that no text of a record is in it."""
+"""What a page leaves out of large tables, and that it has no text of a record."""
 
 from __future__ import annotations
 
