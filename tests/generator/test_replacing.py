@@ -177,7 +177,7 @@ def other_run(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
 
 
 def test_a_run_waits_for_another_one(other_run: tuple[Path, subprocess.Popen[str]]) -> None:
-    """The kernel releases the lock as soon as the process ends, in whatever way."""
+    """The kernel releases the lock as soon as the process ends, however that happens."""
     folder, process = other_run
     waited = []
 
