@@ -149,8 +149,8 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
     """Column functions use the active session, that of the last DataFrame. So each test begins with its own session or
-    with the shared one as the active session. The shared one decodes in Python, whatever earlier tests have registered
-    in it."""
+    with the shared one as the active session. The shared one decodes in Python, regardless of what earlier tests have
+    registered in it."""
     given = getattr(item, "funcargs", {})
     own = [given[name] for name in _SESSIONS if hasattr(given.get(name), "_jsparkSession")]
     session = next(iter([*own, *_shared]), None)

@@ -28,7 +28,7 @@ AT_ONCE = (
     "progress_bar._AFTER = 0\n"
     "sys.exit(main())",
 )
-"""The command with a progress bar from the first byte on."""
+"""The command with a bar from the first byte on."""
 
 
 def plain(text: str) -> str:
