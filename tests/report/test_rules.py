@@ -29,6 +29,9 @@ _RULES = {rule.kind: rule for rule in RULES}
 
 
 INCIDENTS = {
+    "coordinator_log_restarted",
+    "groups_shut_out",
+    "large_records_refused",
     "coordinator_topic_deletes",
     "groups_in_two_partitions",
     "offsets_from_elsewhere",

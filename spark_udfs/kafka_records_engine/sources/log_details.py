@@ -27,6 +27,37 @@ These are the number of files with records and their bytes; for each file its si
 latest time of a record (from its time index; null if that is empty, and for the newest file); and the offset up to
 which the log is cleaned, from `cleaner-offset-checkpoint`."""
 
+EPOCHS: Final = pa.schema(
+    [
+        (
+            "leader_epochs",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("epoch", pa.int32()),
+                        ("offset", pa.int64()),
+                        ("before_timestamp_ms", pa.int64()),
+                        ("timestamp_ms", pa.int64()),
+                    ]
+                )
+            ),
+        )
+    ]
+)
+"""The column about the leader epochs of a log (`epoch_starts.EpochStart`), from `leader-epoch-checkpoint`."""
+
+BATCHES: Final = pa.schema(
+    [
+        (
+            "batches",
+            pa.list_(
+                pa.struct([(name, pa.int64()) for name in ("offset", "timestamp_ms", "records", "bytes")]),
+            ),
+        )
+    ]
+)
+"""The column about the last batches of a log (`batch_sizes.batch_sizes`)."""
+
 _PARTITIONS: Final = pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))]))
 
 OPEN: Final = pa.schema(
@@ -58,7 +89,7 @@ If coordinators are asked (`is_asked`), their answers about the producer id are 
 has the id.
 """
 
-_SCHEMAS: Final = (FILES, OPEN)
+_SCHEMAS: Final = (FILES, EPOCHS, BATCHES, OPEN)
 
 Details = Mapping[tuple[str, int], Mapping[str, Any]]
 """For each topic and partition, the values of columns by name."""
@@ -68,12 +99,13 @@ class TellsLogDetails(Protocol):
     """A source that can read the files of its logs."""
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
-        """The known values of the columns FILES and OPEN, for the logs of the given topics. Raises LogSourceError."""
+        """The known values of the columns FILES, EPOCHS, BATCHES and OPEN, for the logs of the given topics. Raises
+        LogSourceError."""
 
 
 def asked_details(columns: Collection[str]) -> list[str]:
-    """The columns that need files or open transactions. If one column of a kind is requested, all columns of the kind
-    are returned."""
+    """The columns that need files, batches or open transactions. If one column of a kind is requested, all
+    columns of the kind are returned."""
     return [name for schema in _SCHEMAS if not set(schema.names).isdisjoint(columns) for name in schema.names]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from os import PathLike, fspath
 from typing import Any, Final
@@ -22,7 +22,9 @@ from kafka_records_engine.log.files.topic_ids import topic_id, topic_names
 from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_engine.log.format.checkpoints import CLEANED, HIGH_WATERMARKS, read_checkpoint
 from kafka_records_engine.log.reading import segment_files as reader
+from kafka_records_engine.log.reading.batch_sizes import batch_sizes
 from kafka_records_engine.log.reading.cuts import cuts_of
+from kafka_records_engine.log.reading.epoch_starts import epoch_starts
 from kafka_records_engine.log.reading.log_end import LogEnd, end_of
 from kafka_records_engine.log.reading.metadata_checkpoints import checkpoint_from
 from kafka_records_engine.log.reading.missing_end import MissingEnd, Noted, missing_end, missing_log
@@ -30,7 +32,7 @@ from kafka_records_engine.log.reading.open_producers import open_producers
 from kafka_records_engine.log.reading.raw_rows import gathered
 from kafka_records_engine.log.reading.tails import latest_time
 from kafka_records_engine.log.reading.unread import Unread, UnreadAsked, unread_from
-from kafka_records_engine.sources.log_details import FILES, OPEN, Details
+from kafka_records_engine.sources.log_details import BATCHES, EPOCHS, FILES, OPEN, Details
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
 from kafka_records_runtime.errors import plural
@@ -122,6 +124,10 @@ class Segments:
             with reader.open_log(log) as opened:
                 if not set(columns).isdisjoint(OPEN.names):
                     told |= _open_in(log, opened, context)
+                if not set(columns).isdisjoint(EPOCHS.names):
+                    told |= _epochs_of(log, opened)
+                if not set(columns).isdisjoint(BATCHES.names):
+                    told |= _batches_of(log, opened)
                 if not set(columns).isdisjoint(FILES.names):
                     directory = log.place.resolved().parent
                     if directory not in cleaned:
@@ -278,6 +284,24 @@ def _open_in(log: reader.FoundLog, opened: reader.OpenLog, context: Context) -> 
             for each in found.producers
         ]
     }
+
+
+def _epochs_of(log: reader.FoundLog, opened: reader.OpenLog) -> dict[str, Any]:
+    """The column EPOCHS of a log. Files that cannot be read are reported with the ends of logs."""
+    with suppress(OSError):
+        starts = epoch_starts(opened, log.place)
+        names = ("epoch", "offset", "before_timestamp_ms", "timestamp_ms")
+        return {"leader_epochs": [dict(zip(names, astuple(each), strict=True)) for each in starts]}
+    return {}
+
+
+def _batches_of(log: reader.FoundLog, opened: reader.OpenLog) -> dict[str, Any]:
+    """The column BATCHES of a log. Files that cannot be read are reported with the ends of logs."""
+    with suppress(OSError):
+        found = batch_sizes(opened, log.place)
+        columns = [pa.array(each) for each in found.values()]
+        return {"batches": pa.StructArray.from_arrays(columns, list(found)).to_pylist()}
+    return {}
 
 
 def _files_of(opened: reader.OpenLog, folder: Place) -> dict[str, Any]:

@@ -66,6 +66,7 @@ def incident_rule(
     thresholds: tuple[Threshold, ...] = (),
     questions: tuple[Question, ...] = (),
     folds: tuple[Folds, ...] = (),
+    effect_title: str | None = None,
 ) -> ReportRule:
     """The rule whose cases are the results of `find`."""
     return ReportRule(
@@ -83,6 +84,7 @@ def incident_rule(
         ),
         questions=questions,
         folds=folds,
+        effect_title=effect_title,
     )
 
 

@@ -22,7 +22,13 @@ _FROM_ABSENCE: Final = frozenset(
         *("group_stands_still", "too_slow", "partitions_not_given_up", "partitions_left_out", "uneven_assignments"),
         *("offsets_expiring", "offsets_below_log_start", "offsets_unneeded", "share_groups_empty"),
         *("partitions_unassigned", "assignments_broken", "share_state_broken", "share_state_left"),
-        *("transaction_open", "transaction_of_dead_instance", "deleted_before_read", "never_commits"),
+        *(
+            "transaction_open",
+            "transaction_of_dead_instance",
+            "deleted_before_read",
+            "never_commits",
+            "groups_shut_out",
+        ),
     )
 )
 """The kinds of findings that depend on what a group or a transactional id has not done since."""

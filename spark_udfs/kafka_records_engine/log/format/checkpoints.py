@@ -29,7 +29,11 @@ CLEANED: Final = "cleaner-offset-checkpoint"
 """The file with the offsets up to which compacted logs are cleaned. A log that was never cleaned completely is not in
 it."""
 
+LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+"""The file in the folder of a log with the offset at which each leader epoch begins (`LeaderEpochCheckpointFile`)."""
+
 _ENTRY: Final = re.compile(r"(\S+) ([0-9]+) ([0-9]+)")
+_EPOCH: Final = re.compile(r"([0-9]{1,10}) ([0-9]{1,19})")
 _QUOTED: Final = 40
 
 
@@ -51,6 +55,20 @@ def read_checkpoint(file: Place | Path) -> Mapping[tuple[str, int], int]:
     except OSError as error:
         raise LogSourceError(path, f"this cannot be read: {error.strerror or error}") from error
     return _parsed(path, content)
+
+
+def read_epochs(folder: Place) -> list[tuple[int, int]]:
+    """The leader epochs of a log, each with the offset of its first record, in the order of the log.
+
+    Empty if the file is missing, or if its content is not that of `LeaderEpochCheckpointFile`: a broker then builds it
+    again from the batches of the log. Raises OSError.
+    """
+    place = folder.child(LEADER_EPOCHS)
+    lines = place.read_bytes().decode("utf-8", "replace").splitlines() if place.kind == "file" else []
+    entries = [_EPOCH.fullmatch(line) for line in lines[2:]]
+    if lines[:2] != ["0", str(len(entries))]:
+        return []
+    return [(int(each[1]), int(each[2])) for each in entries if each is not None]
 
 
 @lru_cache(maxsize=8)  # cached, because all logs of a data directory read the same file, which has a line for each log

@@ -65,6 +65,8 @@ class WalkedHeads:
     max_timestamp: INT64
     is_append_time: FLAGS
     """Whether all records have the time `max_timestamp`."""
+    size: INT64
+    """The bytes of the batch in the file; 0 if the source has no files."""
     trouble: str | None = None
     place: tuple[str, int] | None = None
     """The file and the byte at which `trouble` occurred."""
@@ -236,6 +238,7 @@ def _heads_of(chunk: Chunk, file: LogFile, previous: int) -> WalkedHeads:
         first_timestamp=np.where(has_horizon, -1, first),
         max_timestamp=most,
         is_append_time=np.logical_and((heads.attributes & 0x08) != 0, heads.magic > 0),
+        size=chunk.sizes.astype(np.int64),
     )
 
 
@@ -284,6 +287,6 @@ def _together(parts: list[WalkedHeads]) -> WalkedHeads:
         return parts[0]
     if not parts:
         none, no = np.zeros(0, np.int64), np.zeros(0, np.bool_)
-        return WalkedHeads(none, none, none, no, no, none, none, none, none, no)
+        return WalkedHeads(none, none, none, no, no, none, none, none, none, no, none)
     arrays: list[Any] = [np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS]
     return WalkedHeads(*arrays)

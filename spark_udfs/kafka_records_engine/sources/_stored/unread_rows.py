@@ -53,6 +53,7 @@ def _heads(rows: pa.Table) -> WalkedHeads:
         first_timestamp=times,
         max_timestamp=times,
         is_append_time=_flags(pc.equal(rows["timestamp_type"], "log_append")),
+        size=np.zeros(len(offsets), np.int64),
     )
 
 

@@ -373,6 +373,7 @@ no tombstones: if a cleaner has reached their last record, nothing is found.""",
         Folds("members_unsettled"),
         Folds("group_stands_still"),
     ),
+    effect_title="members join and leave again and again, and no offset moves",
 )
 
 RULES = (RULE,)

@@ -1,0 +1,83 @@
+"""When configs of topics and brokers were set and removed: a table that only the report uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kafka_records_tables.tables.cluster.metadata_reader import MetadataReader, MetadataReplay
+from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events
+from kafka_records_tables.tables.declaration import REPLAYED, Column, Table
+from kafka_records_tables.topics import METADATA
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+
+TOPIC, BROKER = "topic", "broker"
+_TYPES: Final = {2: TOPIC, 4: BROKER}
+"""`ConfigResource.Type`."""
+_CONFIG: Final = "ConfigRecord"
+_SHOWN: Final = frozenset(
+    (
+        *("max.message.bytes", "message.max.bytes", "min.insync.replicas", "cleanup.policy", "compression.type"),
+        *("message.timestamp.type", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"),
+        *("log.message.timestamp.before.max.ms", "log.message.timestamp.after.max.ms"),
+    )
+)
+"""The configs by which brokers refuse records. Values of others may be secrets."""
+
+TABLE: Final = Table(
+    name="config_changes",
+    topic=METADATA,
+    about="when configs by which brokers refuse records were set and removed",
+    helper="history",
+    records=(_CONFIG,),
+    reads=("offset", "timestamp_ms", "key", "value", "control"),
+    columns=(
+        Column("resource_type", "string", "topic or broker"),
+        Column("resource_name", "string", "the topic, or the id of the broker; empty for the default of all brokers"),
+        Column("name", "string", "name of the config"),
+        Column("value", "string", "the value; null if it was removed"),
+        Column("before", "string", "the value before; null if there was none"),
+        Column("at_timestamp_ms", "int64", "time of the change; null if only a checkpoint shows it"),
+        Column("log_offset", "int64", "offset of the record in the metadata log"),
+    ),
+    sort=("log_offset",),
+    group=None,
+    module=__name__,
+    rules=REPLAYED,
+)
+
+
+class ConfigReplay(MetadataReplay):
+    """Collects the changes of configs in the order of the log."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(MetadataRecords(context, (_CONFIG,)))
+        self.rows: list[dict[str, Any]] = []
+        self._values: dict[tuple[str, str, str], str | None] = {}
+
+    def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
+        times = [None] * decoded.rows.num_rows if is_checkpoint else decoded.rows.column("timestamp_ms").to_pylist()
+        for at, _, value in events(decoded, self._records.numbers):
+            kind = _TYPES.get(value["resource_type"])
+            if kind is None or value["name"] not in _SHOWN:
+                continue
+            key = kind, value["resource_name"], value["name"]
+            before = self._values.get(key)
+            self._values[key] = value["value"]
+            row = dict(zip(("resource_type", "resource_name", "name"), key, strict=True))
+            row |= {"value": value["value"], "before": before}
+            self.rows.append(row | {"at_timestamp_ms": times[at], "log_offset": int(decoded.offsets[at])})
+
+
+class Reader(MetadataReader[ConfigReplay]):
+    def __init__(self, context: Context) -> None:
+        super().__init__(ConfigReplay(context))
+
+    def _rows(self) -> pa.RecordBatch:
+        # Records of a checkpoint, which have no times, come before those of the log.
+        rows = sorted(self._replay.rows, key=lambda each: (each["at_timestamp_ms"] is not None, each["log_offset"]))
+        return pa.RecordBatch.from_pylist(rows, schema=TABLE.schema)

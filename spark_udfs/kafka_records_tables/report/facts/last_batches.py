@@ -1,0 +1,45 @@
+"""How large the last batches of logs are: a table that only the report uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_tables.tables.column_types import record_batch
+from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table
+from kafka_records_tables.tables.reader import TableReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_engine.sources import Context
+
+TABLE: Final = Table(
+    name="last_batches",
+    topic=EVERY_TOPIC,
+    about="how large the last batches of logs are",
+    helper="ends",
+    records=(),
+    reads=("topic", "partition", "log_start_offset", "log_end_offset", "batches"),
+    columns=(
+        Column("topic", "string", "topic"),
+        Column("partition", "int32", "partition of the topic"),
+        Column(
+            "batches",
+            "list<struct<offset: int64, timestamp_ms: int64, records: int64, bytes: int64>>",
+            "the batches in the last 16 MiB, without markers; null if the source has no files",
+        ),
+    ),
+    sort=("topic", "partition"),
+    group=None,
+    module=__name__,
+    rules="One row per log partition of the requested topic.",
+)
+
+
+class Reader(TableReader):
+    def __init__(self, context: Context) -> None:
+        pass
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        yield record_batch(TABLE.schema, {name: batch.column(name) for name in TABLE.names}, batch.num_rows)
