@@ -89,6 +89,14 @@ def test_files_beside_a_log_show_it_without_checkpoints(data: Path) -> None:
     assert (end.reached, end.shown_by[-1]) == (946, f"there is a file {946:020}.snapshot")
 
 
+@pytest.mark.parametrize("lacks", ["nothing", STOPPED, "recovery-point-offset-checkpoint"])
+def test_an_older_file_beside_a_log_does_not_show_a_later_end(data: Path, lacks: str) -> None:
+    """If the broker stopped cleanly and wrote that the log ended here. Otherwise, the log may have continued."""
+    (data / f"{OFFSETS}-0" / f"{999:020}.snapshot").write_bytes(b"")
+    (data / lacks).unlink(missing_ok=True)
+    assert [each.reached for each in _ends(data)] == ([] if lacks == "nothing" else [999])
+
+
 def test_nothing_is_concluded_from_what_groups_have_not_done_since(data: Path) -> None:
     """Three groups of the log have members, and no later commit in it."""
     _halved(data / f"{OFFSETS}-0" / _LOG)

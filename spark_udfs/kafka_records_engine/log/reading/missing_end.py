@@ -60,6 +60,13 @@ class Noted:
         """The topic and partition of each log that has had records, according to these files."""
         return sorted({log for _, offsets, _ in self._files for log, offset in offsets.items() if offset})
 
+    def has_stopped_at(self, topic: str, partition: int, end: int) -> bool:
+        """Whether the broker stopped cleanly when the log ended there. It then writes both offsets of every log
+        (`LogManager.shutdown`), so files of later offsets are older: a log of the same name, or another copy, left
+        them."""
+        of_log = [offset for _, offset, _ in self.of(topic, partition)]
+        return self.is_stopped and of_log == [end] * len(self._files)
+
     def of(self, topic: str, partition: int) -> list[tuple[str, int, int | None]]:
         """For each file that mentions the log: a description of its value, the offset, and the time when the file was
         written."""
@@ -88,9 +95,10 @@ def missing_end(opened: OpenLog, folder: Place, noted: Noted) -> MissingEnd | No
             shown.append(("its last file ends in the middle of a batch", end + 1))
     else:
         shown.append(("its folder has no segment file", end))
-    for kind, offset in _later_files(folder, end, has_files=last is not None):
-        certain = True
-        shown.append((f"there is a file {offset:020}.{kind}", offset))
+    if not noted.has_stopped_at(opened.topic, opened.partition, end):
+        for kind, offset in _later_files(folder, end, has_files=last is not None):
+            certain = True
+            shown.append((f"there is a file {offset:020}.{kind}", offset))
     marks = [each for each in noted.of(opened.topic, opened.partition) if each[1] > end]
     shown += [(f"{words} is {offset}", offset) for words, offset, _ in marks]
     if not shown:

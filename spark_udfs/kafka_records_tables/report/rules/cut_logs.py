@@ -186,12 +186,13 @@ RULE = ReportRule(
     title="a log lacks its beginning or its end",
     about="""\
 Logs of `__consumer_offsets` and `__transaction_state` that do not begin at offset 0, which no cleaner causes (if a
-config does, it is `coordinator_topic_deletes`), and logs
-of all coordinators that once ended later. High watermarks and recovery points of the broker show it
-(`replication-offset-checkpoint`, `recovery-point-offset-checkpoint`), producer snapshots of later offsets, indexes of
-files that are missing, empty or cut, or the absence of any file or of the folder. The command ends with status 1. In a
-copy that was made while a broker wrote, logs end a little earlier: that is a note. Kinds that conclude something from
-what a group has not done leave out groups of such a log. A missing file in between is `segment_lost`.""",
+config does, it is `coordinator_topic_deletes`), and logs of all coordinators that once ended later. High watermarks
+and recovery points of the broker show it (`replication-offset-checkpoint`, `recovery-point-offset-checkpoint`),
+producer snapshots of later offsets, indexes of files that are missing, empty or cut, or the absence of any file or of
+the folder. If the broker stopped cleanly and wrote that the log ends here, later files beside it are older and do not
+count. The command ends with status 1. In a copy that was made while a broker wrote, logs end a little earlier: that is
+a note. Kinds that conclude something from what a group has not done leave out groups of such a log. A missing file in
+between is `segment_lost`.""",
     tables=("log_ends", "groups"),
     levels={
         Level.HIGH: "the files show it, and the broker had stopped; or the broker wrote the later end `silent_for` or "
