@@ -1,9 +1,9 @@
-"""Reading one record, key and value, into plain values: what `decode_records` does with columns, row by row.
+"""Reads one record, key and value, into plain values: the same as `decode_records` with columns, row by row.
 
 Columns are compared with it. Nothing else reads records like this.
 
-Unlike `kafka_records_runtime.records.reading.read_record`, a record whose value cannot be read still gives its key: a
-table has to know *which* key's last record is the broken one.
+Unlike `kafka_records_runtime.records.reading.read_record`, a record whose value cannot be read still has its key: a
+table must know *which* key's last record is broken.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from kafka_records_runtime.schema import RecordSchema
 
 @dataclass(slots=True)
 class DecodedRow:
-    """What could be read of one record.
+    """The readable parts of a record.
 
-    `record_type` is None when the key has none, `value_version` for tombstones and unknown types. `key` and `value` are
+    `record_type` is None if the key has none, `value_version` for tombstones and unknown types. `key` and `value` are
     dict trees, None if there is nothing or where `error` says why. `key_bytes_left` and `value_bytes_left` count the
-    bytes after the messages, `leniencies` names what a strict reader would have refused. `has_unknown_tags` says that
-    there were tagged fields, at any depth, which the schemas do not define.
+    bytes after the messages, `leniencies` names the reasons for which a strict reader would have refused it.
+    `has_unknown_tags` says that there were tagged fields, at any depth, which the schemas do not define.
     """
 
     record_type: int | None = None
@@ -56,8 +56,8 @@ class DecodedRow:
 
 
 class RowReader:
-    """Reads records by the schemas of their types, as leniently as Kafka's own readers (bytes after a message, for
-    instance, are left alone)."""
+    """Reads records by the schemas of their types, as leniently as Kafka's own readers (for example, bytes after a
+    message are ignored)."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], unknown_tags: bool = False) -> None:
         """`unknown_tags` keeps tagged fields that the schemas do not define."""
@@ -72,7 +72,7 @@ class RowReader:
         }
 
     def read(self, key: bytes | None, value: bytes | None) -> DecodedRow:
-        """Never raises for what is in the bytes: `DecodedRow.error` holds it.
+        """Never raises because of the bytes: `DecodedRow.error` has the error.
 
         A value version outside the range of its type is an UnsupportedVersion there, as it is for the broker, which
         stops loading the partition; a record type without schema is not an error, unless it is an api key.

@@ -1,7 +1,7 @@
-"""How `pytest -n 3` shares the tests out: a file at a time, and tests that need the same costly thing to one worker.
+"""Distributes tests for `pytest -n 3`: a file at a time, and tests that need the same expensive fixture to one worker.
 
-Every worker is a pytest session of its own, and would start its own Spark or broker for the first test that asks for
-one. What is put elsewhere than it belongs costs time and nothing else.
+Every worker is a separate pytest session, and would start its own Spark or broker for the first test that needs one. A
+test on another worker only costs time.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _ASKED_FOR: Final = (
     (re.compile(r'\b(?:(?:spark|quick|in_jvm): \w*|session: Spark)Session\b|usefixtures\("spark"\)'), SPARK),
     (re.compile(r"\bserver: Server\b"), SERVER),
 )
-"""How a file asks for a thing, and what the thing is called."""
+"""How a file requests an expensive fixture, and the name for it."""
 
 _FOLDERS: Final = ("tests/broker/", "tests/cluster/", "tests/generator/")
-"""Their files share a broker, a cluster, the text of the whole generated package."""
+"""Folders whose files share a broker, a cluster, or the text of the whole generated package."""
 
 _TEXTS: Final = "all texts"
 _OF_TEXTS: Final = ("tests/house/test_messages.py", "tests/house/test_plain_words.py")
-"""Files that take the texts of the whole repository apart."""
+"""Files that parse the texts of the whole repository."""
 
 FIRST: Final = (
     SPARK,
@@ -45,17 +45,16 @@ FIRST: Final = (
     "tests/sources/test_killed_snapshots.py",
     "tests/cli/test_table_spark.py",
 )
-"""What takes long for its number of tests, twenty seconds and more: begun last, it would keep one worker busy while the
-others have ended."""
+"""Tests that take twenty seconds or more. If they began last, one worker would be busy while the others have ended."""
 
 
 _WHOLE: Final = ("tests/broker/", "tests/spark/")
-"""Files here stay whole, because their tests share fixtures that cost as much."""
+"""Files in these folders are not split, because their tests share fixtures that are as expensive."""
 
 
 def home_of(path: str, test: str = "") -> str:
-    """What a file, by its path below the root, or a test of it is done together with: the name of a thing, a folder, or
-    the path."""
+    """The group in which a file (by its path from the root), or a test of it, is run: the name of an expensive fixture,
+    a folder, or the path."""
     text = _text(path)
     things = [thing for asked_for, thing in _ASKED_FOR if asked_for.search(text)]
     if test and not path.startswith(_WHOLE) and test not in _asking(path):
@@ -73,7 +72,7 @@ def _text(path: str) -> str:
 
 @cache
 def _asking(path: str) -> frozenset[str]:
-    """The functions and classes of a file that ask for a thing, by themselves or by a fixture above them."""
+    """The functions and classes of a file that need an expensive fixture, directly or through another fixture."""
     text = _text(path)
     lines = text.splitlines()
     found: set[str] = set()
@@ -88,7 +87,7 @@ def _asking(path: str) -> frozenset[str]:
 
 
 class ByHome(LoadScopeScheduling):  # type: ignore[misc]
-    """Gives a worker all tests of one home, then those of the next: the longest first, then those with most tests."""
+    """Gives a worker all tests of one group, then those of the next: the longest first, then those with most tests."""
 
     def _split_scope(self, nodeid: str) -> str:
         path, _, test = nodeid.partition("::")

@@ -1,4 +1,4 @@
-"""Lives of classic groups, of simple ones, and of workers of Connect: the records that a coordinator writes of them."""
+"""Simulates classic groups, simple groups and Connect workers: the records that a coordinator writes about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.report.data_directory import OFFSETS
 from tests.report.made_up_cluster import MINUTE, SECOND, MadeCluster, Place
 
 _VALUE_VERSION: Final = 3
-"""What brokers from 2.3 on write."""
+"""The version that brokers from 2.3 on write."""
 _PROTOCOL_VERSION: Final = b"\x00\x03"
 _CONNECT_VERSION: Final = b"\x00\x02"
 
@@ -29,9 +29,9 @@ class _Member:
 
 @dataclass
 class ClassicLife:
-    """A classic group of consumers; every method writes what happens to it at a time.
+    """A classic group of consumers. Each method writes the records of an event at a given time.
 
-    One that never starts is a simple group: a client that assigns itself partitions, of which the log has commits only.
+    A group that never starts is a simple group: a client that assigns itself partitions, with only commits in the log.
     """
 
     cluster: MadeCluster
@@ -40,7 +40,7 @@ class ClassicLife:
     protocol: str = "range"
     is_static: bool = False
     user_data: Callable[[int], bytes] | None = None
-    """What members tell their assignor, by their number."""
+    """The user data of members for their assignor, by number."""
     generation: int = 0
     members: list[_Member] = field(default_factory=list)
     done: dict[Place, int] = field(default_factory=dict)
@@ -53,12 +53,12 @@ class ClassicLife:
         return [(name, number) for name in self.topics for number in range(self.cluster.topic(name).partitions)]
 
     def start(self, at_ms: int, members: int = 2) -> None:
-        """The first member comes, and the others while it is waited for them."""
+        """The first member joins, and the others join while the coordinator waits for them."""
         self._write(at_ms, "", 0, None)
         self.join(at_ms + 3 * SECOND, members)
 
     def join(self, at_ms: int, members: int = 1) -> None:
-        """Members come; one generation takes them all."""
+        """Members join, all in one generation."""
         for _ in range(members):
             self._numbers += 1
             self._add(self._numbers)
@@ -70,7 +70,7 @@ class ClassicLife:
         self.rebalance(at_ms)
 
     def restart(self, at_ms: int, every_ms: int = MINUTE) -> None:
-        """A rolling deployment: one pod after the other goes and comes again, under another member id."""
+        """A rolling deployment: one pod after another leaves and joins again, with another member id."""
         for number in range(len(self.members)):
             gone = self.members.pop(0)
             if self.members:
@@ -79,13 +79,14 @@ class ClassicLife:
             self.rebalance(at_ms + number * every_ms + 20 * SECOND)
 
     def rejoin(self, at_ms: int, position: int) -> None:
-        """A member was out, for it did not poll in time, and comes again: one generation, under another member id."""
+        """A member that was removed because it did not poll in time joins again with another member id, in one
+        generation."""
         gone = self.members.pop(position)
         self._add(gone.number)
         self.rebalance(at_ms)
 
     def rebalance(self, at_ms: int) -> None:
-        """A generation ends and the next begins, with the members there are."""
+        """A generation ends, and the next begins with the present members."""
         self.generation += 1
         protocol = self.protocol if self.members else None
         self._write(at_ms, self._protocol_type, self.generation, protocol)
@@ -116,7 +117,7 @@ class ClassicLife:
             self.commit(at_ms, behind_ms=behind_ms)
 
     def delete(self, at_ms: int) -> None:
-        """Tombstones of all offsets and of the group: by a clean-up, or because somebody deletes it."""
+        """Write tombstones of all offsets and of the group: by a clean-up, or because somebody deletes it."""
         self.cluster.delete_offsets(self.group, at_ms, self.done)
         self.cluster.logs.write(OFFSETS, self.group, at_ms, (GroupMetadataKey(self.group), None))
         self.done.clear()
@@ -190,14 +191,14 @@ class ClassicLife:
 
 @dataclass
 class ConnectLife(ClassicLife):
-    """Workers of Connect, which share out connectors and tasks and commit nothing; `topics` are names of connectors."""
+    """Connect workers, which distribute connectors and tasks and commit nothing; `topics` are names of connectors."""
 
     _protocol_type = "connect"
     _timeouts = (MINUTE, 10 * SECOND)
 
     @property
     def places(self) -> list[Place]:
-        """They consume nothing under the name of this group."""
+        """None: this group consumes nothing."""
         return []
 
     def _shares(self) -> list[list[Place]]:

@@ -44,7 +44,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def planted(incident: Callable[[str], Incident]) -> Callable[..., list[Row]]:
-    """The rows of a table over an incident; nothing is found to be damaged unless that is what is planted."""
+    """The rows of a table over an incident. There must be no damage unless it was planted."""
     from kafka_records_tables import read_table
 
     def rows(name: str, table: str, *, is_damaged: bool = False, **asked: Any) -> list[Row]:

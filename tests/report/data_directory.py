@@ -20,7 +20,7 @@ TRANSACTIONS: Final = "__transaction_state"
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 _DELETE_RETENTION_MS: Final = 24 * 60 * 60 * 1000
-"""`delete.retention.ms` of the topics: a cleaner leaves tombstones alone for so long."""
+"""`delete.retention.ms` of the topics: a cleaner keeps tombstones for this time."""
 
 Records = tuple[tuple[bytes, bytes | None], ...]
 
@@ -35,7 +35,7 @@ class Write(NamedTuple):
 
     @property
     def taken(self) -> int:
-        """How many offsets it takes."""
+        """The number of offsets that it takes."""
         return len(self.records) or 1
 
 
@@ -49,7 +49,7 @@ class CoordinatorLogs:
     _known: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def partition(self, topic: str, key: str) -> int:
-        """The partition that belongs to a group, a transactional id or a share partition."""
+        """The partition of the log for a group, a transactional id or a share partition."""
         if (topic, key) not in self._known:
             self._known[topic, key] = partition_for(key, self.partitions[topic])
         return self._known[topic, key]
@@ -64,8 +64,8 @@ class CoordinatorLogs:
         self.writes.setdefault((topic, self.partition(topic, key)), []).append(write)
 
     def files(self, topic: str, partition: int, cleaned_until_ms: int | None, rolls_ms: int) -> dict[int, bytes]:
-        """The segment files of a partition by their base offsets: what a cleaner went over first, then one per
-        `rolls_ms` milliseconds."""
+        """The segment files of a partition by their base offsets: first the file that a cleaner has cleaned, then one
+        per `rolls_ms` milliseconds."""
         placed = _placed(self.writes.get((topic, partition), []))
         if cleaned_until_ms is not None:
             placed = list(_cleaned(placed, cleaned_until_ms))
@@ -83,7 +83,7 @@ class CoordinatorLogs:
 
 
 def _encoded(key: Any, value: Any, version: int | None = None) -> tuple[bytes, bytes | None]:
-    """As `encode_record` of the topic does it, without looking for the classes, of which each caller knows its own."""
+    """Encode as `encode_record` of the topic does, without a search for the classes, which each caller knows."""
     key_bytes = pack(">h", key.RECORD_TYPE) + key.encode(0)
     if value is None:
         return key_bytes, None
@@ -92,7 +92,7 @@ def _encoded(key: Any, value: Any, version: int | None = None) -> tuple[bytes, b
 
 
 _Placed = tuple[int, Write, tuple[int, ...]]
-"""Base offset, the write, and which of its records are there."""
+"""Base offset, the write, and the records of it that remain."""
 
 
 def _placed(writes: list[Write]) -> list[_Placed]:
@@ -104,7 +104,8 @@ def _placed(writes: list[Write]) -> list[_Placed]:
 
 
 def _cleaned(placed: list[_Placed], until_ms: int) -> Iterator[_Placed]:
-    """Kafka's cleaner (`Cleaner`): the last record of each key stays, of tombstones and markers the young ones."""
+    """Kafka's cleaner (`Cleaner`): the last record of each key stays; tombstones and markers stay only if they are
+    young."""
     aborted = _aborted(placed)
     last = {
         write.records[number][0]: base + number
@@ -200,7 +201,7 @@ def write_directory(
 
 
 def _topic_files(log: TopicLog, at_ms: int) -> dict[int, bytes]:
-    """The last batch is enough to tell where a log ends."""
+    """The last batch is enough to show the end of a log."""
     if log.end == log.start:
         return {log.start: b""}
     count = min(log.end - log.start, 3)

@@ -14,7 +14,7 @@ from tests.report.usual_lives import SHOP, THEMES, one_life, usual_lives
 
 
 def write_healthy(name: str, folder: Path, *, end_ms: int) -> None:
-    """Write the data directory of a healthy topic of `HEALTHY` into `folder`, which must not be there."""
+    """Write the data directory of a healthy topic of `HEALTHY` into `folder`, which must not exist."""
     partitions, fill = HEALTHY[name]
     cluster = MadeCluster(name, end_ms, offsets_partitions=partitions, has_ids=name != "kafka_2_8")
     fill(cluster)
@@ -49,7 +49,7 @@ def _connect(cluster: MadeCluster) -> None:
 
 
 def _streams_classic(cluster: MadeCluster) -> None:
-    """Kafka Streams by the classic protocol: its assignor's own data, and repartition topics of its own."""
+    """Kafka Streams with the classic protocol: with the user data of its assignor, and repartition topics."""
     for number, theme in enumerate(THEMES):
         for group, topics in theme.streams.items():
             between = f"{group}-KSTREAM-AGGREGATE-STATE-STORE-0000000003-repartition"
@@ -87,7 +87,7 @@ def _admin_clean_up(cluster: MadeCluster) -> None:
 
 
 def _big_cluster(cluster: MadeCluster) -> None:
-    """Hundreds of groups, of which a cleaner has left little but the last state."""
+    """Hundreds of groups. A cleaner has left little more than their last state."""
     cluster.cleaned_until_ms = cluster.end_ms - HOUR
     for team in range(60):
         topic = cluster.topic(f"team-{team:02}.events", 3, 300)
@@ -98,7 +98,7 @@ def _big_cluster(cluster: MadeCluster) -> None:
 
 
 def _freshly_compacted(cluster: MadeCluster) -> None:
-    """A cleaner was here a minute ago."""
+    """A cleaner cleaned the logs a minute ago."""
     cluster.cleaned_until_ms = cluster.end_ms - MINUTE
     usual_lives(cluster, THEMES[3])
 
@@ -122,4 +122,4 @@ HEALTHY: Final[Mapping[str, tuple[int, Callable[[MadeCluster], None]]]] = {
     "freshly_compacted": (8, _freshly_compacted),
     "kafka_2_8": (8, _kafka_2_8),
 }
-"""By name: how many partitions the offsets topic has, and what goes on in it."""
+"""By name: the number of partitions of the offsets topic, and a function that writes what happens."""

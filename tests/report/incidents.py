@@ -1,7 +1,7 @@
-"""Ten planted incidents: data directories in which one thing is wrong, among a dozen of groups where all is well.
+"""Ten planted incidents: data directories with one problem among a dozen healthy groups.
 
 `python -m tests.report.incidents NAME|all|healthy FOLDER` writes them for a trial. With `--numbered` the folders are
-numbers in a shuffled order, healthy ones among them, and the answers are in `key.json` beside them.
+numbers in a shuffled order, healthy ones among them, and the answers are in `key.json` next to them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tests.report.transactional_lives import ExactlyOnceLife
 from tests.report.usual_lives import BANK, LOGISTICS, MEDIA, SHOP, Theme, usual_lives
 
 END_MS: Final = int(datetime(2026, 11, 16, 9, 0, 7, tzinfo=UTC).timestamp()) * SECOND
-"""When the copy of the data directory was taken, unless it is told otherwise."""
+"""The default time at which the copy of the data directory was taken."""
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What a judge of a trial has to know."""
+    """The facts that the judge of a trial needs."""
 
     what: str
     since_ms: int
@@ -40,7 +40,7 @@ class Truth:
     group_ids: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     partitions: tuple[int, ...] = ()
-    """Of the topic."""
+    """The affected partitions of the topic."""
     transactional_ids: tuple[str, ...] = ()
 
 
@@ -51,12 +51,12 @@ class Incident:
     name: str
     folder: Path
     as_of_ms: int
-    """The moment of the copy: nothing in it is later."""
+    """The moment of the copy: nothing in it is newer."""
     truth: Truth
 
 
 def write_incident(name: str, folder: Path, *, end_ms: int = END_MS) -> Incident:
-    """Write the data directory of an incident of `INCIDENTS` into `folder`, which must not be there."""
+    """Write the data directory of an incident of `INCIDENTS` into `folder`, which must not exist."""
     theme, days, plant = INCIDENTS[name]
     cluster = MadeCluster(name, end_ms, days=days)
     truth = plant(cluster, theme)
@@ -231,7 +231,8 @@ def _poisoned_share(cluster: MadeCluster, theme: Theme) -> Truth:
         life.consume(at_ms, places=[(topic.name, 0), (topic.name, 1)])
         told: list[Batch] = []
         for offset, count in list(counts.items()):
-            # The first one is held by a member that renews its lock for a long time; the others come back at once.
+            # A member holds the first one for a long time, by renewing its lock; the others are delivered again at
+            # once.
             counts[offset] = min(count + 1, 4) if offset == first else count + 1
             is_archived = counts[offset] == _DELIVERY_LIMIT
             told.append((offset, offset, 4 if is_archived else 0, counts[offset]))
@@ -312,7 +313,7 @@ def _not_loaded(cluster: MadeCluster, theme: Theme) -> Truth:
     group = "order-confirmation-mails"
     life, stops = lives[group], cluster.end_ms - 3 * HOUR
     own = cluster.logs.partition(OFFSETS, group)
-    # Nothing is written any more: the coordinator stops while it loads, and answers NOT_COORDINATOR to all of them.
+    # Nothing more is written: the coordinator stops while loading, and answers NOT_COORDINATOR to all groups.
     writes = cluster.logs.writes
     writes[OFFSETS, own] = [each for each in writes[OFFSETS, own] if each.at_ms < stops]
     records = []
@@ -335,7 +336,7 @@ def _not_loaded(cluster: MadeCluster, theme: Theme) -> Truth:
 
 
 _LATER_VERSION: Final = 5
-"""Of `OffsetCommitValue`: one more than Kafka 4.4 knows."""
+"""A version of `OffsetCommitValue` that is one higher than Kafka 4.4 knows."""
 
 Plant = Callable[[MadeCluster, Theme], Truth]
 
@@ -351,7 +352,7 @@ INCIDENTS: Final[Mapping[str, tuple[Theme, int, Plant]]] = {
     "lost_segment": (BANK, 2, _lost_segment),
     "coordinator_not_loaded": (SHOP, 9, _not_loaded),
 }
-"""By name: the business, how many days the log shows, and what is planted."""
+"""By name: the business, the number of days in the log, and the function that plants the incident."""
 
 
 def write_all(folder: Path, names: Sequence[str], *, end_ms: int, is_numbered: bool) -> dict[str, object]:
@@ -372,7 +373,7 @@ def write_all(folder: Path, names: Sequence[str], *, end_ms: int, is_numbered: b
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write what the command line names."""
+    """Write the incidents in the command line."""
     parser = argparse.ArgumentParser(prog="tests.report.incidents", description=__doc__)
     parser.add_argument("name", choices=[*INCIDENTS, *HEALTHY, "all", "incidents", "healthy"])
     parser.add_argument("folder", type=Path, help="where to; must not hold what is written")

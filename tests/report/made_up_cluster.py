@@ -1,4 +1,4 @@
-"""A made-up cluster: a clock, topics that producers fill steadily, and the coordinators that groups write through."""
+"""A synthetic cluster: a clock, topics that producers fill steadily, and the coordinators of groups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 
 _BASE_TIMESTAMP_AT: Final = 27
-"""Byte of a batch."""
+"""The position of this field in a batch."""
 _COMMIT_VERSION: Final = 4
 _COMMIT_VERSION_BEFORE_4_1: Final = 3
 
@@ -45,7 +45,7 @@ class MadeTopic:
     partitions: int
     per_hour: int
     begins: tuple[int, ...]
-    """The end of each partition when the made-up time starts."""
+    """The end of each partition at the start of the simulated time."""
     log_starts: tuple[int, ...]
     grows_from_ms: int
     exists: bool = True
@@ -61,7 +61,7 @@ class MadeTopic:
 
 
 class MadeCluster:
-    """Its life from `days` before `end_ms` on; what is random comes from `seed` alone."""
+    """A simulated cluster from `days` before `end_ms` on. All randomness comes from `seed`."""
 
     def __init__(self, seed: str, end_ms: int, *, days: int = 9, offsets_partitions: int = 8, has_ids: bool = True):
         self.random = Random(seed)
@@ -75,7 +75,7 @@ class MadeCluster:
         self.cleaned_until_ms: int | None = end_ms - 26 * HOUR
         self.rolls_ms = DAY
         self.lost: list[tuple[str, int, int]] = []
-        """Topic and partition of segment files that are not there any more, and a time of records in each."""
+        """Topic and partition of deleted segment files, and a time of records in each."""
 
     def uuid(self) -> str:
         """A random id, as Java's `UUID` prints it."""
@@ -98,11 +98,11 @@ class MadeCluster:
         return self.topics[name]
 
     def needs(self, topic: str, partitions: int = 3) -> None:
-        """Have another topic of a coordinator: that of transactions, or that of share state."""
+        """Add another topic of a coordinator: that of transactions, or that of share state."""
         self.logs.partitions = {**self.logs.partitions, topic: partitions}
 
     def ticks(self, from_ms: int, to_ms: int, every_ms: int = 15 * MINUTE) -> Iterator[int]:
-        """Times at which somebody commits: seldom in what a cleaner has gone over by the end, regularly after it."""
+        """Times of commits: rare in the part that a cleaner has cleaned at the end, regular after it."""
         seldom = max(every_ms, 6 * HOUR)
         at_ms = from_ms + self.jitter(every_ms)
         while at_ms < to_ms:
@@ -113,11 +113,11 @@ class MadeCluster:
     def commit(
         self, group: str, at_ms: int, offsets: Offsets, *, metadata: str = "", producer_id: int = -1, ids: Any = None
     ) -> None:
-        """Commit some offsets in one request; `ids` has ids of topics that are not the usual ones."""
+        """Commit some offsets in one request; `ids` has ids of topics that differ from the usual ones."""
         version = _COMMIT_VERSION if self.has_ids else _COMMIT_VERSION_BEFORE_4_1
         records = []
         for (topic, partition), offset in offsets.items():
-            # Commits in transactions carry no id (4.3).
+            # Commits in transactions have no id (4.3).
             tells_id = version == _COMMIT_VERSION and producer_id < 0
             known = (ids or {}).get(topic) or self.topics[topic].topic_id
             value = OffsetCommitValue(
@@ -131,7 +131,8 @@ class MadeCluster:
         self.logs.write(OFFSETS, group, at_ms, *records, producer_id=producer_id)
 
     def delete_offsets(self, group: str, at_ms: int, places: Iterable[Place]) -> None:
-        """Tombstones of offsets, in one batch: of a clean-up, of somebody, or of a topic that is deleted."""
+        """Write tombstones of offsets in one batch: by a clean-up, by an administrator, or because a topic is
+        deleted."""
         self.logs.write(OFFSETS, group, at_ms, *((OffsetCommitKey(group, *place), None) for place in places))
 
     def marker(self, group: str, at_ms: int, producer_id: int, control: str) -> None:

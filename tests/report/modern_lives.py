@@ -1,4 +1,5 @@
-"""Lives of groups whose coordinator assigns: consumer groups (KIP-848), streams (KIP-1071) and share groups (KIP-932).
+"""Simulates groups whose coordinator assigns partitions: consumer groups (KIP-848), streams (KIP-1071) and share groups
+(KIP-932).
 
 The order of the records in a batch, and which batch has which, is that of `tests/data/topics/kafka-4.3`.
 """
@@ -20,7 +21,7 @@ _STABLE: Final = 0
 _UNREVOKED: Final = 1
 _UNRELEASED: Final = 2
 _FIRST_EPOCH: Final = 1
-"""The first one that a record tells is higher by one."""
+"""The first epoch in a record is higher by one."""
 
 _UPDATES_PER_SNAPSHOT: Final = 500
 """`share.coordinator.snapshot.update.records.per.snapshot`, as brokers have it."""
@@ -41,14 +42,14 @@ class _Member:
 
 @dataclass
 class ModernLife:
-    """A group of one of the three kinds; every method writes what happens to it at a time."""
+    """A group of one of the three kinds. Each method writes the records of an event at a given time."""
 
     cluster: MadeCluster
     group: str
     topics: Sequence[str]
     kind = "Consumer"
     state_offset = 0
-    """What the number of a member's state in a record is higher by."""
+    """The difference by which the number of a member's state in a record is higher."""
     epoch: int = _FIRST_EPOCH
     target_epoch: int = 0
     members: list[_Member] = field(default_factory=list)
@@ -63,18 +64,18 @@ class ModernLife:
         return [(name, number) for name in self.topics for number in range(self.cluster.topic(name).partitions)]
 
     def start(self, at_ms: int, members: int = 2) -> None:
-        """The first member comes, which has everything, and the others soon after."""
+        """The first member joins and gets all partitions; the others join soon after."""
         self._hash = self.cluster.random.getrandbits(62)
         for number in range(members):
             self.join(at_ms + number * 8 * SECOND)
 
     def join(self, at_ms: int, number: int | None = None) -> None:
-        """A member comes and the group settles."""
+        """A member joins, and the group becomes stable."""
         self._come(at_ms, number)
         self.settle(at_ms + SECOND)
 
     def leave(self, at_ms: int, *, settles: bool = True) -> int:
-        """The oldest member goes; returns its number."""
+        """The oldest member leaves; returns its number."""
         gone = self.members.pop(0)
         self.epoch += 1
         self._write(at_ms, *self._tombstones(gone), self._group_record())
@@ -83,7 +84,7 @@ class ModernLife:
         return gone.number
 
     def restart(self, at_ms: int, every_ms: int = MINUTE) -> None:
-        """A rolling deployment: one pod after the other goes and comes again, under another member id."""
+        """A rolling deployment: one pod after another leaves and joins again, with another member id."""
         for number in range(len(self.members)):
             gone = self.leave(at_ms + number * every_ms)
             self.join(at_ms + number * every_ms + 25 * SECOND, gone)
@@ -94,7 +95,7 @@ class ModernLife:
             self.leave(at_ms + number * 100, settles=False)
 
     def settle(self, at_ms: int) -> None:
-        """A new target assignment, and the heartbeats by which the members follow it."""
+        """Write a new target assignment, and the records of the heartbeats with which members take it over."""
         self.assign(at_ms)
         for member in self.members:
             if set(member.has) - set(member.target):
@@ -117,14 +118,14 @@ class ModernLife:
         self._write(at_ms, *records, self._record("TargetAssignmentMetadata", {}, value))
 
     def give_up(self, at_ms: int, member: _Member) -> None:
-        """A member has to give up what it is not to have any more."""
+        """A member must give up partitions that are not in its target."""
         pending = {place: epoch for place, epoch in member.has.items() if place not in member.target}
         kept = {place: epoch for place, epoch in member.has.items() if place in member.target}
         self._write(at_ms, self._current(member, member.epoch, kept, pending, _UNREVOKED))
         member.has = kept
 
     def follow(self, at_ms: int, member: _Member) -> None:
-        """A member is at the epoch of the target, and gets what nobody else has."""
+        """A member reaches the epoch of the target, and gets the partitions that no other member has."""
         taken = {place for other in self.members if other is not member for place in other.has}
         free = [place for place in member.target if place not in taken]
         member.has = {place: member.has.get(place, self.target_epoch) for place in free}
@@ -154,7 +155,7 @@ class ModernLife:
         self.cluster.delete_offsets(self.group, at_ms, self.done)
         records = [self._record("TargetAssignmentMetadata", {}, None)]
         if self.kind == "Consumer":
-            # Written to this day, although no value of this record is.
+            # This tombstone is still written, although values of this record no longer are.
             records.append(self._record("PartitionMetadata", {}, None))
         self._write(at_ms, *records, self._record("Metadata", {}, None))
         self.done.clear()
@@ -170,13 +171,13 @@ class ModernLife:
         first = self._first_records() if len(self.members) == 1 else []
         records = [self._member_record(member), *first, self._group_record()]
         if len(self.members) > 1:
-            # Until there is a new target it has nothing, at the epoch of the one before.
+            # Until there is a new target, the member has nothing, at the epoch of the previous one.
             records.append(self._current(member, 0, {}, {}, _STABLE, epoch=self.target_epoch))
             member.epoch = self.target_epoch
         self._write(at_ms, *records)
 
     def _first_records(self) -> list[tuple[Any, ...]]:
-        """What comes with the first member, beside the member."""
+        """The other records that are written with the first member."""
         return []
 
     def _shares(self) -> list[list[Place]]:
@@ -253,7 +254,7 @@ class ModernLife:
 
 @dataclass
 class StreamsLife(ModernLife):
-    """A streams group: two subtopologies, the first of which reads the topics, with a repartition topic between."""
+    """A streams group: two subtopologies, the first of which reads the topics, with a repartition topic in between."""
 
     kind = "Streams"
     state_offset = 1
@@ -345,7 +346,7 @@ class ShareLife(ModernLife):
     _epochs: dict[Place, int] = field(default_factory=dict)
 
     def start(self, at_ms: int, members: int = 2) -> None:
-        """Members come; then the state of all partitions is made."""
+        """Members join; then the state of all partitions is initialized."""
         super().start(at_ms, members)
         self._initialize(at_ms + MINUTE)
 
@@ -358,7 +359,7 @@ class ShareLife(ModernLife):
             self._write(at_ms + (1 + number) * SECOND, self._current(member, before, member.has, {}, _STABLE))
 
     def consume(self, at_ms: int, *, behind_ms: int = 2 * SECOND, places: Sequence[Place] | None = None) -> None:
-        """What has come since is acknowledged: each state goes on to the records of `behind_ms` ago."""
+        """New records are acknowledged: each state advances to the records of `behind_ms` ago."""
         for place in self.places if places is None else places:
             end = self.cluster.topics[place[0]].end(place[1], at_ms - behind_ms)
             start = self.starts[place]
@@ -367,12 +368,12 @@ class ShareLife(ModernLife):
                 self.starts[place] = end
 
     def consumes(self, from_ms: int, to_ms: int, every_ms: int = 20 * MINUTE) -> None:
-        """The same again and again."""
+        """Call `consume` repeatedly."""
         for at_ms in self.cluster.ticks(from_ms, to_ms, every_ms):
             self.consume(at_ms)
 
     def update(self, at_ms: int, place: Place, start: int, complete: int, *batches: Batch) -> None:
-        """Write a change of the state of a partition; every so often it is a snapshot, as the coordinator has it."""
+        """Write a change of the state of a partition; every so often, it is a snapshot, as from the coordinator."""
         self._updates[place] = self._updates.get(place, 0) + 1
         if self._updates[place] % _UPDATES_PER_SNAPSHOT == 0:
             self.snapshot(at_ms, place, start, complete, *batches)
@@ -428,7 +429,7 @@ class ShareLife(ModernLife):
         self.cluster.logs.write(SHARE_STATE, self._state_place(place), at_ms, (key, made))
 
     def _shares(self) -> list[list[Place]]:
-        """Every member shares in every partition."""
+        """Every member gets every partition."""
         return [list(self.places) for _ in self.members]
 
     def _held(self, has: Share, pending: Share) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""More incidents as those of `incidents`, each in a small cluster where two other groups are well."""
+"""More incidents like those of `incidents`, each in a small cluster with two other, healthy groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOPIC: Final = "orders"
 
 @dataclass(frozen=True)
 class Variant:
-    """Something wrong, and what the report has to say about it, beside notes."""
+    """A problem, and what the report must say about it, apart from notes."""
 
     plant: Callable[[MadeCluster], None]
     kind: str
@@ -31,7 +31,7 @@ class Variant:
     groups: tuple[str, ...] = (_GROUP,)
     retention: str | None = None
     spoils: Callable[[Path], None] | None = None
-    """What becomes of the files."""
+    """A function that changes the files."""
 
 
 def write_variant(name: str, folder: Path) -> None:
@@ -72,7 +72,7 @@ def _member_never_settles(cluster: MadeCluster) -> None:
 
 
 def _broken_value(cluster: MadeCluster) -> None:
-    """A commit whose value ends in the middle, in a batch whose checksum is right."""
+    """A commit whose value is truncated, in a batch with the right checksum."""
     life = _life(cluster)
     at_ms = END_MS - 30 * MINUTE
     key = pack(">h", OffsetCommitKey.RECORD_TYPE) + OffsetCommitKey(_GROUP, _TOPIC, 0).encode(0)
@@ -88,7 +88,7 @@ def _flips_a_byte(folder: Path) -> None:
 
 
 def _transactional_committers(cluster: MadeCluster) -> None:
-    """Two producers with ids of their own commit for the same partition by turns."""
+    """Two producers with different ids commit for the same partition in turn."""
     cluster.needs(TRANSACTIONS, 1)
     first = cluster.topic(_TOPIC, 1).begins[0] - 9000
     producers = [Transactional(cluster, f"billing-{number}", _GROUP, "invoices", 4000 + number) for number in (1, 2)]
@@ -112,7 +112,7 @@ def _archived(cluster: MadeCluster) -> None:
 
 
 def _hangs(cluster: MadeCluster) -> None:
-    """A commit of a transaction that `__transaction_state` has never heard of."""
+    """A commit of a transaction that `__transaction_state` does not have."""
     cluster.needs(TRANSACTIONS, 1)
     cluster.topic(_TOPIC, 2)
     life = ClassicLife(cluster, _GROUP, [_TOPIC])
@@ -159,7 +159,7 @@ def _reset_to_earliest(cluster: MadeCluster) -> None:
 
 
 def _made_anew(cluster: MadeCluster) -> None:
-    """Two groups read a topic; it is recreated, and both go on with the new one."""
+    """Two groups read a topic; it is recreated, and both continue with the new one."""
     made = END_MS - HOUR
     topic = cluster.topic(_TOPIC, 2)
     lives = [ClassicLife(cluster, group, [_TOPIC]) for group in (_GROUP, "shipping")]
@@ -203,4 +203,4 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "lost_first_segment": Variant(_rolls, "log_cut", Level.HIGH, _ALL, spoils=_loses_the_first),
     "lost_last_segment": Variant(_rolls, "log_cut", Level.HIGH, _ALL, spoils=_loses_the_last),
 }
-"""By name; nothing else is above a note."""
+"""The variants by name. No other finding may be above a note."""

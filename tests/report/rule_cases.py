@@ -1,4 +1,4 @@
-"""For each kind of finding the smallest log that has it, and one that just does not."""
+"""For each kind of finding, the smallest log with it, and a log that just does not have it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Evidence(NamedTuple):
     topic: str
     partition: int
     number: int = 1
-    """How much there is in all."""
+    """The number of pieces of evidence."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class RuleCase:
     groups: Sequence[str] = (GROUP,)
     topics: Sequence[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the tables."""
+    """The options of the tables."""
     spoils: Callable[[Path], None] | None = None
-    """What becomes of the files of the first log."""
+    """A function that changes the files of the first log."""
 
 
 # -- what happens to groups --------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def _stopped(at_ms: int) -> Plant:
 
 def _commits(*offsets: int | None, ids: Mapping[int, str] | None = None, members: bool | None = None) -> Plant:
     """Commits of one partition, a minute apart, of which the last is a minute before the end; None deletes the offset.
-    With `members` a classic group commits, which has some, or has lost them."""
+    With `members`, a classic group commits, which has members or has lost them."""
 
     def plant(cluster: MadeCluster) -> None:
         cluster.topic("orders", 1)
@@ -93,7 +93,7 @@ def _commits(*offsets: int | None, ids: Mapping[int, str] | None = None, members
 
 
 def _ends(offset: int, start: int, end: int) -> Plant:
-    """One commit, and where the log of the topic begins and ends."""
+    """One commit, and the start and end of the log of the topic."""
 
     def plant(cluster: MadeCluster) -> None:
         topic = cluster.topic("orders", 1, 0)
@@ -115,7 +115,7 @@ def _pending(age_ms: int) -> Plant:
 
 
 def _rebalances(number: int) -> Plant:
-    """A group with one member that goes through so many generations, a minute apart, up to the end."""
+    """A group with one member that goes through `number` generations, a minute apart, up to the end."""
 
     def plant(cluster: MadeCluster) -> None:
         life = ClassicLife(cluster, GROUP, ["orders"])
@@ -127,7 +127,7 @@ def _rebalances(number: int) -> Plant:
 
 
 def _waits(age_ms: int) -> Plant:
-    """A consumer group whose second member came, and nobody has got a new assignment."""
+    """A consumer group whose second member joined, but no member has a new assignment."""
 
     def plant(cluster: MadeCluster) -> None:
         life = ModernLife(cluster, GROUP, ["orders"])
@@ -153,7 +153,7 @@ def _uneven(partitions: int) -> Plant:
 
 
 def _delivered(count: int) -> Plant:
-    """A record of a share partition that was delivered so often and waits."""
+    """A record of a share partition that was delivered `count` times and waits."""
 
     def plant(cluster: MadeCluster) -> None:
         cluster.needs(SHARE_STATE, 1)
@@ -167,7 +167,7 @@ def _delivered(count: int) -> Plant:
 
 
 def _floods(commits: int) -> Plant:
-    """So many commits in the last hour, one a second at most."""
+    """`commits` commits in the last hour, at most one per second."""
 
     def plant(cluster: MadeCluster) -> None:
         cluster.topic("orders", 1)
@@ -190,7 +190,7 @@ def _subscribed(topic: str) -> Plant:
 
 
 def _share_members(number: int) -> Plant:
-    """A share group that had two members and has so many."""
+    """A share group that had two members and now has `number`."""
 
     def plant(cluster: MadeCluster) -> None:
         cluster.needs(SHARE_STATE, 1)
@@ -206,7 +206,7 @@ def _share_members(number: int) -> Plant:
 
 
 def _version(number: int) -> Plant:
-    """A commit whose value says that it is of some version."""
+    """A commit whose value has the given version."""
 
     def plant(cluster: MadeCluster) -> None:
         key = pack(">h", OffsetCommitKey.RECORD_TYPE) + OffsetCommitKey(GROUP, "orders", 0).encode(0)
@@ -241,7 +241,7 @@ def _in_partition(is_own: bool) -> Plant:
 
 
 class _Shares(ModernLife):
-    """A consumer group whose assignor gives its members what it is told."""
+    """A consumer group whose assignor gives its members the requested partitions."""
 
     told: tuple[tuple[int, ...], ...] = ()
 
@@ -266,7 +266,7 @@ def _assigned(*shares: tuple[int, ...], of_nobody: bool = False) -> Plant:
 
 
 def _share_state(initialized: bool, state: bool) -> Plant:
-    """A share group whose list of state has a partition, or has it not, and that state."""
+    """A share group, whose list of initialized partitions may have a partition, and the state of that partition."""
 
     def plant(cluster: MadeCluster) -> None:
         cluster.needs(SHARE_STATE, 1)
@@ -284,7 +284,7 @@ def _share_state(initialized: bool, state: bool) -> Plant:
 
 
 def _whole_before(records: int) -> Plant:
-    """A log of three segments, the second of which goes; before it are so many records."""
+    """A log of three segments, of which the second one is deleted; `records` records come before it."""
 
     def plant(cluster: MadeCluster) -> None:
         cluster.topic("orders", 1)
@@ -299,7 +299,7 @@ def _whole_before(records: int) -> Plant:
 
 
 def _begins_at(offset: int) -> Plant:
-    """A log that begins there."""
+    """A log that begins at this offset."""
 
     def plant(cluster: MadeCluster) -> None:
         _commits(*range(offset + 1))(cluster)
@@ -645,7 +645,7 @@ MOVED: Final[Mapping[str, Sequence[tuple[Thresholds, Level | None]]]] = {
     "segment_lost": (({"whole_before": 101}, None),),
     "offsets_unneeded": (({"many": 1}, Level.LOW),),
 }
-"""By kind: the level that its first log has with other thresholds; none where it has no finding any more."""
+"""By kind: the level of the finding in its first log with other thresholds; None if there is no finding any more."""
 
 SETTLED: Final[Mapping[str, str]] = {
     "offsets_expiring": "8d",
@@ -654,7 +654,8 @@ SETTLED: Final[Mapping[str, str]] = {
     "offsets_unneeded": "2h",
     "share_groups_empty": "61s",
 }
-"""By kind of finding about how a group is now: a time within which something has happened to the group of its case."""
+"""By kind of finding about the present state of a group: a time within which something happened to the group of its
+case."""
 
 ELSEWHERE: Final = {
     "transaction_open": {"times_usual"},
@@ -663,4 +664,4 @@ ELSEWHERE: Final = {
     "endless_rebalances": {"lately", "drops"},
     "log_cut": {"silent_for"},
 }
-"""Thresholds that decide nothing about these logs: other tests have those."""
+"""Thresholds that do not matter for these logs; other tests cover them."""

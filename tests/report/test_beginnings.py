@@ -1,4 +1,4 @@
-"""Where a group began that had no offset, and what is said about a group whose earlier records are gone."""
+"""Where a group without an offset began, and findings about a group whose earlier records are gone."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_without_the_start_of_a_log_what_was_read_again_is_a_bound() -> None:
 
 
 def test_a_member_that_began_at_the_start_did_so_in_all_its_partitions() -> None:
-    """auto.offset.reset is a setting of a consumer; what another member did stays open."""
+    """auto.offset.reset is a setting of a consumer, so it is unknown what another member did."""
     places = [("orders", 0), ("orders", 1), ("orders", 2)]
     ends = _ends(0, {1: 70})
     lives = [MemberLife(GROUP, "one", 1, 1, 1, places={*places[:2]}), MemberLife(GROUP, "two", 1, 1, 1)]
@@ -198,7 +198,7 @@ def test_a_group_whose_earlier_records_are_gone_may_have_had_members(tmp_path: P
 def test_a_group_whose_members_commit_nothing_after_foreign_offsets_is_not_told_to_wait(
     tmp_path: Path, has_joined: bool
 ) -> None:
-    """Some clients do not commit an offset again until they have read on."""
+    """Some clients do not commit an offset again until they have read further."""
     cluster = MadeCluster("silent", END_MS, offsets_partitions=1)
     cluster.cleaned_until_ms = None
     topic = cluster.topic("orders", 1, 0)

@@ -1,4 +1,4 @@
-"""Which causes of a finding remain, how sure they are, and which findings are effects of others."""
+"""Which causes of a finding remain, with which confidence, and which findings are effects of others."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _cases(**columns: Any) -> pa.Table:
 
 
 def test_effects_are_folded_into_the_first_cause_of_all() -> None:
-    """Even over two steps; the incident is as urgent as the worst of its effects."""
+    """Also over two steps. The incident has the highest level of its effects."""
     rules = [
         _rule("first", folds=(Folds("second", ("group_id", "topic"), if_later=True),)),
         _rule("second", folds=(Folds("third"), Folds("first"))),

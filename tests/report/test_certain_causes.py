@@ -1,4 +1,4 @@
-"""Findings state as certain only what records show: who stopped, what was skipped, and which groups wait."""
+"""Findings call certain only what records show: who stopped, what was skipped, and which groups wait."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_what_the_log_no_longer_has_was_not_skipped() -> None:
 
 @pytest.mark.parametrize("second", [5005, 5010, 5020])
 def test_a_client_that_is_not_a_member_commits_more_than_once(second: int) -> None:
-    """Whatever it commits the second time, even a lower offset."""
+    """This does not depend on the second commit; it may even be a lower offset."""
     assert _ahead([(0, 5010, END_MS - HOUR), (0, second, END_MS - MINUTE)]) == []
 
 
@@ -178,7 +178,7 @@ def test_offsets_that_were_moved_at_other_times_are_other_incidents() -> None:
     [(5010, -4 * SECOND, True), (5010, -6 * SECOND, False), (5009, 4 * SECOND, True), (5009, 6 * SECOND, False)],
 )
 def test_what_is_written_while_a_tool_commits_is_after_the_end(end: int, after_ms: int, is_to_end: bool) -> None:
-    """Not what is written earlier; and an offset that no record had reached was not the end."""
+    """Earlier records do not count, and an offset that no record had reached was not the end."""
     (found,) = _ahead(end=(end, END_MS - MINUTE + after_ms))
     assert ("moved ahead to the end of the log, by" in found.problem) == is_to_end
     shown = [each.shows for each in found.causes[0].evidence_for]
@@ -234,7 +234,7 @@ def test_groups_with_members_have_stopped_at_a_transaction() -> None:
 
 @pytest.mark.parametrize(("ended", "longest_ms"), [(4, 300), (5, 3001), (5, 3000)], ids=["few", "long", "left open"])
 def test_a_transaction_was_left_open_if_earlier_ones_of_its_id_were_short(ended: int, longest_ms: int) -> None:
-    """Then a producer died or hangs, and a person can find out which."""
+    """Then a producer has died or hangs; an operator can find out which."""
     use = {"transactional_id": "t", "is_new": True, "ended": ended, "longest_ms": longest_ms, "log_partition": 0}
     found = _waiting(1, usual=[{**use, "log_offset": 3, "log_timestamp_ms": END_MS - HOUR}])
     if (ended, longest_ms) == (5, 3000):

@@ -33,7 +33,7 @@ def _only(name: str, into: Path) -> ReportFinding:
 
 
 def test_tombstones_of_members_show_a_loop(tmp_path: Path) -> None:
-    """Of 56 members of a KIP-848 group a cleaner has left the tombstones, and one last commit."""
+    """A cleaner has left only the tombstones of 56 members of a KIP-848 group, and one last commit."""
     found = _only("poison_record-9004", tmp_path)
     assert abs((found.since_timestamp_ms or 0) - 1795802689341) < 1000
     assert (found.scale["attempts_at_least"], found.scale["partitions"]) == (56, 1)
@@ -59,7 +59,8 @@ def test_two_members_of_a_classic_group_are_enough_beside_an_old_record(tmp_path
 
 @dataclass(frozen=True)
 class _Left:
-    """What a cleaner has left of a group with the partitions orders-0, of which it has not read offset 20, and -1."""
+    """The records that a cleaner has left of a group with the partitions orders-0, where it has not read offset 20, and
+    orders-1."""
 
     departed: Sequence[int] = ()
     """When members left, in milliseconds after the record at offset 20 was written."""
@@ -140,7 +141,7 @@ def test_members_that_begin_to_leave_when_a_record_is_written_fail_on_it() -> No
 
 
 def test_an_old_commit_that_is_left_does_not_show_what_happened_since() -> None:
-    """The members of the first second of what is whole may have joined before."""
+    """Members of the first second of the complete part of the log may have joined before it."""
     began = _WRITTEN_MS - SECOND
     lives = [(at - began, at - began + SECOND) for at in range(_SEEN_FROM_MS, END_MS - SECOND, 2 * SECOND)]
     left = _Left(lives=lives, seen_from_ms=began)
@@ -183,7 +184,7 @@ def test_members_that_come_and_go_are_no_loop(left: _Left) -> None:
 
 
 def test_only_a_cleaned_log_is_looked_at() -> None:
-    """Otherwise what is missing never was there."""
+    """In other logs, missing records never existed."""
     assert _loops(_LOOP, replace(_NOTE, partition=1)) == []
     context = _context(groups=[{"group_id": "g", "log_partition": 0, "epoch": 1}], timeline=_events(_TWO))
     cleaned = replace(context, reading=(_NOTE,))

@@ -13,9 +13,9 @@ from tests.report.test_rules_in_detail import _context, _found
 
 _PLACE = {"group_id": "g", "topic": "orders", "partition": 0}
 _READS = (20, 19, 18, 20, 19, 20)
-"""What it reads between two commits."""
+"""The number of records that the group reads between two commits."""
 _LONG = 100
-"""How far apart its later commits are."""
+"""The distance between its later commits."""
 
 
 def _report(steps: list[int], start: int, lag: int, *, behind: int = 0) -> list[ReportFinding]:
@@ -70,7 +70,7 @@ def test_longer_distances_are_no_jumps_if_nothing_shows_it(steps: list[int], beh
 
 
 def test_a_backlog_at_the_beginning_is_no_jump() -> None:
-    """A group that begins reads what waits for it. Later it jumps over the start of the log."""
+    """A group that begins reads its backlog. Later it jumps over the start of the log."""
     (found,) = _report([8, 60, *[8] * 9, 250, 8, 8], 200, 1)
     assert (found.scale["jumps"], found.scale["records_lost"]) == (1, 60)
     assert found.since_timestamp_ms == END_MS - 2 * 4 * SECOND

@@ -39,7 +39,8 @@ def _log(topic: str, partition: int, start: int) -> Row:
     ],
 )
 def test_which_configs_delete(topic: str, values: dict[str, str], is_found: bool) -> None:
-    """Before anything is lost too. Brokers create the topic of share state with `delete`, and without limits."""
+    """The finding comes even before anything is lost. Brokers create the topic of share state with `delete`, and
+    without limits."""
     context = _context({"configs": _configs(topic, **values)}, log_ends=[_log(topic, 0, 0)])
     found = _found(context, KIND)
     assert bool(found) is is_found

@@ -20,7 +20,7 @@ _EVERY_MS = 4000
 
 
 class _Producer:
-    """What a coordinator writes about one transactional id."""
+    """Writes the records of a coordinator about a transactional id."""
 
     def __init__(self, cluster: MadeCluster, name: str, version: int) -> None:
         self._cluster, self._name, self._version, self._epoch = cluster, name, version, 0
@@ -49,8 +49,8 @@ class _Producer:
         self.write(at_ms + 303, TransactionState.COMPLETE_COMMIT)
 
     def start(self, at_ms: int, *, is_open: bool) -> None:
-        """InitProducerId. What is open is aborted first, and the client asks again after half a second, as librdkafka
-        does."""
+        """InitProducerId. An open transaction is aborted first, and the client repeats the request after half a second,
+        as librdkafka does."""
         if is_open:
             self.write(at_ms, TransactionState.PREPARE_ABORT, raises=True)
             self.write(at_ms + 3, TransactionState.COMPLETE_ABORT)
@@ -60,8 +60,8 @@ class _Producer:
 
 @dataclass(frozen=True)
 class _Life:
-    """What a transactional id does between two starts: some transactions, the last of them open or not when the next
-    producer starts, `idle_ms` after the last record."""
+    """The activity of a transactional id between two starts: some transactions, of which the last may be open when the
+    next producer starts, `idle_ms` after the last record."""
 
     is_open: bool = True
     idle_ms: int = 40
@@ -95,8 +95,8 @@ def _found(folder: Path, left: int | None, **lives: _Life) -> dict[str, ReportFi
 
 
 def test_a_start_that_aborts_was_when_it_aborted(tmp_path: Path) -> None:
-    """A client that waits long before it asks again has fenced the other one at once. One process that is restarted
-    leaves its id unused, and a producer for each transaction is only slow."""
+    """A client that repeats the request only after a long wait has fenced the other one at once. If one process is
+    restarted, its id is unused in between. A producer for each transaction is only slow."""
     found = _found(
         tmp_path,
         None,

@@ -88,7 +88,7 @@ def test_a_healthy_report_is_one_line(empty: Report) -> None:
 
 
 def test_a_report_says_what_it_could_not_judge(empty: Report) -> None:
-    """Such as of a directory with the topics of coordinators only: groups may stand still there."""
+    """For example, of a directory with only the topics of coordinators: groups may have stopped."""
     unjudged = (
         "; whether groups keep up is not judged where the log of the topic is not in the source, for 1 of 1 committed "
         "partitions: read whole data directories, or use --bootstrap"

@@ -17,7 +17,7 @@ from tests.report.transactional_lives import Transactional
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], ReportFinding]:
-    """By the groups: what two applications left, what a coordinator does not end, and what has just begun."""
+    """Transactions that two applications left open, that a coordinator does not end, and that have just begun."""
     cluster = MadeCluster("transactions", END_MS, offsets_partitions=1)
     cluster.cleaned_until_ms = None
     cluster.logs.partitions = {OFFSETS: 1, TRANSACTIONS: 1}
@@ -77,7 +77,7 @@ def test_what_is_just_open_is_one_note_for_a_group(findings: dict[tuple[str, ...
 
 
 def test_a_transaction_of_a_two_phase_commit_is_open_on_purpose(tmp_path: Path) -> None:
-    """For longer than any timeout, which it does not have."""
+    """It may be open for longer than any timeout, because it has none."""
     cluster = MadeCluster("prepared", END_MS, offsets_partitions=1)
     cluster.cleaned_until_ms = None
     cluster.logs.partitions = {OFFSETS: 1, TRANSACTIONS: 1}

@@ -1,4 +1,4 @@
-"""What is planted in an incident is what the tables show there, and they show nothing of the kind in healthy topics."""
+"""The tables show the planted problem of an incident, and nothing like it in healthy topics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _content(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", [*INCIDENTS])
 def test_every_incident_is_small_and_told(incident: Callable[[str], Incident], name: str) -> None:
-    """And its groups and topics are there."""
+    """The groups and topics of the truth exist."""
     found = incident(name)
     assert sum(map(len, _content(found.folder).values())) < _MOST_BYTES
     logs = {path.name.rpartition("-")[0] for path in found.folder.iterdir() if path.is_dir()}
@@ -39,7 +39,7 @@ def test_every_incident_is_small_and_told(incident: Callable[[str], Incident], n
 
 
 def test_the_same_name_and_time_give_the_same_bytes(incident: Callable[[str], Incident], tmp_path: Path) -> None:
-    """Times of files are those of the incident as well."""
+    """The times of files are those of the incident too."""
     first = incident("hanging_transaction")
     second = write_incident("hanging_transaction", tmp_path / "again")
     assert _content(first.folder) == _content(second.folder)
@@ -48,7 +48,7 @@ def test_the_same_name_and_time_give_the_same_bytes(incident: Callable[[str], In
 
 
 def test_numbers_do_not_tell_what_is_in_a_folder(tmp_path: Path) -> None:
-    """The answers are given apart."""
+    """The answers are in a separate file."""
     names = ["endless_rebalance", "simple_groups", "expiring_offsets"]
     answers = write_all(tmp_path, names, end_ms=1_800_000_000_000, is_numbered=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["01", "02", "03"] == [*answers]
@@ -58,7 +58,7 @@ def test_numbers_do_not_tell_what_is_in_a_folder(tmp_path: Path) -> None:
 
 
 def test_offsets_of_a_group_that_was_stopped_are_about_to_expire(planted: _Rows, incident: Any) -> None:
-    """And what it has not consumed is much."""
+    """The group has a large backlog."""
     found = incident("expiring_offsets")
     rows = planted(found.name, "expirations", group=found.truth.group_ids)
     assert {row["rule"] for row in rows} == {"state_timestamp", "last_offset"}
@@ -94,7 +94,7 @@ def test_two_committers_take_turns(planted: _Rows, incident: Any) -> None:
 
 @pytest.mark.matrix
 def test_a_group_rebalances_every_minute(planted: _Rows, incident: Any) -> None:
-    """And falls behind, as no other does."""
+    """It falls behind, and no other group does."""
     found = incident("endless_rebalance")
     rows = planted(found.name, "timeline", group=found.truth.group_ids)
     times = [row["at_timestamp_ms"] for row in rows if row["event"] == "rebalance_completed"]
@@ -106,7 +106,7 @@ def test_a_group_rebalances_every_minute(planted: _Rows, incident: Any) -> None:
 
 
 def test_offsets_are_reset_while_a_group_is_empty(planted: _Rows, incident: Any) -> None:
-    """By three days."""
+    """By an amount of three days."""
     truth = incident("reset_by_administrator").truth
     rows = planted("reset_by_administrator", "regressions")
     assert {(row["kind"], row["group_id"]) for row in rows} == {("reset_while_empty", *truth.group_ids)}
@@ -127,7 +127,7 @@ def test_a_topic_was_made_anew(planted: _Rows, incident: Any) -> None:
 
 
 def test_records_of_a_share_partition_are_archived(planted: _Rows, incident: Any) -> None:
-    """Others are on their way there, and the first one holds the start."""
+    """Others are about to be archived, and the first one holds back the start offset."""
     truth = incident("poisoned_share").truth
     rows = [row for row in planted("poisoned_share", "share_partitions") if row["archived_count"]]
     (row,) = rows
@@ -140,7 +140,7 @@ def test_records_of_a_share_partition_are_archived(planted: _Rows, incident: Any
 
 
 def test_a_group_floods_the_topic(planted: _Rows, incident: Any) -> None:
-    """With commits that repeat what is committed."""
+    """Its commits repeat the committed offsets."""
     found = incident("flooding_group")
     rows = planted(found.name, "activity")
     sizes: Counter[str] = Counter()
@@ -168,7 +168,7 @@ def test_a_segment_is_lost_and_offsets_are_below_the_log_start(incident: Any, pl
 
 
 def test_a_coordinator_does_not_load_its_partition(planted: _Rows, incident: Any) -> None:
-    """Because of records that a newer broker wrote; nothing of its groups is later."""
+    """The reason is records of a newer broker. There are no later records of its groups."""
     truth = incident("coordinator_not_loaded").truth
     rows = planted("coordinator_not_loaded", "checks")
     assert {(row["check"], row["level"], row["log_partition"]) for row in rows} == {
@@ -197,7 +197,8 @@ def test_no_table_has_anything_to_say_about_a_healthy_topic(healthy: Callable[[s
 
 
 def test_where_groups_are_not_checked_no_share_state_is_called_unnamed(healthy: Callable[[str], Path]) -> None:
-    """A cleaner was there, and an earlier moment is asked about, so it is unknown what the groups named then."""
+    """A cleaner has cleaned the log, and the request is about an earlier moment, so it is unknown what the groups
+    subscribed to."""
     result = read_table("checks", healthy("share_groups"), processes=1, as_of=END_MS)
     assert any("groups and their assignments are not checked" in str(finding) for finding in result.findings)
     assert result.table.to_pylist() == []
@@ -219,12 +220,13 @@ _NAMED: Final = {
 
 _USUALLY_REPORTED: Final = ("flooding_group",)
 _LEVELS: Final = {"flooding_group": Level.NOTE, "reset_by_administrator": Level.MODERATE}
-"""Two commits per second are no load for brokers, and a reset may have been planned. All others are HIGH or worse."""
+"""The levels: two commits per second are no load for brokers, and a reset may have been planned. All other findings are
+HIGH or worse."""
 
 
 @pytest.mark.parametrize("name", mostly(((name,) for name in _NAMED), lambda name: name in _USUALLY_REPORTED))
 def test_the_report_names_an_incident_and_nothing_else(incident: Callable[[str], Incident], name: str) -> None:
-    """With the group, and since when it is so or later."""
+    """The finding has the group, and the time of the incident or a later one."""
     found = incident(name)
     report = read_report(found.folder, processes=1)
     named = [each for each in report.findings if each.kind in _NAMED[name]]
@@ -237,7 +239,7 @@ def test_the_report_names_an_incident_and_nothing_else(incident: Callable[[str],
 
 @pytest.mark.matrix
 def test_a_coordinator_that_cannot_load_stops_all_groups_of_its_partition(incident: Callable[[str], Incident]) -> None:
-    """Most of them have no record that is unreadable. One should have expired since, and nobody could delete it."""
+    """Most of the groups have no unreadable record. One should have expired since, but could not be deleted."""
     found = incident("coordinator_not_loaded")
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level == Level.CRITICAL)
     assert {*told.group_ids} - {*found.truth.group_ids} == {"console-consumer-48213"}
@@ -259,7 +261,7 @@ def test_offsets_that_nobody_cleans_up_say_nothing_of_the_retention(incident: Ca
 
 @pytest.mark.matrix
 def test_a_transaction_without_an_entry_tells_why_nobody_ends_it(incident: Callable[[str], Incident]) -> None:
-    """Its commits were written after its end. They name what waits, and since when."""
+    """Its commits were written after its end. They show which offsets wait, and since when."""
     found = incident("hanging_transaction")
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)
     assert told.partitions == found.truth.partitions
@@ -272,7 +274,7 @@ def test_a_transaction_without_an_entry_tells_why_nobody_ends_it(incident: Calla
 
 @pytest.mark.matrix
 def test_offsets_that_expire_at_once_are_due_since_the_group_was_empty(incident: Callable[[str], Incident]) -> None:
-    """And not since its last commit."""
+    """The time is not that of its last commit."""
     found = incident("expiring_offsets")
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)
     assert told.since_timestamp_ms == found.truth.since_ms
@@ -281,7 +283,7 @@ def test_offsets_that_expire_at_once_are_due_since_the_group_was_empty(incident:
 
 @pytest.mark.matrix
 def test_an_endless_rebalance_tells_what_stands_still(incident: Callable[[str], Incident]) -> None:
-    """Hardly anything is committed meanwhile."""
+    """There are hardly any commits meanwhile."""
     found = incident("endless_rebalance")
     report = read_report(found.folder, processes=1)
     (told,) = (each for each in report.findings if each.level > Level.NOTE)
@@ -294,7 +296,7 @@ def test_an_endless_rebalance_tells_what_stands_still(incident: Callable[[str], 
 
 @pytest.mark.matrix
 def test_two_committers_are_one_finding_that_counts_its_first_tooth(incident: Callable[[str], Incident]) -> None:
-    """Times are those of each partition. The cause is in no record."""
+    """The counts are per partition. No record shows the cause."""
     report = read_report(incident("two_committers").folder, processes=1)
     (told,) = (each for each in report.findings if each.level > Level.NOTE)
     rows = report.tables["regressions"].num_rows
@@ -325,5 +327,5 @@ def test_a_group_that_waits_for_a_topic_that_is_gone_is_said_to_have_no_members(
 
 @pytest.mark.parametrize("name", mostly(((name,) for name in HEALTHY), lambda name: name == "exactly_once"))
 def test_the_report_of_a_healthy_topic_is_calm(healthy: Callable[[str], Path], name: str) -> None:
-    """Notes are all that it may have."""
+    """It may only have notes."""
     assert [each for each in read_report(healthy(name), processes=1).findings if each.level > Level.NOTE] == []

@@ -1,4 +1,4 @@
-"""What rules say if logs are missing: nothing that the missing part may refute."""
+"""If logs are missing, rules say nothing that the missing part could refute."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_only_places_that_a_group_consumes_can_be_missing() -> None:
 
 @pytest.mark.parametrize("partitions", [None, 3])
 def test_a_partition_is_absent_if_there_are_others(partitions: int | None) -> None:
-    """Without their number, only gaps show it."""
+    """If their number is unknown, only gaps show it."""
     topics = [] if partitions is None else [{"topic": OFFSETS, "partition_count": partitions}]
     context = _context({"topics": topics}, log_ends=[_end(1, 5, OFFSETS)])
     assert absent_partitions(context, OFFSETS) == ([0] if partitions is None else [0, 2])
@@ -176,7 +176,7 @@ def test_a_backlog_without_an_end_is_unknown_and_not_empty(end: int | None, wait
 
 
 def test_the_successor_of_a_silent_instance_may_be_in_a_missing_log() -> None:
-    """Without that log its sibling, which is older, would prove that there is none."""
+    """Otherwise an older instance would prove that there is no successor."""
     context = _context(
         {"first_uses": [_first("worker-1", HOUR)]}, transactions=_transactions(), log_ends=[_end(1, 5, TRANSACTIONS)]
     )

@@ -1,4 +1,4 @@
-"""Why records were deleted before a group read them, and what follows from it."""
+"""Causes of the deletion of records before a group read them, and their consequences."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_backlog_that_was_deleted_later_is_no_loss(away: int, ago: int, count:
 
 
 def test_a_request_explains_only_the_jump_over_the_present_start() -> None:
-    """An earlier run of a batch job began with a long step too; its records were deleted later."""
+    """An earlier run of a batch job also began with a large step; its records were deleted later."""
     for looks, jumps in ((_looks(), 1), (_looks(base=1000), 2)):
         (found,) = _jumps(looks, 30 * SECOND, 1050, earlier=range(500, 560, 10))
         assert found.scale["jumps"] == jumps
@@ -141,7 +141,7 @@ def test_a_jump_within_deleted_records(times: int, lost: list[int]) -> None:
 def test_retention_is_no_cause_that_facts_refute(
     looks: dict[str, list[Row]], away: int, causes: list[str], step: str
 ) -> None:
-    """A group cannot be away for longer than a day if its topic is ten minutes old."""
+    """A group cannot have been away for more than a day if its topic is ten minutes old."""
     found = _jump(looks, away)
     assert [f"{each.name} {each.confidence}" for each in found.causes] == causes
     assert step in f"{found.next[0].what} {found.next[0].command}"
@@ -153,7 +153,7 @@ def test_retention_is_no_cause_that_facts_refute(
 
 
 def _failing(looks: dict[str, list[Row]], *, joins: int = 5) -> RuleContext:
-    """The log has lost what is next for partition 0. Members take both partitions and leave at once."""
+    """The log has lost the next records of partition 0. Members take both partitions and leave at once."""
     committed = END_MS - 5 * MINUTE
     history = [
         {**_PLACE, "partition": number, "offset": 900, "valid_from_timestamp_ms": committed, "log_partition": 0}

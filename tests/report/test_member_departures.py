@@ -92,7 +92,8 @@ def test_members_that_are_gone_and_back(
 
 @pytest.mark.parametrize(("how", "levels"), [("silent", [Level.HIGH]), ("commits", [])])
 def test_one_client_is_dropped_a_few_times(tmp_path: Path, how: str, levels: list[Level]) -> None:
-    """Four departures of a client that times out are a finding by themselves; of one that leaves, they are not."""
+    """Four departures of a client that times out are a finding by themselves; departures of a client that leaves are
+    not."""
     rounds = 4
     _written(tmp_path, how, rounds)
     found = [each for each in read_report(tmp_path).findings if each.level > Level.NOTE]
@@ -110,7 +111,7 @@ _COMMITS = [
     | {"valid_to_timestamp_ms": (at + 1) * 3 * SECOND if at < 20 else None, "log_partition": 0, "log_offset": at * 3}
     for at in range(21)
 ]
-"""One every three seconds."""
+"""Commits every three seconds."""
 
 
 def _event(event: str, at_ms: int, member: str, **more: Any) -> dict[str, Any]:
@@ -126,7 +127,8 @@ def _event(event: str, at_ms: int, member: str, **more: Any) -> dict[str, Any]:
 def test_members_that_work_for_long_without_commits(
     stay_ms: int, protocol: str, evidence: tuple[int, int] | None
 ) -> None:
-    """They would have committed: it did so every three seconds before. A dead one stays for its session timeout."""
+    """The members would have committed, because the group did so every three seconds before. A dead member stays for
+    its session timeout."""
     events = [
         _event("member_joined", 0, "old", detail='{"session_timeout_ms": 10000}'),
         _event("member_left", 61 * SECOND, "old"),
@@ -140,7 +142,7 @@ def test_members_that_work_for_long_without_commits(
 
 @pytest.mark.parametrize(("joined_ms", "has_two"), [(62 * SECOND, True), (SECOND, False)], ids=["new", "from before"])
 def test_a_member_that_reads_nothing_may_not_commit(joined_ms: int, has_two: bool) -> None:
-    """Unless it is one of those that committed before."""
+    """This does not apply to a member that committed before."""
     place = {"group_id": GROUP, "topic": "orders", "partition": 0, "commit_timestamp_ms": 60 * SECOND}
     stopped = place | {"state": "stopped", "wait_ms": HOUR, "since_timestamp_ms": END_MS - HOUR}
     context = _context(
@@ -160,7 +162,7 @@ def test_a_member_that_reads_nothing_may_not_commit(joined_ms: int, has_two: boo
 
 
 def test_no_member_of_before_may_be_there() -> None:
-    """Its commits worked, so that others could."""
+    """The commits of such a member worked, so those of others could work too."""
     commit = {"group_id": GROUP, "topic": "orders", "partition": 0, "offset": 5, "valid_from_timestamp_ms": 5 * SECOND}
     events = [_event("member_joined", 0, "old"), _event("member_joined", 6 * SECOND, "new")]
     looks = {"history": [commit | {"log_partition": 0, "log_offset": 5}]}
@@ -195,13 +197,13 @@ def test_the_record_that_fails_is_exact_only_if_each_is_committed() -> None:
     ],
 )
 def test_how_members_left_is_open_without_a_known_timeout(kind: str, stays: list[int], words: str) -> None:
-    """Brokers may have a shorter one in their own file, which no record shows."""
+    """Brokers may have a shorter timeout in their own files, which no record shows."""
     context = _context(groups=[{"group_id": GROUP, "group_kind": kind}])
     assert words in how_they_left(context, GROUP, stays)
 
 
 def test_restarts_without_commits_are_no_loop_for_sure() -> None:
-    """A new version is restarted every 65 s and never commits, while the one before did every three seconds."""
+    """A new version is restarted every 65 s and never commits. The previous version committed every three seconds."""
     first = 60 * SECOND
     events = [_event("member_joined", 0, "old", detail=_GAINED), _event("member_left", first, "old")]
     for number in range(5):

@@ -54,7 +54,7 @@ def test_nothing_is_missing_of_a_whole_directory(data: Path) -> None:
 
 @pytest.mark.parametrize("how", ["emptied", "deleted", "without folder"])
 def test_a_log_without_records_that_it_had(data: Path, how: str) -> None:
-    """By the checkpoints of the broker, and by the files beside it as far as there are any."""
+    """The checkpoints of the broker show it, and the files next to the log, if there are any."""
     folder = data / f"{OFFSETS}-0"
     if how == "emptied":
         (folder / _LOG).write_bytes(b"")
@@ -71,7 +71,7 @@ def test_a_log_without_records_that_it_had(data: Path, how: str) -> None:
     report = read_report(data, processes=1)
     (found,) = (each for each in report.findings if each.kind == "log_cut")
     assert (found.level, found.partitions, found.measured["missing_offsets"]) == (Level.HIGH, (0,), 946)
-    # The groups of the log, one of them a share group, are not known any more: that is all that is said about them.
+    # The groups of the log, one of them a share group, are unknown, and there are no other findings about them.
     assert _kinds(report) == {"log_cut", "offsets_from_elsewhere"}
     assert not report.is_complete
     lacks, gone = f"{OFFSETS}-0 lacks its end: 946 offsets", f"There is no folder {OFFSETS}-0. The log had 946"
@@ -81,7 +81,7 @@ def test_a_log_without_records_that_it_had(data: Path, how: str) -> None:
 
 
 def test_files_beside_a_log_show_it_without_checkpoints(data: Path) -> None:
-    """As in a copy of the folders alone."""
+    """As in a copy of only the folders."""
     for each in data.glob("*-checkpoint"):
         each.unlink()
     (data / f"{OFFSETS}-0" / _LOG).write_bytes(b"")
@@ -110,7 +110,7 @@ def test_nothing_is_concluded_from_what_groups_have_not_done_since(data: Path) -
 
 
 def test_a_log_that_was_copied_while_the_broker_wrote_is_a_note(data: Path) -> None:
-    """Nothing but a checkpoint shows it, which was written a little later."""
+    """Only a checkpoint shows it, which was written a little later."""
     folder = data / f"{OFFSETS}-0"
     (data / STOPPED).unlink(missing_ok=True)
     for each in (*folder.glob("*.snapshot"), *folder.glob("*index")):

@@ -14,7 +14,7 @@ from tests.variants import mostly
 
 @pytest.mark.parametrize("name", mostly(((name,) for name in VARIANTS), lambda name: name != "flood_of_metadata"))
 def test_the_report_names_it_and_nothing_else(name: str, tmp_path: Path) -> None:
-    """At its level, with the groups that it hits."""
+    """The finding has the right level and the affected groups."""
     write_variant(name, tmp_path / name)
     variant = VARIANTS[name]
     report = read_report(tmp_path / name, processes=1, retention=variant.retention)

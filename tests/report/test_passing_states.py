@@ -1,7 +1,7 @@
-"""Reports taken one after the other: what lasts less than a second on a healthy cluster is in none of them.
+"""Consecutive reports: states that last less than a second on a healthy cluster are in none of them.
 
-Logs that Kafka wrote are cut after each moment at which it wrote something. A finding that comes and goes, or goes and
-comes back, within a second is one by which two reports of the same cluster differ.
+Logs that Kafka wrote are cut after each moment at which it wrote something. If a finding appears and disappears within
+a second, or the other way round, two reports on the same cluster differ.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from tests.tables.histories import history
 from tools.judge.decoded_once import DecodedOnce
 
 _AT_ONCE: Final = {"report.group_settles_within": "0s", "transaction_open.open_after": "0s"}
-"""Thresholds by which every state counts, however short."""
+"""Thresholds with which every state counts, even a very short one."""
 
 _NOT_DATED: Final = "share_redelivery"
-"""Its records were delivered three times and more, as in no healthy cluster, and share state has no times of that."""
+"""Its records were delivered three times or more, which does not happen in a healthy cluster, and share state has no
+times of deliveries."""
 
 Finding = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 
@@ -58,7 +59,7 @@ _REBALANCE: Final = Cuts(
     "kafka-4.3", 1795227288600, 1795227290000, frozenset({"members_unsettled", "offsets_unneeded"})
 )
 _UNCLEANED: Final = 1795227123499
-"""Before this moment a cleaner has taken records of kafka-4.3, so that cuts are states that no log was in."""
+"""A cleaner has removed records of kafka-4.3 before this moment, so cuts there are states that the log never had."""
 
 _WHOLE: Final = [
     Cuts("kafka-4.3", _UNCLEANED, 2**62, frozenset({"transaction_open", "members_unsettled"})),
@@ -113,7 +114,7 @@ def _findings(tables: Mapping[str, Any], at_ms: int, limits: Mapping[str, Any]) 
 
 
 def _short(cuts: Mapping[int, set[Finding]]) -> Iterator[tuple[Finding, int, int]]:
-    """The findings that were there, or were not, for less than a second, from when to when."""
+    """The findings that existed, or were absent, for less than a second, with the start and the end."""
     moments = sorted(cuts)
     for finding in sorted(set().union(*cuts.values())):
         states = [finding in cuts[at_ms] for at_ms in moments]

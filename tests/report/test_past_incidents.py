@@ -1,4 +1,4 @@
-"""What is said about incidents that are over: loops of failing consumers, and offsets that were deleted."""
+"""Findings about incidents that are over: loops of failing consumers, and offsets that were deleted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def _loop(
     ended_by: str = "commit",
     next_at: int = 50,
 ) -> Incident:
-    """Ten members that had orders-0 one after another and left at the same offset, which 20 got past two hours ago."""
+    """Ten members that had orders-0 one after another and left at the same offset. Two hours ago, the group got past it
+    with a commit of 20."""
     lives = []
     for at in range(10):
         joined = _SINCE + at * 6 * MINUTE

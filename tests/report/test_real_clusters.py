@@ -27,20 +27,20 @@ CLUSTERS, RECORDED = DATA / "clusters", DATA / "incidents"
 
 @dataclass(frozen=True)
 class Concluded:
-    """What the only finding above a note says."""
+    """The content of the only finding above a note."""
 
     kind: str
     cause: str
     since_ms: int
-    """Within five seconds."""
+    """The start of the incident, within five seconds."""
     scale: Mapping[str, int]
     first: str
-    """In the first step."""
+    """A text in the first step."""
     groups: Sequence[str]
     effects: Sequence[str] = field(default=())
     never: Sequence[str] = field(default=())
     steps: Sequence[str] = field(default=())
-    """In the other steps."""
+    """Texts in the other steps."""
 
 
 FOREIGN = ("offsets_beyond_end", "offsets_rewound")
@@ -191,7 +191,7 @@ HEALTHY = ("03", "jobs-1", "rolling_restart-1", "scaling-1")
 
 
 def cluster(name: str, into: Path) -> Path:
-    """Its data directory."""
+    """The data directory of the cluster."""
     return unpack((RECORDED if (RECORDED / name).is_dir() else CLUSTERS) / name, into)
 
 
@@ -202,7 +202,7 @@ def _is_made_by_hand(name: str) -> bool:
 
 @pytest.mark.parametrize("name", mostly(((name,) for name in CONCLUDED), _is_made_by_hand))
 def test_an_incident_is_one_finding_with_its_cause(name: str, tmp_path: Path) -> None:
-    """Among healthy groups of all kinds, of which nothing is said."""
+    """Besides it there are healthy groups of all kinds, without findings."""
     wanted = CONCLUDED[name]
     findings = read_report(cluster(name, tmp_path), processes=1).findings
     (found,) = [each for each in findings if each.level > Level.NOTE]
@@ -231,7 +231,7 @@ def test_a_healthy_cluster_has_no_more_than_notes(name: str, tmp_path: Path) -> 
 
 
 def test_without_metadata_and_topics_less_is_known_and_nothing_false_is_said(tmp_path: Path) -> None:
-    """The logs of `__consumer_offsets` alone tell the number of partitions, and nothing of others."""
+    """The logs of `__consumer_offsets` alone show the number of its partitions, and nothing about other topics."""
     data = cluster("05", tmp_path)
     logs = sorted(each for each in data.iterdir() if each.name.startswith("__consumer_offsets-"))
     findings = [each for each in read_report(logs, processes=1).findings if each.level > Level.NOTE]
@@ -296,7 +296,7 @@ def test_the_state_of_a_share_group_that_was_not_read_whole_may_be_there(tmp_pat
 def test_a_folder_that_may_not_be_read_is_no_damage_and_nothing_is_concluded_from_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the share groups' states and members, and of a topic."""
+    """The logs of share state, of members of share groups, and of a topic are missing."""
     data = cluster("12", tmp_path)
     closed = ("__consumer_offsets-2", "__share_group_state-0", "mail.queue-1")
     original = os.scandir

@@ -1,4 +1,4 @@
-"""Which causes the metadata log leaves for a topic that was deleted and is there again."""
+"""Which causes remain, given the metadata log, for a topic that was deleted and exists again."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def test_a_group_that_ended_with_its_topic_is_in_the_finding() -> None:
 
 
 def test_without_a_metadata_log_lost_offsets_show_when_a_topic_was_deleted() -> None:
-    """A group that committed for the new topic later lost those of the old one then, and so did one that ended."""
+    """A group that later committed for the new topic lost the offsets of the old one at that time, and so did a group
+    that ended."""
     fall = {
         "group_id": "back",
         "topic": "orders",
@@ -124,7 +125,7 @@ def test_the_last_recreation_counts() -> None:
 
 
 def test_each_fall_from_a_position_in_an_older_topic_is_found() -> None:
-    """However many members of other groups went back."""
+    """The number of members of other groups that went back does not matter."""
     fall = {"group_id": "a", "topic": "orders", "partition": 0, "kind": "rewind_by_member", "group_kind": "classic"}
     fall |= {"from_offset": 9, "to_offset": 1, "log_partition": 0, "from_commit_timestamp_ms": 1, "confidence": "high"}
     rows = [fall | {"log_offset": at} for at in range(1000)]

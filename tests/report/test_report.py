@@ -153,7 +153,7 @@ def test_what_a_report_is_asked_about_moves_neither_its_moment_nor_its_counts(re
 
 
 def test_files_show_nothing_after_their_last_record(report: Report, segments: Path, tmp_path: Path) -> None:
-    """A report about a later moment would raise alarms about what has not happened since then."""
+    """A report about a later moment would raise false alarms about missing activity since then."""
     told = (
         "the last record is of 2026-11-21T02:15:01.706Z, and nothing later is known, so the report is as of that time "
         "and not of 9000-01-01T00:00:00.000Z (kafka-records table expirations"
@@ -181,7 +181,8 @@ def test_before_the_last_record_it_is_unknown_where_logs_ended(segments: Path) -
 
 
 def test_a_group_or_topic_that_is_not_there_is_told(segments: Path) -> None:
-    """Nothing found would say that all is well, so there is no report; with another group, it is a note."""
+    """A report without findings would suggest that all is well, so there is no report. If another group exists, it is a
+    note."""
     group = "no row is about 'payments-settlment'; did you mean payments-settlement?"
     topic = "no row is about a topic that"
     done = run("report", str(segments), "--group", "payments-settlment", "--topic-filter", "nope*")

@@ -52,7 +52,7 @@ def falls() -> Topic:
 
 @pytest.fixture(scope="module")
 def report(falls: Topic) -> Report:
-    """What is said about them."""
+    """The report about them."""
     return read_report(ArrowRows(falls.table()), source_arguments=("/data",))
 
 
@@ -145,7 +145,7 @@ def test_the_file_of_thresholds_has_all_of_them(tmp_path: Path) -> None:
 
 
 def test_a_report_goes_by_the_thresholds_that_it_is_given(report: Report, falls: Topic) -> None:
-    """As a mapping or as a file; the finding says which decided."""
+    """They are given as a mapping or a file; the finding names the threshold that decided."""
     assert {each.level for each in report.findings if each.kind == "offsets_reset"} == {Level.MODERATE}
     others = {"offsets_reset": {"lately": "1h", "of_the_past": "3h"}, "report.most_of_a_kind": 3}
     later = Topic()
@@ -231,7 +231,7 @@ def test_what_is_new_gone_worse_and_better(report: Report, tmp_path: Path) -> No
 
 
 def test_what_is_summed_up_in_one_report_is_not_new_in_the_other(report: Report) -> None:
-    """Which of many findings are shown one by one may change from one second to the next."""
+    """Which of many findings are shown separately may change from one second to the next."""
     alone, *others = report.findings
     (summary,) = (each for each in report.findings if "findings" in each.measured)
     assert set(summary.group_ids).isdisjoint(alone.group_ids)

@@ -1,4 +1,4 @@
-"""Every kind of finding: a log that has it, one that just does not, and what the finding says."""
+"""Every kind of finding: a log with it, a log that just does not have it, and the content of the finding."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ INCIDENTS = {
 
 
 def context_of(folder: Path, rule: ReportRule, options: Any) -> RuleContext:
-    """What a rule sees of a data directory: the tables that it declares, and no others."""
+    """The context of a rule for a data directory: only the tables that the rule declares."""
     own = {name: value for name, value in options.items() if any(name == each.name for each in _options(rule))}
     source = source_of(folder)
     results = read_tables(rule.tables, source, processes=1, options=own)
@@ -79,7 +79,7 @@ def context_of(folder: Path, rule: ReportRule, options: Any) -> RuleContext:
 
 
 class _AskedTables(dict[str, Any]):
-    """Tables that keep the names that a rule asks for."""
+    """Tables that record the names that a rule requests."""
 
     def __init__(self, tables: Mapping[str, Any]) -> None:
         super().__init__(tables)
@@ -101,7 +101,7 @@ def found(context: RuleContext, rule: ReportRule) -> list[ReportFinding]:
 
 @pytest.fixture
 def written(tmp_path: Path) -> Callable[..., Path]:
-    """The data directory of what is planted, in logs with one partition."""
+    """Writes a data directory with what is planted, in logs with one partition."""
 
     def write(name: str, plant: Callable[[MadeCluster], None]) -> Path:
         cluster = MadeCluster(name, END_MS, offsets_partitions=1)
@@ -114,7 +114,7 @@ def written(tmp_path: Path) -> Callable[..., Path]:
 
 
 def test_every_rule_has_a_case() -> None:
-    """One that is written has one as well. Rights are missing on brokers alone (tests/tables/test_moving_logs.py), and
+    """New rules need a case too. Missing rights only occur with brokers (tests/tables/test_moving_logs.py), and
     incidents are found in clusters of real brokers (test_real_clusters.py)."""
     assert [case.kind for case in CASES] == [
         rule.kind for rule in RULES if rule.kind != "right_missing" and rule.kind not in INCIDENTS
@@ -123,7 +123,7 @@ def test_every_rule_has_a_case() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind)
 def test_a_rule_finds_it_and_does_not_where_it_just_is_not(case: RuleCase, written: Callable[..., Path]) -> None:
-    """With level, since when, evidence, rows that are there, and commands that the parser takes."""
+    """The finding has the level, the start and the evidence; its rows exist, and the parser accepts its commands."""
     rule = _RULES[case.kind]
     folder = written("has", case.has)
     if case.spoils is not None:
@@ -156,7 +156,7 @@ def test_a_rule_finds_it_and_does_not_where_it_just_is_not(case: RuleCase, writt
 
 
 def test_every_threshold_is_moved() -> None:
-    """Or is known to decide nothing about the logs of these cases."""
+    """A threshold without a case must be listed as irrelevant for these logs."""
     for rule in (each for each in RULES if each.kind not in INCIDENTS):
         moved = {name for limits, _ in MOVED.get(rule.kind, ()) for name in limits}
         assert moved | ELSEWHERE.get(rule.kind, set()) == {each.name for each in rule.thresholds}, rule.kind
@@ -164,7 +164,7 @@ def test_every_threshold_is_moved() -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.kind in MOVED], ids=lambda case: case.kind)
 def test_thresholds_decide(case: RuleCase, written: Callable[..., Path]) -> None:
-    """Where one is moved over what was measured, the level is another one, or there is no finding."""
+    """If a threshold is moved past the measured value, the level changes, or there is no finding."""
     rule = _RULES[case.kind]
     context = context_of(written("has", case.has), rule, case.options)
     for limits, level in MOVED[case.kind]:

@@ -1,4 +1,4 @@
-"""What rules say about cases that look like another one, from rows that are made up."""
+"""What rules say about cases that are similar to others, with synthetic rows."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _transactions() -> list[Row]:
     ids=["default", "larger"],
 )
 def test_a_dirty_ratio_has_a_cleaner_wait_only_if_it_is_larger(ratio: str, causes: list[str]) -> None:
-    """Of the 150 bytes that a cleaner looks at 100 are dirty. The newest file is no part of them."""
+    """100 of the 150 bytes that a cleaner counts are dirty. The newest file does not count."""
     sizes = [(0, 50, None), (10, 100, END_MS - HOUR), (20, 100, None)]
     log = {"topic": OFFSETS, "partition": 0, "cleaner_offset": 10, "segments": 3, "bytes": 250}
     looks = {
@@ -154,7 +154,7 @@ def test_a_sibling_of_a_silent_instance_is_no_successor(first: list[Row], causes
 
 @pytest.mark.parametrize(("silent_ms", "count"), [(SECOND, 1), (30 * SECOND, 0)])
 def test_where_others_are_as_silent_transactions_are_long(silent_ms: int, count: int) -> None:
-    """As those of a program that commits once a minute: all began with the last commit."""
+    """A program that commits once a minute has such transactions: all began with the last commit."""
     first, other = _transactions()
     at_ms = END_MS - silent_ms
     other = {**other, "state": "Ongoing", "start_timestamp_ms": at_ms, "last_update_timestamp_ms": at_ms}
@@ -218,7 +218,7 @@ def _spans(*offsets: tuple[int, int]) -> list[Span]:
 
 
 def test_a_partition_that_is_idle_does_not_go_on() -> None:
-    """One that has moved before the others stood still is not one of those that go on either."""
+    """A partition that moved before the others stopped does not count as continuing either."""
     stuck = stuck_partitions.StuckPartition("orders", 0, 7, 5, 1000, _spans((7, 900))[0], [])
     spans = {
         ("g", "orders", 0): _spans((5, 800), (7, 900)),
@@ -232,7 +232,8 @@ def test_a_partition_that_is_idle_does_not_go_on() -> None:
 
 
 def test_members_that_come_and_go_while_there_is_nothing_to_read_hide_no_loop() -> None:
-    """A record an hour, which is read at once; six members come and go each hour; all fail on the last one."""
+    """There is one record an hour, which is read at once; six members join and leave each hour. All of them fail on the
+    last record."""
     spans = [Span(at, at * HOUR, (at + 1) * HOUR if at < 21 else None, None, 0, at, None, 1) for at in range(22)]
     samples = [{"offset": at, "timestamp_ms": (at + 1) * HOUR - SECOND} for at in range(22)]
     ends = {"topic": "orders", "partition": 0, "samples": samples, "exact_from": 0}
@@ -251,7 +252,7 @@ def _life(topic: str, joined_ms: int, left_ms: int | None) -> MemberLife:
 
 
 def test_rebalances_after_one_application_has_left_are_its_own() -> None:
-    """The moment at which it left is the last one that counts."""
+    """Nothing after the moment at which it left counts."""
     one = shared_group_ids.Application({"a"}, [_life("a", 10, 100)])
     other = shared_group_ids.Application({"b"}, [_life("b", 20, 30), _life("b", 40, 300), _life("b", 200, 250)])
     assert shared_group_ids._changes([one, other], 20) == [20, 30, 40, 100]
@@ -297,7 +298,7 @@ def test_a_group_that_always_scales_is_usual_only_if_no_partition_may_fall_behin
 
 
 def test_a_group_that_never_commits_has_all_records_to_read() -> None:
-    """Of the partitions that its members have, as far as their logs are in the source."""
+    """This applies to the partitions that its members have, as far as their logs are in the source."""
     assigned = [{"group_id": "g", "group_kind": "classic", "topic": "orders", "partition": each} for each in range(3)]
     ends = [{"topic": "orders", "partition": each, "log_start_offset": 5, "log_end_offset": 30} for each in range(2)]
     work = work_of(_context(assignments=assigned, log_ends=ends), "g", 0)
@@ -323,7 +324,7 @@ def test_when_a_record_was_there_is_known_only_where_every_batch_is() -> None:
 
 
 def test_brokers_are_asked_when_records_were_written_to_find_a_group_that_is_too_slow() -> None:
-    """Of 30 records per second it reads all for 20 seconds, then 10."""
+    """It reads all of the 30 records per second for 20 seconds, then 10 per second."""
     began = END_MS - 80 * SECOND
     committed = [30 * at if at <= 20 else 600 + 10 * (at - 20) for at in range(80)]
     place = {"group_id": "g", "topic": "orders", "partition": 0}
@@ -412,7 +413,7 @@ def _config(name: str, value: str, of: str = "orders", kind: str = "topic") -> R
     ],
 )
 def test_what_deletes_records_before_they_are_read(configs: list[Row], cause: str, sentence: str, step: str) -> None:
-    """Each partition has a start of its own."""
+    """Each partition has a different start."""
     places = {each: {"group_id": "g", "topic": "orders", "partition": each} for each in (0, 1)}
     history = []
     for place in places.values():
@@ -427,7 +428,7 @@ def test_what_deletes_records_before_they_are_read(configs: list[Row], cause: st
                     "commits": 1,
                 }
             )
-    # The second one is read to its end by now.
+    # The second partition has been read to its end by now.
     logs = {number: {"log_start_offset": 1000 + number, "lag": 9 * (number == 0), "lost": 0} for number in places}
     lag = [{**place, **logs[number]} for number, place in places.items()]
     (found,) = _found(_context({"configs": configs, "history": history}, lag=lag), "deleted_before_read")
@@ -441,7 +442,7 @@ def test_what_deletes_records_before_they_are_read(configs: list[Row], cause: st
 
 @pytest.mark.parametrize(("limit", "kinds"), [(None, 1), ("2", 1), ("10", 0)])
 def test_the_limit_of_deliveries_is_that_of_the_group_where_it_is_told(limit: str | None, kinds: int) -> None:
-    """Where no record has a time, none is told."""
+    """If no record has a time, the finding has none."""
     configs = [] if limit is None else [_config("share.delivery.count.limit", limit, "g", "group")]
     row = {"group_id": "g", "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ", "topic": "orders", "partition": 0}
     archived = {**row, "log_partition": 0, "log_offset": 1, "first_offset": 5, "last_offset": 5}

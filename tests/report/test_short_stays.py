@@ -38,7 +38,7 @@ def _written(folder: Path, *, before: int, works: bool = False) -> None:
 
 
 def test_members_that_stayed_before_are_in_trouble(tmp_path: Path) -> None:
-    """What they fail on is unknown, and so is whether there is something to read."""
+    """It is unknown on which record they fail, and whether there is something to read."""
     _written(tmp_path, before=0)
     (found,) = [each for each in read_report(tmp_path).findings if each.level > Level.NOTE]
     assert (found.kind, found.level, found.group_ids) == ("endless_rebalances", Level.MODERATE, (GROUP,))
@@ -58,6 +58,6 @@ def test_members_that_stayed_before_are_in_trouble(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("before", "works"), [(10, False), (10, True)], ids=["no work any more", "work"])
 def test_jobs_are_quiet(tmp_path: Path, before: int, works: bool) -> None:
-    """Their members come and go as they always did, whether there is something to read or not."""
+    """Their members join and leave as before, whether there is something to read or not."""
     _written(tmp_path, before=before, works=works)
     assert [each.kind for each in read_report(tmp_path).findings if each.level > Level.NOTE] == []

@@ -24,7 +24,7 @@ Find = Callable[[str, Callable[[MadeCluster], None]], ReportFinding]
 
 @pytest.fixture
 def find(tmp_path: Path) -> Find:
-    """The finding of a kind about what was planted."""
+    """Finds the finding of a kind about what was planted."""
 
     def found(kind: str, plant: Callable[[MadeCluster], None]) -> ReportFinding:
         cluster = MadeCluster("since", END_MS, offsets_partitions=1)
@@ -63,7 +63,7 @@ def test_endless_rebalances_begin_after_a_start(find: Find, quiet_ms: int, is_st
 
 @pytest.mark.parametrize(("kept", "count"), [(False, LATER), (True, 3)], ids=["new targets", "warm-up tasks"])
 def test_epochs_of_the_same_target_are_no_rebalances(kept: bool, count: int) -> None:
-    """A streams group whose warm-up tasks are ready one after the other."""
+    """A streams group whose warm-up tasks become ready one after another."""
     epoch = {"group_id": GROUP, "event": "epoch", "member_count": 2, "log_partition": 0}
     details = [
         {"from": number, "to": number + 1} | ({"target": "unchanged"} if kept and number > 2 else {})

@@ -1,4 +1,4 @@
-"""The report of the captured topics by Spark is that of the local engine: the same rows, and the same findings."""
+"""The report on the captured topics with Spark equals that of the local engine: the same rows and the same findings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.matrix]
 
 
 def test_the_report_by_spark_is_the_local_one(spark: SparkSession, topics_dir: Path) -> None:
-    """Of every table, of all findings and numbers, and of what was met while reading."""
+    """This compares every table, all findings and numbers, and the findings of the reading."""
     segments = topics_dir / "kafka-4.3" / "segments"
     local, report = read_report(segments, processes=1), read_report(segments, spark=spark)
     assert tuple(report.tables) == REPORTED == tuple(local.tables)

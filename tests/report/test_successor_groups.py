@@ -42,7 +42,7 @@ def test_the_stem_of_a_pattern() -> None:
 
 
 class _Life:
-    """The rows of groups of one member each, which consume `alarms-0`; ten records are written in a second."""
+    """The rows of groups with one member each, which consume `alarms-0`. Ten records are written per second."""
 
     def __init__(self) -> None:
         self.timeline: list[Row] = []
@@ -53,8 +53,8 @@ class _Life:
     def group(
         self, name: str, from_ms: int, to_ms: int | None, commits: Mapping[int, int], client: str = "notify-1"
     ) -> None:
-        """A group with a member from a time until another one (None: it stays), and its commits by their times. All
-        times are counted from END_MS."""
+        """A group with a member from one time until another (None: it stays), and its commits by time. All times are
+        counted from END_MS."""
         at = (END_MS + from_ms, None if to_ms is None else END_MS + to_ms)
         row = {"group_id": name, "log_partition": 0, "group_kind": "classic", "epoch": 1}
         events = [
@@ -161,7 +161,7 @@ def test_a_group_id_is_changed(context: RuleContext, level: Level | None, scale:
 
 
 def test_a_new_version_of_a_group_may_read_everything_again() -> None:
-    """`indexer-v2` follows `indexer-v1`, which is often done on purpose."""
+    """`indexer-v2` follows `indexer-v1`, which is often intended."""
     life = _Life()
     life.group("indexer-v1", -9 * MINUTE, STOPPED, {STOPPED: 3000})
     life.group("indexer-v2", STOPPED + SECOND, None, {STOPPED + 2 * SECOND: 2000})
@@ -196,7 +196,7 @@ def test_a_group_id_with_a_random_part(context: RuleContext, level: Level | None
     assert [each.level for each in found] == ([] if level is None else [level])
     for each in found:
         assert each.scale["groups"] == groups
-        # Each group reads again what the one before had read.
+        # Each group reads again what the previous one had read.
         assert each.scale["records_repeated"] > 3000 * (groups - 1)
         assert {cause.name for cause in each.causes} == {"random_part", "reads_all_on_purpose"}
         assert each.topics == ("alarms",)

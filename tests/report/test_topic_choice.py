@@ -19,7 +19,7 @@ _PRODUCER = 4711
 
 
 def _shares(cluster: MadeCluster, group: str, topic: str, members: int) -> None:
-    """A share group that had a member, has so many, and gets a record again and again."""
+    """A share group that had a member, now has `members`, and gets a record again and again."""
     life = ShareLife(cluster, group, [topic])
     life.start(END_MS - HOUR, 1)
     start = life.starts[topic, 0]
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     key = pack(">h", OffsetCommitKey.RECORD_TYPE) + OffsetCommitKey("packing", "stock", 0).encode(0)
     value = pack(">h", 7) + OffsetCommitValue(offset=5, commit_timestamp=END_MS - MINUTE).encode(4)
     cluster.logs.write_bytes(OFFSETS, "packing", Write(END_MS - MINUTE, ((key, value),)))
-    # The moment of the report is that of the last record: a while after all that happened to groups.
+    # The moment of the report is that of the last record, some time after the last events of groups.
     cluster.commit("elsewhere", END_MS, cluster.topic("unread", 1).ends(END_MS))
     path = tmp_path_factory.mktemp("topics") / "data"
     cluster.write(path)
@@ -79,7 +79,7 @@ _OF_STOCK = {("share_redelivery", ("counters",)), ("share_groups_empty", ("count
 def test_findings_are_about_the_topics_that_are_asked_for(
     folder: Path, topics: tuple[str, ...], kinds: set[tuple[str, tuple[str, ...]]]
 ) -> None:
-    """And about the logs of coordinators, which all topics depend on."""
+    """Findings about the logs of coordinators are included, because all topics depend on them."""
     assert set(_told(folder, *topics)) == {_OF_THE_LOG, *kinds}
 
 

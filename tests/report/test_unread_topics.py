@@ -1,4 +1,4 @@
-"""Topics that no record of `__consumer_offsets` names, beside those of a recorded cluster."""
+"""Topics that no record of `__consumer_offsets` names, in addition to those of a recorded cluster."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from tools.incidents.recording import unpack
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "incidents" / "share_archived-1"
 READ = "carts-raw"
-"""A topic that a share group alone reads."""
+"""A topic that only a share group reads."""
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Its data directory, with the log of a topic under another name, and under one of Kafka's own."""
+    """The data directory of the cluster, with copies of a topic's log under another name and under the name of an
+    internal topic."""
     data = unpack(RECORDED, tmp_path / "data")
     for name in ("nobody.reads-0", "nobody.reads-1", "__own-0"):
         shutil.copytree(data / f"{READ}-0", data / name, ignore=shutil.ignore_patterns("partition.metadata"))

@@ -1,4 +1,4 @@
-"""What is usual for a group by its own history, and what rules make of it."""
+"""What is usual for a group according to its own history, and how rules use it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_group_that_always_settles_slowly_is_a_note_until_it_takes_twice_as_lo
 
 
 def test_the_time_without_members_is_none_of_a_rebalance(tmp_path: Path) -> None:
-    """An hourly job settles within seconds and leaves; the last one does not settle."""
+    """An hourly job becomes stable within seconds and leaves; the last run does not become stable."""
     cluster = MadeCluster("usual", END_MS, offsets_partitions=1)
     cluster.cleaned_until_ms = None
     life = ModernLife(cluster, GROUP, ["orders"])
@@ -121,7 +121,8 @@ def test_the_time_without_members_is_none_of_a_rebalance(tmp_path: Path) -> None
 
 
 def test_members_that_usually_leave_before_an_offset_moves_are_counted() -> None:
-    """Twenty offsets a minute apart; three members leave in each minute, one of them after there is a record."""
+    """The offset moves twenty times, once a minute. Three members leave in each minute, one of them after there is a
+    record."""
     spans = [Span(each, each * MINUTE, (each + 1) * MINUTE, "commit", 0, each, None, 1) for each in range(20)]
     left = [MemberLife(GROUP, str(each), 0, 0, 0, left_ms=each * 20 * SECOND) for each in range(60)]
     assert usual_attempts(spans, left, None) == 3

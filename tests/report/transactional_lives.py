@@ -1,4 +1,4 @@
-"""Lives of applications that consume, produce and commit in one transaction (KIP-98, KIP-447)."""
+"""Simulates applications that consume, produce and commit in one transaction (KIP-98, KIP-447)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.report.data_directory import OFFSETS, TRANSACTIONS
 from tests.report.made_up_cluster import MINUTE, SECOND, MadeCluster, Place
 
 _TIMEOUT_MS: Final = MINUTE
-"""`transaction.timeout.ms` of a producer, as clients have it."""
+"""`transaction.timeout.ms` of a producer: the default of clients."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Transactional:
     _started_ms: int = -1
 
     def start(self, at_ms: int) -> None:
-        """The producer asks for its id."""
+        """The producer requests its id."""
         self._write(at_ms, TransactionState.EMPTY, None)
 
     def begin(self, at_ms: int, offsets: dict[Place, int]) -> None:
@@ -40,7 +40,7 @@ class Transactional:
         self.cluster.commit(self.group, at_ms + 80, offsets, producer_id=self.producer_id)
 
     def end(self, at_ms: int, control: str = "commit") -> None:
-        """It ends: its state first, then the marker, then its state again."""
+        """The transaction ends: first its state, then the marker, then its state again."""
         commits = control == "commit"
         self.epoch += 1
         before = TransactionState.PREPARE_COMMIT if commits else TransactionState.PREPARE_ABORT
@@ -78,14 +78,14 @@ class Transactional:
 
 @dataclass
 class ExactlyOnceLife(ClassicLife):
-    """A classic group whose members commit in transactions only; each has a producer of its own."""
+    """A classic group whose members commit in transactions only; each has its own producer."""
 
     output: str = ""
     first_producer_id: int = 4000
     producers: list[Transactional] = field(default_factory=list)
 
     def start(self, at_ms: int, members: int = 2) -> None:
-        """Producers ask for their ids, and the group begins."""
+        """Producers request their ids, and the group starts."""
         for number in range(members):
             transactional_id = f"{self.group}-tx-{number}"
             made = Transactional(
@@ -96,7 +96,7 @@ class ExactlyOnceLife(ClassicLife):
         super().start(at_ms, members)
 
     def commit(self, at_ms: int, places: Any = None, *, behind_ms: int = 2 * SECOND) -> None:
-        """Each member does a transaction; one of thirty is aborted, and done again."""
+        """Each member does a transaction; one in thirty is aborted and repeated."""
         wanted = set(self.places if places is None else places)
         for producer, share in zip(self.producers, self._shares(), strict=False):
             told = {each: self._consumed(each, at_ms - behind_ms) for each in share if each in wanted}

@@ -15,14 +15,14 @@ Life = ClassicLife | ModernLife
 
 
 class Theme(NamedTuple):
-    """Names of a business: groups with the topics that they consume, by kind."""
+    """The names of a business: groups with the topics that they consume, by kind."""
 
     classic: Mapping[str, Sequence[str]]
     consumer: Mapping[str, Sequence[str]]
     streams: Mapping[str, Sequence[str]]
     share: Mapping[str, Sequence[str]]
     transactional: Mapping[str, Sequence[str]]
-    """The last topic is the one that is written to."""
+    """The groups with transactions; their last topic is the one to which they write."""
     simple: Mapping[str, Sequence[str]]
     workers: str
     connectors: Sequence[str]
@@ -103,7 +103,7 @@ _RATES: Final = (240, 420, 900, 1500)
 def usual_lives(cluster: MadeCluster, theme: Theme, *, without: Sequence[str] = ()) -> dict[str, Life]:
     """Write what the groups of a theme do; `without` names kinds, as fields of `Theme`, and groups to leave out.
 
-    Every group lives from the start to the end, and some are deployed again on the way.
+    Every group exists from the start to the end, and some are redeployed in between.
     """
     lives: dict[str, Life] = {}
     for name, kind in ((SHARE_STATE, "share"), (TRANSACTIONS, "transactional")):
@@ -125,7 +125,7 @@ def usual_lives(cluster: MadeCluster, theme: Theme, *, without: Sequence[str] = 
 
 
 def one_life(cluster: MadeCluster, kind: str, group: str, topics: Sequence[str], number: int = 0) -> Life:
-    """A group of a kind that lives all the time, with a deployment a day or two before the end."""
+    """A group of a kind that exists all the time, with a deployment a day or two before the end."""
     for name in topics:
         cluster.topic(name, cluster.random.choice((3, 4, 6)), cluster.random.choice(_RATES))
     life: Life
@@ -140,7 +140,7 @@ def one_life(cluster: MadeCluster, kind: str, group: str, topics: Sequence[str],
     if kind != "simple":
         life.start(begin, cluster.random.choice((2, 3)))
     _go_on(life, begin + 5 * MINUTE, deployed)
-    # Each of the producers of transactions belongs to one member, and a deployment brings it back with it.
+    # Each transactional producer belongs to one member, and is restarted with it in a deployment.
     if kind not in ("simple", "transactional"):
         life.restart(deployed)
     _go_on(life, deployed + 15 * MINUTE, cluster.end_ms)

@@ -1,4 +1,4 @@
-"""HTML as a notebook reads it: elements that are closed, the texts in them, and nothing that runs or asks for more."""
+"""HTML as a notebook reads it: closed elements, their texts, and nothing that runs code or loads files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WITHOUT_END: Final = frozenset(("br", "path"))
 
 
 class HtmlRead(HTMLParser):
-    """Fails on anything else than the elements and attributes above, and on elements that are not closed in order."""
+    """Fails for other elements and attributes than those above, and for elements that are not closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -65,5 +65,5 @@ class HtmlRead(HTMLParser):
 
     @property
     def text(self) -> str:
-        """All texts, one behind the other."""
+        """All texts, concatenated."""
         return "".join(self.texts)

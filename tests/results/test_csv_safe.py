@@ -42,7 +42,7 @@ def written(table: pa.Table, *, is_safe: bool) -> list[list[str]]:
 def test_an_apostrophe_is_before_each_formula(text: str) -> None:
     ((cell,),) = written(pa.table({"group_id": [text]}), is_safe=True)
     assert cell.replace("'", "", 1) == text
-    # As spreadsheets of several locales and settings take it.
+    # As spreadsheets with several locales and settings read it.
     for end in (";", "\t", "\n", "\r"):
         assert all(part.strip(' \t\r\n"\u00a0')[:1] not in set("=+-@＝＋－＠") - {""} for part in cell.split(end))
     assert written(pa.table({"group_id": [text]}), is_safe=False) == [[text]]

@@ -30,7 +30,7 @@ def test_the_same_words_about_several_partitions_are_one_line() -> None:
 
 
 def test_notes_of_one_reason_are_one_line_with_their_log_partitions() -> None:
-    """Whatever the numbers in their words, and wherever they were met; the log is a place of its own."""
+    """The numbers in their texts and their places do not matter."""
     of_records = (found(2, offset=3), found(4, offset=5))
     assert lines(found(0), found(1, "u"), found(1, what="it is even"), *of_records, found(2), found(None, None)) == [
         "note: t, partitions 0, 2, 4; u-1: it is odd (mind it)",

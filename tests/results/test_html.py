@@ -50,7 +50,7 @@ SHOWN: Final = (
     r"line\nbreak\x00\x1b[2J\x7f",
     *HOSTILE[8:],
 )
-"""What people read of them."""
+"""The values as users see them."""
 
 COUNTS: Final = Counts(partitions=6, files=30, records=850, markers=9)
 

@@ -26,7 +26,7 @@ LARGEST_MILLISECONDS = 253402300799999
 
 
 class Terminal(io.StringIO):
-    """A stream that takes itself for a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True

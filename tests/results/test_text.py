@@ -1,4 +1,4 @@
-"""The table for people: what fits a terminal, what is said about the rest, and everything elsewhere."""
+"""The table for people: what fits a terminal, a message about the rest, and everything if it is not a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shown(
     details: Collection[str] = (),
     essential: Collection[str] = (),
 ) -> list[str]:
-    """The lines on a terminal of that width, or elsewhere without one."""
+    """The lines on a terminal of this width; without a width, not on a terminal."""
     out = io.StringIO()
     is_terminal = width is not None
     write_text(table, out, width=width, wide=wide, is_terminal=is_terminal, details=details, essential=essential)
@@ -327,7 +327,7 @@ def test_texts_that_look_like_others_stand_in_quotes() -> None:
 
 @pytest.mark.parametrize("long", ["g" * 249, "漢" * 40])
 def test_a_long_text_makes_its_own_row_longer_and_no_other(long: str) -> None:
-    """Elsewhere than on a terminal, if nothing is cut."""
+    """This applies if the output is not a terminal and nothing is cut."""
     table = pa.table({"group_id": ["billing", long, "y" * 64], "offset": [1, 2, 3]})
     assert shown(table) == [
         f"{'group_id':<64}   offset",

@@ -54,7 +54,7 @@ BEYOND = {
 
 @pytest.mark.parametrize(("name", "version"), BEYOND)
 def test_every_reader_takes_them(name: str, version: int) -> None:
-    """The class, the walker and the columns, strict and lenient, without a leniency."""
+    """The class, the walker and the columns accept them, strict and lenient, and report no leniency."""
     make, most, _ = BEYOND[name, version]
     data = make(most + 1)
     cls = registry.message_class(name)

@@ -1,4 +1,4 @@
-"""The walker and the JSON form against what Kafka's classes wrote and read (tests/data/vectors)."""
+"""The walker and the JSON form, compared with what Kafka's classes wrote and read (tests/data/vectors)."""
 
 from __future__ import annotations
 
@@ -168,7 +168,8 @@ def leniencies_of(schema: MessageSchema, line: dict[str, Any]) -> list[str]:
 
 
 def test_what_kafka_refuses_since_4_4_is_lenient_here(load_vectors: VectorLoader) -> None:
-    """Counts of tags above 2147483647, and nothing else: what older brokers took can still be read, and has a name."""
+    """These are only counts of tags above 2147483647: bytes that older brokers accepted can still be read, with a named
+    leniency."""
     refused = [
         (schema, line)
         for schema, line in ours(load_vectors("negative.jsonl.gz"))
