@@ -368,7 +368,7 @@ class ShareLife(ModernLife):
                 self.starts[place] = end
 
     def consumes(self, from_ms: int, to_ms: int, every_ms: int = 20 * MINUTE) -> None:
-        """Call `consume` repeatedly."""
+        """Acknowledge new records repeatedly."""
         for at_ms in self.cluster.ticks(from_ms, to_ms, every_ms):
             self.consume(at_ms)
 

@@ -1,4 +1,4 @@
-"""A broker that answers what a test wants: real sockets, real bytes, and lies in single fields."""
+"""A fake broker with the answers that a test needs: real sockets and bytes, with wrong values in single fields."""
 
 from __future__ import annotations
 
@@ -49,17 +49,18 @@ _VERSIONS: Final = {
 }
 
 _EXCHANGES: Final = {each.api.key: each for each in map(exchange, _VERSIONS)}
-"""By the numbers of the requests. Schemas are loaded here, so that no test waits for that."""
+"""The exchanges by api key. Schemas are loaded here, so that no test waits for that."""
 
 QUICK: Final = ClientConfig(request_timeout_ms=300, connect_timeout_ms=300, patience_ms=400)
-"""For brokers that do not answer."""
+"""A configuration with short timeouts, for brokers that do not answer."""
 
 Answer = dict[str, Any] | bytes | None
-"""The fields of an answer, or bytes in the place of it with its size; None: nothing is answered."""
+"""The fields of an answer, or bytes to send instead of it and its size; None: no answer."""
 
 
 class FakeBroker:
-    """Answers as an honest broker with empty logs, but for the requests in `answers`, a function of the fields each."""
+    """Answers as a correct broker with empty logs, except for requests in `answers`, which maps each to a function of
+    its fields."""
 
     def __init__(self, node: int = 1) -> None:
         self.node = node
@@ -70,7 +71,7 @@ class FakeBroker:
         self.answers: dict[str, Callable[[dict[str, Any]], Answer]] = {}
         self.asked: list[str] = []
         self.delay = 0.0
-        """Seconds before each answer to Fetch."""
+        """The delay before each answer to Fetch in seconds."""
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._server.getsockname()[1]
         self._open: list[socket.socket] = []
@@ -125,7 +126,7 @@ class FakeBroker:
         connection.sendall(data)
 
     def answer_of(self, name: str) -> Callable[[dict[str, Any]], Answer]:
-        """The honest answer to a request, as a function of its fields."""
+        """The correct answer to a request, as a function of its fields."""
         answer: Callable[[dict[str, Any]], Answer] = getattr(self, f"_{snake_case(name)}")
         return answer
 
@@ -148,7 +149,7 @@ class FakeBroker:
         return {"brokers": brokers, "topics": topics}
 
     def topic(self, name: str = TOPIC) -> dict[str, Any]:
-        """A topic in it."""
+        """A topic in an answer to Metadata."""
         partitions = [{"partition_index": number, "leader_id": node} for number, node in self.leaders.items()]
         return {"error_code": 0, "name": name, "topic_id": TOPIC_ID, "partitions": partitions}
 
@@ -222,7 +223,7 @@ class Dripping(FakeBroker):
 
 @contextmanager
 def fake_brokers(*brokers: FakeBroker) -> Iterator[list[FakeBroker]]:
-    """Some brokers as one cluster; they lead the partitions in turn, one each."""
+    """Run some brokers as one cluster. They lead one partition each, in turn."""
     for broker in brokers:
         broker.brokers = brokers
         broker.leaders = {number: each.node for number, each in enumerate(brokers)}
@@ -233,7 +234,7 @@ def fake_brokers(*brokers: FakeBroker) -> Iterator[list[FakeBroker]]:
 
 
 def meet(brokers: list[FakeBroker], name: str) -> None:
-    """Let no broker answer the first request of this name before all of them have got it."""
+    """Delay the answers to the first request of this name until all brokers have got it."""
     everybody = threading.Barrier(len(brokers))
 
     def answer(broker: FakeBroker, asked: dict[str, Any]) -> Any:
@@ -251,7 +252,7 @@ def records(partition: int, offset: int) -> bytes:
 
 
 def read(log: BrokerPartition) -> tuple[list[int], Context]:
-    """The offsets of a log partition, and what was found."""
+    """The offsets of a log partition, and the context with the findings."""
     context = Context(log.topic, log.partition)
     offsets = [each for rows in log.batches(context, ["offset"]) for each in rows.column("offset").to_pylist()]
     return offsets, context
@@ -265,7 +266,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def silent(asked: dict[str, Any]) -> None:
-    """Nothing is answered."""
+    """Do not answer."""
 
 
 def _shut_down(opened: socket.socket) -> None:

@@ -1,9 +1,8 @@
-"""Runs of `take_snapshot` that are killed again and again while logs grow and are cleaned, as a program of its own.
+"""A program that kills runs of `take_snapshot` again and again while logs grow and are cleaned.
 
 `python -m tests.sources.killed_runs ROOT KILLS SEED [state]`. At each moment of some logs, runs that add to the
 snapshot in ROOT, or read tables with it as their state, are killed (SIGKILL after a random time, or before a random
-step of what they do with files), before one is left to end. Prints how many died, of how many that were started, as
-JSON.
+operation on files), before one run may complete. Prints as JSON how many were killed, and how many were started.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from tests.sources.snapshot_logs import Logs, Moment, moments
 
 HISTORIES: Final = ("0001", "0016", "0049")
 STEPS: Final = frozenset({"open", "os.mkdir", "os.remove", "os.rename", "os.listdir"})
-"""What Python tells its audit hooks of, of what a run does with files."""
+"""The audit events of Python about operations on files."""
 MOST_STEPS: Final = 150
 OF_STATE: Final = ("current_offsets", "pending_offsets", "members", "assignments")
-"""Tables that a cleaner changes nothing in."""
+"""Tables that do not depend on cleaners."""
 Take = Callable[[Path, Logs], None]
 FILE_BYTES: Final = 1
-"""Every piece of a log is a file, so that there is much to do."""
+"""With this size, every piece of a log is a file, so that there are many operations."""
 
 
 def states(seed: str) -> list[list[Moment]]:
-    """What the partitions hold at each moment; those whose history has ended stay as they are."""
+    """The content of the partitions at each moment; those whose history has ended stay unchanged."""
     logs = [
         list(moments(name, Random(f"{name}-{seed}"), most=9, partition=number)) for number, name in enumerate(HISTORIES)
     ]
@@ -49,19 +48,19 @@ def states(seed: str) -> list[list[Moment]]:
 
 
 def source_at(state: list[Moment]) -> Logs:
-    """The logs as brokers have them."""
+    """The logs of the brokers."""
     return Logs(tuple(moment.live() for moment in state))
 
 
 def take(root: Path, source: Logs) -> None:
-    """One run. Raises AssertionError if something is found."""
+    """Do one run. Raises AssertionError if there is a finding."""
     report = take_snapshot(source, root, file_bytes=FILE_BYTES)
     assert report.findings == [], [str(found) for found in report.findings]
 
 
 def read_with_state(root: Path, source: Logs) -> None:
-    """One run of tables with a state, which is compacted each time. Raises AssertionError if the rows differ from those
-    without a state."""
+    """Do one run of tables with a state, which is compacted each time. Raises AssertionError if the rows differ from
+    those without a state."""
     compaction.is_due = lambda stored: bool(stored.stretches)
     found = read_tables(OF_STATE, source, state=root)
     read_table("offset_commits", source, state=root)
@@ -72,7 +71,7 @@ def read_with_state(root: Path, source: Logs) -> None:
 
 
 def run(root: Path, source: Logs, *, take: Take, delay: float | None = None, step: int | None = None) -> int | None:
-    """One run in a child, killed after a delay or before a step; the signal it died of."""
+    """Do one run in a child, which is killed after a delay or before a step. Returns the signal that ended it."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -107,7 +106,7 @@ def _end_at(step: int) -> None:
 
 
 def main(root: Path, kills: int, seed: str, take: Take = take) -> None:
-    """Kill so many runs, spread over all moments."""
+    """Kill this number of runs, spread over all moments."""
     chance = Random(seed)
     together = states(seed)
     started = died = 0

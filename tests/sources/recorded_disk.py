@@ -1,8 +1,9 @@
-"""What a program does with files below a folder, step by step, and what a disk may have of it after a power failure.
+"""Records what a program does with files below a folder, step by step, and computes what a disk may have after a power
+failure.
 
-The promises of POSIX alone hold: `fsync` of a file lets its bytes be there, `fsync` of a folder lets its names be
-there. Everything else may be lost, or be there, name by name in any choice; bytes that were not synced may be lost,
-cut, or zeros. Only a rename is all or nothing.
+Only the guarantees of POSIX apply: after `fsync` of a file its bytes are on disk, after `fsync` of a folder its names
+are. Everything else may be lost or not, independently for each name; bytes that were not synced may be missing,
+truncated, or zeros. Only a rename is atomic.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ import pytest
 
 ROOT_NODE: Final = 0
 _ALL_CHOICES: Final = 4
-"""Of up to so many steps that were not synced every choice is tried; of more, those that differ little from all or
-none, and the first N."""
+"""If at most this many steps were not synced, all subsets of them are tried; otherwise those that differ little from
+all or none, and the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. `node` is a file or a folder, by a number that is used once."""
+    """One step. `node` identifies a file or a folder by a number that is used only once."""
 
     what: str
     """`make` and `remove` a name in `folder`, `move` a name to `to`, `write` all bytes of a file, `sync` a node."""
@@ -40,14 +41,14 @@ class Step:
 
 
 Before = Callable[[int, str], None]
-"""Called before each step with its number and what it is. What it raises is what the step ends with."""
+"""Called before each step with its number and kind. If it raises, the step raises the same."""
 
 
 class Recorder:
     """Records what this process does below `root`, an existing folder, with the functions that a store uses.
 
-    Bytes are looked up before each step, because Arrow writes them past Python; so no write is between two others. A
-    change of names that no function was seen to make is an AssertionError.
+    Bytes are compared before each step, because Arrow writes them without Python. A change of names that no recorded
+    function made raises AssertionError.
     """
 
     def __init__(self, root: Path, before: Before | None = None) -> None:
@@ -64,7 +65,7 @@ class Recorder:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record what happens meanwhile."""
+        """Record everything within the context."""
         with pytest.MonkeyPatch.context() as patched:
             for name in ("fsync", "mkdir", "unlink", "remove", "rmdir", "replace", "rename"):
                 patched.setattr(os, name, self._watched(name, getattr(os, name)))
@@ -86,7 +87,7 @@ class Recorder:
                 if name == "fsync":
                     do(*asked, **more)
                     node = self._inodes.get(_inode(Path(f"/proc/self/fd/{first}")))
-                    if node is not None:  # nobody has removed it meanwhile
+                    if node is not None:  # it was not removed in the meantime
                         self.steps.append(Step("sync", node))
                     return None
                 if name == "mkdir":
@@ -184,7 +185,7 @@ Tree = dict[str, bytes | None]
 @dataclass
 class _Disk:
     names: dict[int, dict[str, int]] = field(default_factory=lambda: {ROOT_NODE: {}})
-    """Of each folder, as synced."""
+    """The synced names of each folder."""
     synced: dict[int, bytes] = field(default_factory=dict)
     written: dict[int, bytes] = field(default_factory=dict)
     pending: list[Step] = field(default_factory=list)
@@ -269,8 +270,8 @@ def _choices(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
 
 
 def after_power_failure(steps: Sequence[Step], ends: Sequence[int] = ()) -> Iterator[tuple[int, Tree]]:
-    """What a disk may have if the power fails after so many of the steps. Each state comes once between two of `ends`:
-    what was right before a run ended may be too little after it."""
+    """What a disk may have if the power fails after a number of steps. Each state comes once between two of `ends`: a
+    state that was right before a run ended may lack something after it."""
     disk, seen = _Disk(), set[int]()
     for number in range(len(steps) + 1):
         if number:
@@ -291,7 +292,7 @@ def after_all(steps: Sequence[Step]) -> list[Tree]:
 
 
 def lay(tree: Tree, root: Path) -> Path:
-    """Write what a disk has to a new folder."""
+    """Write the content of a disk to a new folder."""
     root.mkdir()
     for path, content in sorted(tree.items()):
         if content is None:

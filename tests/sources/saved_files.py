@@ -1,4 +1,4 @@
-"""Raw rows, written to files as people save them."""
+"""Writes raw rows to files, in the ways in which users save them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Write = Callable[[pa.Table, Path], Path]
 
 
 def table_of(log: LogPartition, start: int | None = None, end: int | None = None) -> tuple[pa.Table, Context]:
-    """The raw rows of a log partition, and what was found."""
+    """The raw rows of a log partition, and the findings."""
     context = Context(log.topic, log.partition)
     batches = [_whole(batch) for batch in log.batches(context, RAW_SCHEMA.names, start, end)]
     return pa.Table.from_batches(batches, RAW_SCHEMA).combine_chunks(), context
 
 
 def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """With nulls for the base offset, if there is none."""
+    """The batch, with nulls for the base offset if it has none."""
     there = {name: batch.column(name) for name in batch.schema.names}
     arrays = [there.get(field.name, pa.nulls(batch.num_rows, field.type)) for field in RAW_SCHEMA]
     return pa.record_batch(arrays, schema=RAW_SCHEMA)

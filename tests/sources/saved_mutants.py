@@ -1,9 +1,10 @@
-"""Damaged files of saved rows by the thousand, each read by a child process that may crash, hang or grow.
+"""Reads thousands of damaged files of saved rows, each in a child process that may crash, hang or use too much memory.
 
     python -m tests.sources.saved_mutants FOLDER FORMAT FIRST COUNT    reads the mutants FIRST to FIRST + COUNT - 1
 
-The mutants of a format are made of its `ORIGINALS` in turn, each of its number alone: what a number has found can be
-looked at again. The child writes the number into a file before it reads the mutant, so the last one there ended it.
+The mutants of a format are made from its `ORIGINALS` in turn. Each depends only on its number, so a failure can be
+repeated. The child writes the number into a file before it reads the mutant, so the last number there is the one that
+ended it.
 """
 
 from __future__ import annotations
@@ -37,16 +38,18 @@ from kafka_records_engine.sources.saved_rows import SavedRows
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 SECONDS: Final = 10.0
-"""A mutant that takes longer hangs: all originals are read in a few milliseconds."""
+"""The maximum seconds for a mutant. All originals are read in a few milliseconds, so a longer time means that it
+hangs."""
 
 CHILD: Final = ["-m", "tests.sources.saved_mutants"]
-"""What the child runs."""
+"""The code that the child runs."""
 
 _MOST_MEMORY: Final = 1 << 30
-"""Bytes that the child may have in memory at any time; each file has some kilobytes."""
+"""The maximum memory of the child in bytes; each file has some kilobytes."""
 
 _ADDRESSES: Final = 16 << 30
-"""Bytes of addresses that the child may ask for: what lies above is an error of memory and not a slow machine."""
+"""The maximum address space of the child in bytes: more than that is a MemoryError, and does not slow down the
+machine."""
 
 _ROWS: Final = 24
 
@@ -63,8 +66,8 @@ class Original(NamedTuple):
     ending: str
     write: Callable[[], bytes]
     has: Callable[[bytes], Callable[[Row], bool]] | None
-    """Of the bytes of a mutant: whether a row is in it. None if bytes are compressed, so that only a second reading
-    shows bytes that come from elsewhere."""
+    """Given the bytes of a mutant, a function that tells whether they contain a row. None if bytes are compressed; then
+    only a second reading shows bytes from elsewhere."""
 
 
 def rows() -> pa.Table:
@@ -104,7 +107,7 @@ def _with_dictionaries() -> pa.Table:
 
 
 def _nested() -> pa.Table:
-    """Columns that no raw row is made of beside those that are, and key and value inside of a struct."""
+    """Columns that are not part of raw rows in addition to those that are, and key and value inside a struct."""
     table = rows()
     record = pa.StructArray.from_arrays([table[name].combine_chunks() for name in ("key", "value")], ["key", "value"])
     headers = pa.array([[{"name": "h", "value": b"x"}]] * _ROWS)
@@ -162,7 +165,7 @@ def _packed(data: bytes, codec: str) -> bytes:
 
 
 def _in_bytes(data: bytes) -> Callable[[Row], bool]:
-    """The bytes of key and value, and those of the offset as a number, are in the file."""
+    """Whether the file has the bytes of key and value, and of the offset as a number."""
 
     def has(row: Row) -> bool:
         offset, key, value = row
@@ -176,14 +179,14 @@ def _in_avro(data: bytes) -> Callable[[Row], bool]:
 
 
 def _in_text(data: bytes) -> Callable[[Row], bool]:
-    """The digits of the offset are in the file, and the texts that key and value were made of."""
+    """Whether the file has the digits of the offset, and the texts of key and value."""
     # Line ends and white space may be within a text of base64.
     squeezed = b"".join(data.translate(None, b"=\\\"'").replace(b"-", b"+").replace(b"_", b"/").split()).lower()
 
     def has_bytes(value: bytes | None) -> bool:
         if not value:
             return True
-        # The last letter of base64 may have bits that stand for nothing.
+        # The last character of base64 may have unused bits.
         in_base64 = base64.b64encode(value).rstrip(b"=").lower()
         spellings = (in_base64[: len(in_base64) - 1], value.hex().encode(), b"".join(value.split()).lower())
         return any(spelling in squeezed for spelling in spellings)
@@ -263,7 +266,7 @@ def mutant(format: str, number: int) -> bytes:
 
 
 def _place(data: bytearray, choice: random.Random) -> int:
-    """Anywhere; heads and ends, which say where everything is, more often."""
+    """A random place; more often in headers and at the end, which have the positions of everything else."""
     where = choice.random()
     if where < 0.15:
         return choice.randrange(min(len(data), 256))
@@ -283,7 +286,7 @@ def _byte(data: bytearray, choice: random.Random) -> None:
 
 
 def _number(data: bytearray, choice: random.Random) -> None:
-    """Another number at an aligned place, or one near that which is there."""
+    """Replace a number at an aligned place by another one, or by a similar one."""
     width = choice.choice((1, 2, 4, 4, 8, 8))
     if len(data) < width:
         return
@@ -313,7 +316,7 @@ def _insert(data: bytearray, choice: random.Random) -> None:
 
 
 def _copy(data: bytearray, choice: random.Random) -> None:
-    """A stretch over another one, or between two bytes."""
+    """Copy a range of bytes over another one, or insert it."""
     if data:
         start, size = _place(data, choice), choice.choice((1, 4, 8, 16, 64, 512))
         at, stretch = _place(data, choice), data[start : start + size]
@@ -321,7 +324,7 @@ def _copy(data: bytearray, choice: random.Random) -> None:
 
 
 def _digits(data: bytearray, choice: random.Random) -> None:
-    """Other characters in texts."""
+    """Replace characters in texts."""
     if data:
         data[_place(data, choice)] = choice.choice(b'0123456789-+.eE"\\,:{}[]; \n\r\t\0abcNnul')
 
@@ -331,15 +334,15 @@ _DAMAGES: Final = (_flip, _byte, _number, _number, _number, _cut, _drop, _insert
 
 @dataclass
 class Seen:
-    """What came of the mutants of one original."""
+    """The results for the mutants of one original."""
 
     mutants: int = 0
     read: int = 0
-    """How many gave rows; the others were refused."""
+    """The number of mutants with rows; the others were refused."""
     rows: int = 0
 
     def add(self, other: Seen) -> None:
-        """Add what another child has seen."""
+        """Add the results of another child."""
         self.mutants += other.mutants
         self.read += other.read
         self.rows += other.rows
@@ -349,7 +352,7 @@ class Seen:
 
 
 def read(path: Path, is_nested: bool) -> list[Row]:
-    """All rows that come of a file. Raises LogSourceError."""
+    """All rows that are read from a file. Raises LogSourceError."""
     found: list[Row] = []
     columns = {"key": "record.key", "value": "record.value"} if is_nested else None
     source = SavedRows(path, columns=columns)
@@ -368,7 +371,7 @@ def read(path: Path, is_nested: bool) -> list[Row]:
 
 
 def _wrong(name: str, path: Path, data: bytes, seen: Seen) -> str | None:
-    """What is wrong with how a mutant is read, if anything."""
+    """The error in the reading of a mutant; None if it is right."""
     path.write_bytes(data)
     seen.mutants += 1
     try:
@@ -389,7 +392,7 @@ def _wrong(name: str, path: Path, data: bytes, seen: Seen) -> str | None:
 
 
 def _soil() -> None:
-    """Leave other bytes in memory that is handed out next."""
+    """Fill memory that is allocated next with other bytes."""
     for size in (64, 256, 1024, 8192, 1 << 16):
         held = [pa.allocate_buffer(size) for _ in range(8)]
         for each in held:
@@ -397,7 +400,7 @@ def _soil() -> None:
 
 
 def main(folder: str, format: str, first: str, count: str) -> None:
-    """Read some mutants, and print a JSON object per failure; at the end what was read."""
+    """Read some mutants, and print a JSON object per failure and, at the end, one with the results."""
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     seen = {name: Seen() for name in names_of(format)}
@@ -419,14 +422,14 @@ def main(folder: str, format: str, first: str, count: str) -> None:
             if wrong is not None:
                 print(json.dumps({"number": number, "wrong": wrong}), flush=True)
             if is_large:
-                break  # it never gets less: the parent goes on with a new process
+                break  # memory never decreases: the parent continues with a new process
     for name, found in seen.items():
         print(json.dumps({"name": name, **asdict(found)}), flush=True)
 
 
 def _most_memory() -> int:
-    """The most bytes that this process had in memory. Linux begins `ru_maxrss` at what the parent had, which may be
-    more than any child needs, so its own file is read where there is one."""
+    """The peak memory of this process in bytes. On Linux, `ru_maxrss` starts at the memory of the parent, which may be
+    more than a child needs, so /proc is read if it exists."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
     except FileNotFoundError:
@@ -443,12 +446,12 @@ def _path(folder: str, name: str) -> Path:
 
 @dataclass
 class Outcome:
-    """What came of some mutants."""
+    """The results for some mutants."""
 
     seen: dict[str, Seen]
-    """By the name of the original; without those of a child that did not reach its end."""
+    """The results by original, without those of a child that did not complete."""
     wrong: dict[int, str] = field(default_factory=dict)
-    """By the number of the mutant."""
+    """The failures by number of the mutant."""
 
 
 def run(format: str, first: int, count: int, folder: Path) -> Outcome:

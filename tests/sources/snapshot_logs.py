@@ -26,7 +26,7 @@ TOPIC = "__consumer_offsets"
 
 @dataclass(frozen=True)
 class LiveLog(CleanedLog):
-    """A log of which a broker has said where it ends."""
+    """A log whose end is known from a broker."""
 
     high_watermark: int = 0
 
@@ -39,7 +39,7 @@ class Logs:
     name: str = "the test"
 
     def topics(self) -> list[str]:
-        """The one there is."""
+        """The only topic."""
         return sorted({log.topic for log in self.logs})
 
     def partitions(self, topic: str) -> list[CleanedLog]:
@@ -54,7 +54,7 @@ class Moment:
     end: int
     """The offset after the last record that had been written."""
     rows: list[Row]
-    """What a cleaner had left."""
+    """The rows that a cleaner had left."""
     active: int
     """The base offset of the active segment."""
     partition: int = 0
@@ -71,17 +71,17 @@ class Moment:
         return table_of([{**row, "partition": self.partition} for row in self.rows])
 
     def log(self) -> CleanedLog:
-        """The log as files have it."""
+        """The log as in files."""
         return CleanedLog(self.table, TOPIC, self.active, partition=self.partition)
 
     def live(self) -> LiveLog:
-        """The log as a broker has it."""
+        """The log as on a broker."""
         return LiveLog(self.table, TOPIC, self.active, partition=self.partition, high_watermark=self.end)
 
 
 def moments(name: str, chance: Random, most: int = 6, partition: int = 0) -> Iterator[Moment]:
-    """A history that grows, at random moments; a cleaner is at work in between, and takes tombstones and markers at
-    once or later."""
+    """A growing history, at random moments. In between, a cleaner cleans it, and removes tombstones and markers at once
+    or later."""
     whole = history(name).rows.to_pylist()
     cuts = sorted(
         {*chance.sample(range(5, len(whole)), min(chance.randrange(2, most + 1), len(whole) - 6)), len(whole)}
@@ -104,7 +104,7 @@ def moments(name: str, chance: Random, most: int = 6, partition: int = 0) -> Ite
 
 
 def rows_of(log: LogPartition, as_of_ms: int | None = None, history: bool = True) -> pa.Table:
-    """All raw rows of a log partition, by default as history."""
+    """All raw rows of a log partition, by default those for a table of history."""
     context = Context(log.topic, log.partition, Question(as_of_ms=as_of_ms), history=history)
     return pa.Table.from_batches(log.batches(context, RAW_SCHEMA.names), RAW_SCHEMA)
 
@@ -120,7 +120,7 @@ def files_in(root: Path, topic: str = TOPIC, partition: int = 0) -> list[str]:
 
 
 def findings_of(root: Path, as_of_ms: int | None = None, history: bool = True) -> list[Finding]:
-    """What is found while a snapshot is read."""
+    """The findings of reading a snapshot."""
     (log,) = Snapshot(root).partitions(TOPIC)
     context = Context(log.topic, log.partition, Question(as_of_ms=as_of_ms), history=history)
     for _ in log.batches(context, RAW_SCHEMA.names):
@@ -129,7 +129,7 @@ def findings_of(root: Path, as_of_ms: int | None = None, history: bool = True) -
 
 
 def log_of(topic: Topic, up_to: int | None = None, **settings: Any) -> Logs:
-    """A made-up topic up to an offset as a source of one partition."""
+    """A synthetic topic up to an offset, as a source with one partition."""
     rows = topic.table()
     kept = rows if up_to is None else rows.filter(pc.less(rows["offset"], up_to))
     return Logs((CleanedLog(kept, TOPIC, **{"cleaned_up_to": 0, **settings}),))

@@ -1,4 +1,4 @@
-"""Abilities that only some sources have, their own or those of a source that they wrap."""
+"""Optional methods of sources, their own or those of a source that they wrap."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Inner:
         return KnownTopics({"id": "orders"})
 
     def log_starts(self, topics: Any) -> None:
-        """Where they are."""
+        """The starts of logs."""
 
 
 class Around:
-    """Passes on what it does not have itself."""
+    """Passes on methods that it does not have itself."""
 
     def __init__(self, inner: Inner) -> None:
         self._inner = inner

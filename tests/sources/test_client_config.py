@@ -1,4 +1,4 @@
-"""Client configurations as Kafka's tools take them."""
+"""Client configurations in the form of Kafka's tools."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_what_cannot_be_obeyed_is_refused(properties: dict[str, str], why: str, 
 
 
 def test_names_that_kafka_has_pass() -> None:
-    """The properties of its clients, of streams and of brokers; and any with a prefix of the user's."""
+    """Properties of its clients, of streams and of brokers, and any with a prefix of the user."""
     names = (DATA / "kafka" / "property-names.txt").read_text().split()
     assert len(names) == 459
     usual = ClientConfig()

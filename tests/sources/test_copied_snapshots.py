@@ -37,7 +37,7 @@ def test_a_snapshot_of_a_snapshot_is_as_old_as_that_one(tmp_path: Path, monkeypa
     take(Snapshot(first), second, taken_ms + 7 * DAY)
     assert notes(taken_ms) == []
     assert notes(taken_ms + DAY) == ["the last run of this snapshot was at 2027-01-15T08:00:00Z"]
-    # A run of the first one that finds nothing new knows more all the same, and so does the next of the second.
+    # A run of the first snapshot that finds nothing new still adds information, and so does the next run of the second.
     take(Segments(segments("kafka-4.3")), first, taken_ms + 2 * DAY)
     take(Snapshot(first), second, taken_ms + 9 * DAY)
     assert notes(taken_ms + DAY) == []

@@ -1,4 +1,4 @@
-"""Damaged snapshots, and directories that hold something else or nothing yet."""
+"""Damaged snapshots, and directories with other content or none."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_run_that_ended_while_this_one_began_is_no_other_log(tmp_path: Path) -
 
     @dataclass(frozen=True)
     class Grows(Logs):
-        """At the moment before the lock is taken another run stores all of the log."""
+        """Just before the lock is taken, another run stores the whole log."""
 
         def partitions(self, topic: str) -> Any:
             return log_of(commits(20)).logs if _is_locked(tmp_path) else log_of(commits(20), 10).logs

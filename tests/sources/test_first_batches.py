@@ -1,4 +1,4 @@
-"""What is made of the bytes that a Fetch brings, in search of the first record to read."""
+"""The search for the first record to read in the bytes of a Fetch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A snapshot whose runs were killed equals one whose runs were not; runs at once are kept apart.
+"""A snapshot whose runs were killed equals one whose runs were not; simultaneous runs do not interfere.
 
-The same goes for the state of tables. KAFKA_RECORDS_KILLS is how many are killed (10 when it is not set; `make
-snapshot-kills` takes a hundred).
+The same goes for the state of tables. KAFKA_RECORDS_KILLS is the number of killed runs (default 10; `make
+snapshot-kills` uses a hundred).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def test_a_second_run_is_told_that_there_is_a_first(tmp_path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(SnapshotBusy, match="another process is adding to this snapshot: wait until it has ended"):
             take_snapshot(source, tmp_path)
-    # The lock ended with its file: that of a killed process does too.
+    # The lock was released when its file was closed, as for a killed process.
     take_snapshot(source, tmp_path)
 
 
@@ -107,7 +107,7 @@ def test_runs_without_locks_store_records_twice_that_are_read_once(
     monkeypatch.setattr(fcntl, "flock", no_locks)
 
     def take(state: list[Moment]) -> None:
-        # One may take away what another is writing, which then breaks off.
+        # One run may delete the files of another, which then fails.
         with suppress(OSError, pa.ArrowInvalid):
             take_snapshot(source_at(state), tmp_path)
 

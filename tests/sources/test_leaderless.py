@@ -1,4 +1,4 @@
-"""Partitions without a leader: waited for, then named, and the others are read."""
+"""Partitions without a leader: the reader waits for them, then names them, and reads the others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_LEADER = UnknownOffset("it has no leader")
 
 
 class _Coordinator:
-    """Partition 0 has a leader; 1 gets one when it was asked for `later` times, 2 never."""
+    """Partition 0 has a leader; partition 1 gets one after `later` requests, partition 2 never."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, partitions: int, later: int = 3) -> None:
         self._partitions, self._later = partitions, later

@@ -25,7 +25,7 @@ CONFIG = ClientConfig(patience_ms=200)
 
 
 class _Connection:
-    """Fails for what is in `fails`, one question after another; then it answers."""
+    """Fails with the errors in `fails`, one request after another; then it answers."""
 
     opened: list[_Connection]
     fails: list[bool]
@@ -114,7 +114,7 @@ def test_a_cluster_that_has_answered_is_waited_for(monkeypatch: pytest.MonkeyPat
     def offsets(
         cluster: Cluster, topic: Topic, missing: Collection[int], timestamp: int
     ) -> dict[int, int | UnknownOffset]:
-        if answers:  # the leader is away too
+        if answers:  # the leader is down too
             return dict.fromkeys(missing, UnknownOffset("NOT_LEADER_OR_FOLLOWER"))
         return dict.fromkeys(missing, 5 if timestamp == LATEST else 2)
 

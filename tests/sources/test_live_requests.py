@@ -1,5 +1,4 @@
-"""Coordinators that move, refuse, are slow or answer in parts: which rows are there, and what the findings say about
-the rest."""
+"""Coordinators that move, refuse, are slow or answer in part: the rows, and the findings about missing ones."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from tests.sources.fake_broker import FakeBroker, fake_brokers, silent
 
 PATIENT = ClientConfig()
 SHORT = ClientConfig(request_timeout_ms=1000, connect_timeout_ms=1000, patience_ms=1500)
-"""For a broker that does not answer."""
+"""A configuration for a broker that does not answer."""
 
 
 def groups(*ids: str) -> dict[str, Any]:
@@ -36,13 +35,13 @@ def groups(*ids: str) -> dict[str, Any]:
 
 
 def offsets(group: str, *partitions: dict[str, Any], code: int = 0) -> dict[str, Any]:
-    """What OffsetFetch answers about a group."""
+    """The answer of OffsetFetch about a group."""
     told = [{"committed_leader_epoch": -1, "metadata": "", "error_code": 0, **each} for each in partitions]
     return {"group_id": group, "error_code": code, "topics": [{"name": "orders", "partitions": told}]}
 
 
 def committed(broker: FakeBroker, config: ClientConfig = PATIENT) -> tuple[list[tuple[Any, ...]], list[str]]:
-    """The rows of current_offsets and what was found."""
+    """The rows of `current_offsets`, and the findings."""
     answer = read_table("current_offsets", LiveRequests(broker.address, config))
     rows = answer.table.select(["group_id", "partition", "offset", "leader_epoch"]).to_pylist()
     return [tuple(row.values()) for row in rows], [str(each) for each in answer.findings]
@@ -76,7 +75,7 @@ def test_a_coordinator_that_has_moved_is_looked_for() -> None:
 
 
 def test_coordinators_that_move_while_groups_are_listed_lose_none() -> None:
-    """The first broker is asked before it coordinates the group, the second one after it has ceased to."""
+    """The first broker is asked before it coordinates the group, the second one when it no longer does."""
     with fake_brokers(FakeBroker(1), FakeBroker(2)) as (first, second):
         first.leaders = second.leaders = {0: 2}
 

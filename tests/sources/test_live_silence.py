@@ -17,11 +17,11 @@ from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.protocol import Context
 
 _PATIENCE = 20
-"""Waits until the reading is given up."""
+"""The number of waits until the reader gives up."""
 
 
 class _Leader:
-    """Answers every Fetch with nothing; the first `throttled` answers ask for a pause."""
+    """Answers every Fetch without records; the first `throttled` answers request a pause."""
 
     def __init__(self, named: Sequence[int | None], throttled: int = 0) -> None:
         self._named = list(named)

@@ -1,8 +1,8 @@
 """Snapshots and states on disks that forget what was not synced, are full, or may not be written; with clocks that
 jump, and two runs at once.
 
-After each step of what runs do with files, the power may fail: what a disk may have then is made, and read. That is an
-older whole state, or a message, and never a wrong row; and the next run brings everything up to date. `make
+The power may fail after each operation on files. Each possible content of the disk is made and read. The result must be
+an older complete state or a message, but never a wrong row; and the next run must bring everything up to date. `make
 lost-writes` tries every step for several histories, and `make test` some steps for one.
 """
 
@@ -54,7 +54,7 @@ if WHOLE:
 
 
 class Killed(BaseException):
-    """The end of a process, which gets to do nothing more."""
+    """The end of a process, which cannot do anything more."""
 
 
 @cache
@@ -64,19 +64,19 @@ def moments_of(name: str) -> tuple[Moment, ...]:
 
 
 def source_of(moment: Moment) -> Logs:
-    """The log as a broker has it."""
+    """The log as on a broker."""
     return Logs((moment.live(),))
 
 
 def take(root: Path, moment: Moment) -> None:
-    """One run; every piece of a log is a file."""
+    """Do one run, in which every piece of a log is a file."""
     report = take_snapshot(source_of(moment), root, file_bytes=1)
     assert report.findings == [], [str(found) for found in report.findings]
 
 
 @cache
 def stored_then(name: str) -> tuple[list[dict[str, Any]], ...]:
-    """The rows that are stored after each moment."""
+    """The rows that must be stored after each moment."""
     kept: dict[int, dict[str, Any]] = {}
     found = []
     for moment in moments_of(name):
@@ -87,7 +87,8 @@ def stored_then(name: str) -> tuple[list[dict[str, Any]], ...]:
 
 
 def check_snapshot(root: Path, name: str, done: int) -> None:
-    """What is stored is what the last complete run left, or more of the one after it. Tables have no wrong row."""
+    """Check that the stored rows are those of the last complete run, or more from the next one, and that tables have no
+    wrong row."""
     stored = stored_then(name)
     try:
         (log,) = Snapshot(root).partitions(TOPIC)
@@ -103,7 +104,7 @@ def check_snapshot(root: Path, name: str, done: int) -> None:
 
 
 def check_tables(root: Path, name: str, end: int, rows: list[dict[str, Any]]) -> None:
-    """Tables have what the whole log up to this offset gives, or damage that says why not."""
+    """Check that tables have the rows of the whole log up to this offset, or a finding of damage."""
     found, expected = read_tables(READ, root, processes=1), expected_at(name, end)
     for table in READ:
         if not any(each.severity == "damage" for each in found[table].findings):
@@ -113,14 +114,14 @@ def check_tables(root: Path, name: str, end: int, rows: list[dict[str, Any]]) ->
 
 @cache
 def expected_at(name: str, end: int) -> dict[str, pa.Table]:
-    """The tables of a log up to an offset that no cleaner has seen."""
+    """The tables of the uncleaned log up to an offset."""
     log = Moment(end, history(name).rows.to_pylist()[:end], 0).log()
     found = read_tables(READ, Logs((log,)), processes=1)
     return {table: found[table].table for table in READ}
 
 
 def go_on(root: Path, name: str, done: int) -> None:
-    """The run that was interrupted is made again, and nothing is missing after it."""
+    """Repeat the interrupted run, and check that nothing is missing after it."""
     done = min(done, len(moments_of(name)) - 1)
     take(root, moments_of(name)[done])
     (log,) = Snapshot(root).partitions(TOPIC)
@@ -133,7 +134,7 @@ def go_on(root: Path, name: str, done: int) -> None:
 
 
 def check_state(root: Path, name: str, done: int) -> None:
-    """The next runs of tables have the rows that they have without a state, at this moment and at the next."""
+    """Check that the next runs of tables have the same rows as without a state, at this moment and at the next."""
     for moment in moments_of(name)[min(done, len(moments_of(name)) - 1) :][:2]:
         state_run(root, moment)
     assert not [*root.rglob("*.part")]
@@ -144,7 +145,7 @@ Check = Callable[[Path, str, int], None]
 
 
 def state_run(root: Path, moment: Moment) -> None:
-    """One run of tables with a state: what state keeps with history, and without."""
+    """Do one run of tables with a state: tables that need history, and others."""
     for table in ("current_offsets", *(["members"] if WHOLE else []), "offset_commits"):
         found, expected = read_table(table, source_of(moment), state=root, processes=1), read_now(table, moment)
         assert not [each for each in found.findings if each.severity == "damage"]
@@ -155,7 +156,7 @@ def state_run(root: Path, moment: Moment) -> None:
 
 
 def read_now(table: str, moment: Moment) -> pa.Table:
-    """A table without a state."""
+    """Read a table without a state."""
     key = (table, id(moment))
     if key not in _READ:
         _READ[key] = read_table(table, source_of(moment), processes=1).table
@@ -169,7 +170,7 @@ STORES: Final = [pytest.param(take, check_snapshot, id="snapshot"), pytest.param
 
 
 def stride(check: Check) -> int:
-    """One of so many states, or steps, is tried."""
+    """One in this many states, or steps, is tried."""
     if WHOLE:
         return 1
     return 7 if check is check_snapshot else 30
@@ -240,7 +241,7 @@ def test_power_fails_after_a_run_that_followed_a_killed_one(name: str, run: Take
 
 
 def test_what_is_stored_of_a_log_goes_at_once(disk: Path, tmp_path: Path) -> None:
-    """A part of the files would be another log."""
+    """Only some of the files would be another log."""
     (name,) = QUICK
     recorder = Recorder(disk)
     with recorder.recording():
@@ -259,7 +260,7 @@ def test_what_is_stored_of_a_log_goes_at_once(disk: Path, tmp_path: Path) -> Non
             after[str(_stored(root))] = root
     assert {*after} == {str(([], [])), str(([], before[1])), str(before)}
 
-    # What was found lost of records that are gone says nothing about those to come.
+    # A finding about lost records does not apply to later records.
     whole = history(name).rows.to_pylist()
     root = after[str(([], before[1]))]
     take_snapshot(Logs((Moment(len(whole), whole, 0).live(),)), root)
@@ -493,7 +494,7 @@ def _at(monkeypatch: pytest.MonkeyPatch, milliseconds: int) -> None:
 
 
 def test_a_state_of_a_clock_that_was_put_back_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a tombstone that a cleaner has removed since would be missed for as long as the clock had been ahead."""
+    """Otherwise tombstones that a cleaner has removed since would be missed for as long as the clock had been ahead."""
     topic = Topic()
     topic.commit("gone", 1)
     topic.commit("stays", 2)

@@ -1,4 +1,4 @@
-"""Brokers that answer something else than what they were asked, or far too much of it: nothing of it is taken."""
+"""Brokers that answer something other than requested, or far too much: none of it is used."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_records_of_another_log_are_not_taken(answer: Callable[[FakeBroker], dic
     ],
 )
 def test_a_last_batch_that_claims_more_than_there_is_is_damage_of_its_partition(size: int, what: str) -> None:
-    # Its size is damaged: the broker sends what it has, however much it is asked for.
+    # The size of the batch is damaged: the broker sends what it has, regardless of the requested size.
     with fake_brokers(FakeBroker(1), FakeBroker(2)) as (damaged, sound):
         last = bytearray(batch(2, [commit("g", 2)]))
         last[8:12] = struct.pack(">i", size)
@@ -215,7 +215,7 @@ def test_a_last_batch_that_claims_more_than_there_is_is_damage_of_its_partition(
     [(1_000_000_000, "cut off: the broker has no more than"), (0x7FFFFF00, "size 2147483392 is more than")],
 )
 def test_a_last_batch_that_a_broker_stops_at_is_damage(size: int, what: str) -> None:
-    # This is what Kafka does: it sends the bytes of the file, and finds nothing at the offset of the batch.
+    # As in Kafka: the broker sends the bytes of the file, and finds nothing at the offset of the batch.
     with fake_brokers(FakeBroker()) as (broker,):
         last = bytearray(batch(2, [commit("g", 2)]))
         last[8:12] = struct.pack(">i", size)
@@ -232,7 +232,7 @@ def test_a_last_batch_that_a_broker_stops_at_is_damage(size: int, what: str) -> 
 
 @pytest.mark.parametrize("noted", [0, 1, 2])
 def test_records_may_be_beyond_a_high_watermark_noted_before_they_were_read(noted: int) -> None:
-    # A new leader's high watermark moves on between the two steps of Partition.readRecords.
+    # A new leader's high watermark advances between the two steps of Partition.readRecords.
     with fake_brokers(FakeBroker()) as (broker,):
         broker.end, broker.records = 3, records
         broker.answers[FETCH] = lambda asked: broker.fetched(records(0, 0), high_watermark=noted)
@@ -316,7 +316,7 @@ def test_a_fetch_that_claims_two_gib_is_damage() -> None:
 
 
 def test_a_batch_larger_than_what_was_asked_for_is_asked_for_once_more() -> None:
-    # Brokers send one batch whole, however large it is (KIP-74).
+    # Brokers send at least one complete batch, even a large one (KIP-74).
     large = batch(0, [(b"k" * 10, b"v" * (3 << 20))])
     with fake_brokers(FakeBroker()) as (broker,):
         broker.end = 1

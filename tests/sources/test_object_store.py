@@ -1,4 +1,4 @@
-"""Segments in an object store on this machine: the same answers, ranges and not downloads, and no mixture."""
+"""Segments in an object store on this machine: the same results, read by ranges without downloads, and never mixed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_archives(store: ObjectStore, form: str) -> None:
 
 
 ELSEWHERE = ("place", "high_watermark_timestamp", "high_watermark_timestamp_ms")
-"""The columns of `log_ends` that show the files and not of the logs."""
+"""The columns of `log_ends` about files, not about logs."""
 
 
 @pytest.mark.matrix
@@ -138,7 +138,7 @@ def test_ranges_of_an_archive(store: ObjectStore, tmp_path: Path, form: str) -> 
     store.forget()
     (log,) = find_logs([store.url(f"large{form}")], topic="t")
     assert sum(batch.num_rows for batch in read_partition(log, settle=False)) == 10
-    # Heads of members come in blocks, and so does the little that is read.
+    # Headers of members are read in blocks, and so is the small part of the content that is needed.
     assert 0 < store.sent_below("large") < len(data) / 5
 
 
@@ -158,7 +158,7 @@ def test_a_range_of_offsets_reads_its_files_only(store: ObjectStore) -> None:
 
 
 def test_an_object_that_is_replaced_is_never_mixed(store: ObjectStore) -> None:
-    """By one of the same size, within the same second: its ETag tells."""
+    """It is replaced by one of the same size within the same second: only its ETag differs."""
     old, new = (b"".join(commit(offset, value=value * 100) for offset in range(40_000)) for value in (b"old", b"new"))
     assert len(old) == len(new) > 12 << 20
     store.put("replaced/t-0/" + FILE, old)

@@ -1,4 +1,4 @@
-"""What fails for one partition, one topic or one broker: only that is missing in the answer, with the true reason."""
+"""Failures of one partition, one topic or one broker: only that part is missing in the result, with the true reason."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_partition_without_a_leader_does_not_shorten_the_wait_for_another_topi
         live = LiveBrokers(broker.address, QUICK)
         for topic in (TOPIC, "another"):
             assert [log.trouble for log in live.partitions(topic)] == [None, "it has no leader, for 0.4 s"]
-            # What has timed out is asked once.
+            # A partition that has timed out is asked for only once.
             assert [log.trouble for log in live.partitions(topic)] == [None, "it has no leader"]
 
 
@@ -193,7 +193,7 @@ def test_a_pause_that_is_too_long_names_the_limit(patience_ms: int, timeout: flo
 
 
 class Leaving(FakeBroker):
-    """Answers Metadata so many times."""
+    """Answers Metadata a limited number of times."""
 
     metadata_answers = 1_000_000
 
@@ -223,7 +223,7 @@ def test_a_broker_that_is_lost_after_a_first_answer_costs_its_own_partitions(mon
     broker, lost = Leaving(1), FakeBroker(2)
     with fake_brokers(broker, lost):
         broker.end = lost.end = 3
-        broker.metadata_answers = 2  # the second try of log_ends finds nobody
+        broker.metadata_answers = 2  # the second try of log_ends finds no broker
         live = LiveBrokers(broker.address, QUICK)
         live.topics()
         lost.close()
@@ -441,7 +441,7 @@ def test_a_topic_that_is_hidden_since_it_was_listed_is_named() -> None:
 
 
 def lying(broker: FakeBroker, faults: Sequence[str]) -> Callable[[dict[str, Any]], Any]:
-    """Metadata with three topics: the ones in `faults` have a partition with a negative number, or are left out."""
+    """Metadata with three topics, with faults: a partition with a negative number, or a topic that is left out."""
 
     def metadata(asked: dict[str, Any]) -> Any:
         names = ["a", "b", "c"] if asked["topics"] is None else [each["name"] for each in asked["topics"]]

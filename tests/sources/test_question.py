@@ -1,4 +1,4 @@
-"""Question, facts about a log and findings: values of a context that are never copied by hand."""
+"""Question, facts about a log and findings: values of a context."""
 
 from __future__ import annotations
 

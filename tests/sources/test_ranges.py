@@ -1,4 +1,4 @@
-"""Ranges of offsets: what every source gives of them, and that no more is read than has to be."""
+"""Ranges of offsets: the rows that every source returns for them, and that no more is read than necessary."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_the_offset_is_read_even_where_nobody_asked_for_it(tmp_path: Path) -> No
     "name", [f"magic {magic} {codec} three records" for magic in (0, 1) for codec in ("none", "gzip")]
 )
 def test_old_messages_are_told_apart_by_their_records(tmp_path: Path, name: str) -> None:
-    """A wrapper says its last offset only."""
+    """A wrapper only has its last offset."""
     data = case(name)
     write_log(tmp_path, {0: data}, "t-0")
     (log,) = Segments(tmp_path).partitions("t")

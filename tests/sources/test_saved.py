@@ -1,4 +1,4 @@
-"""Saved rows as a source: every format gives the rows and tables of the segments they were saved from."""
+"""Saved rows as a source: every format has the rows and tables of the segments from which it was saved."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_raw_rows_are_those_of_the_segments(name: str, capture: str, tmp_path: P
 
 @pytest.fixture(scope="module")
 def answers() -> Results:
-    """What the tables of a captured topic say that is read from its segments."""
+    """The tables of a captured topic, read from its segments."""
     return read_tables(
         [table for capture, table in CAPTURED if capture == CAPTURES[0]], saved_files.segments(CAPTURES[0])
     )
@@ -118,7 +118,7 @@ def test_each_offset_comes_once(tmp_path: Path) -> None:
 
 
 def test_rows_in_order_are_cut_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch of 65 536 rows may have more bytes than Arrow puts into one column."""
+    """A batch of 65 536 rows may have more bytes than an Arrow column can hold."""
     monkeypatch.setattr(ordering, "_BYTES", 1000)
     rows = simple_rows([*range(50, 100), *range(50)])
     differing: list[int] = []
@@ -208,7 +208,8 @@ def test_a_damaged_page_is_damage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shape", ["sorted", "backwards", "overlapping"])
 def test_a_page_that_is_lost_hides_the_outcome_of_what_was_read_before(shape: str, tmp_path: Path) -> None:
-    """A group is given in parts of 65 536 rows, so that records are before the loss, and their marker in it."""
+    """A group is returned in parts of 65 536 rows, so some records come before the lost part, and their marker is in
+    it."""
     count, lost_from = 150_000, 131_072
     rows = simple_rows(list(range(count)))
     rows = rows.set_column(5, "transaction", pa.array(["pending"] * count))
@@ -447,10 +448,10 @@ def test_packages_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytest
 
 
 def elsewhere(folder: Path) -> Any:
-    """A file system with the files of a folder, in memory."""
+    """A file system in memory with the files of a folder."""
     import pyarrow.fs
 
-    held = pyarrow.fs._MockFileSystem()  # the only one of pyarrow that is neither here nor far away
+    held = pyarrow.fs._MockFileSystem()  # the only file system of pyarrow that is neither local nor remote
     held.create_dir("copy")
     pyarrow.fs.copy_files(str(folder), "copy", pyarrow.fs.LocalFileSystem(), held)
     return held

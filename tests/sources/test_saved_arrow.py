@@ -1,4 +1,5 @@
-"""Arrow files and streams, read here and not by Arrow: what Arrow reads, and refusals where it would crash."""
+"""Arrow files and streams, read by our own reader: the same rows as with Arrow, and refusals of files with which Arrow
+would crash."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Feather V1:DeprecationWarning")
 
 
 def every_type() -> pa.Table:
-    """A column of every type that is read, with nulls, and some that are passed over."""
+    """A column of every type that is read, with nulls, and some columns that are skipped."""
     when = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
     texts, some_bytes = ["a", None, "é" * 20], [b"a", None, b"\0\xff" * 20]
     columns: dict[str, Any] = {f"{kind}": pa.array([1, None, 3], kind) for kind in _NUMBERS}
@@ -155,7 +156,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_compressed_buffer_that_claims_too_much_is_refused(tmp_path: Path) -> None:
-    """pyarrow would give the memory after the bytes that there are."""
+    """pyarrow would return the memory after the bytes that there are."""
     path = written(simple_rows([*range(500)]), tmp_path / "rows.arrows", "zstd")
     data = bytearray(path.read_bytes())
     at = data.index((500 // 250 * 8).to_bytes(8, "little") + b"\x28\xb5\x2f\xfd")

@@ -1,7 +1,7 @@
-"""Damaged files of saved rows: none ends the process, hangs, or gives a row that is not in the file.
+"""Damaged files of saved rows: none ends the process, hangs, or results in a row that is not in the file.
 
 `make test` reads a few hundred mutants of each format in child processes, `make damaged-rows` a hundred thousand
-(KAFKA_RECORDS_MUTANTS says how many otherwise).
+(KAFKA_RECORDS_MUTANTS can set the number).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check(format: str, first: int, count: int, folder: Path) -> None:
     assert not outcome.wrong
     assert sum(seen.mutants for seen in outcome.seen.values()) == count
     for name, seen in outcome.seen.items():
-        # Some damage does not matter, and some of it has to.
+        # Some damage must be harmless, and some must not.
         assert 0 < seen.read < seen.mutants, name
         assert seen.rows > seen.read, name
 
@@ -75,7 +75,7 @@ saved_mutants.main(*sys.argv[1:])
 
 
 def test_crashes_hangs_tracebacks_and_strange_rows_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that does all of it, in place of ours."""
+    """A reader that does all of these wrong things, instead of ours."""
     (tmp_path / "broken.py").write_text(_BROKEN)
     monkeypatch.setattr(saved_mutants, "CHILD", [str(tmp_path / "broken.py")])
     outcome = run("arrow", 0, 6, tmp_path)
@@ -87,7 +87,7 @@ def test_crashes_hangs_tracebacks_and_strange_rows_are_seen(tmp_path: Path, monk
 
 
 def test_bytes_that_come_from_elsewhere_are_seen() -> None:
-    """What an original says about a row is so for its own rows, and for no others."""
+    """The check of an original accepts its own rows, and no others."""
     for name, original in ORIGINALS.items():
         if original.has is not None:
             holds = original.has(saved_mutants.original(name))

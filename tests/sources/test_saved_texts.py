@@ -1,4 +1,4 @@
-"""Saved rows in texts as spreadsheets and shells write them, and files without a row."""
+"""Saved rows in text files as spreadsheets and shells write them, and files without rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = [["t", "0", str(at), f"6b3{at}", f"763{at}", ""] for at in range(3)]
 
 
 def sheet(path: Path, encoding: str, delimiter: str, before: str = "", behind: str = "") -> Path:
-    """The rows as a spreadsheet saves them."""
+    """Write the rows as a spreadsheet saves them."""
     with open(path, "w", encoding=encoding, newline="") as out:
         out.write(before)
         csv.writer(out, delimiter=delimiter).writerows([HEAD, *ROWS])
@@ -48,7 +48,7 @@ def test_lines_that_are_padded_with_delimiters(tmp_path: Path) -> None:
     path.write_text("sep=;;;;;;;;;\r\n" + "\r\n".join(lines) + "\r\n")
     (log,) = SavedRows(path, encoding="hex").partitions("t")
     assert offsets_of(table_of(log)[0]) == [0, 1, 2, 3]
-    # Lines that were left out count where a row is named.
+    # Skipped lines count for the number of a row in messages.
     path.write_text("\r\n".join(lines).replace("t;0;3", "t;0;"))
     with pytest.raises(LogSourceError, match="row 5 has no offset"):
         SavedRows(path, encoding="hex").topics()
@@ -62,7 +62,7 @@ def test_names_in_quotes_and_with_blanks(tmp_path: Path) -> None:
 
 
 def test_json_lines_of_a_shell(tmp_path: Path) -> None:
-    """PowerShell writes what it redirects in UTF-16."""
+    """PowerShell writes redirected output in UTF-16."""
     rows = [{**dict(zip(HEAD, row, strict=True)), "control": None} for row in ROWS]
     path = tmp_path / "rows.json"
     path.write_text("\r\n".join(map(json.dumps, rows)), "utf-16")

@@ -1,4 +1,4 @@
-"""Brokers that are read at the same time by `dump` and `snapshot`."""
+"""`dump` and `snapshot` read several brokers at the same time."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_dump_is_ahead_of_a_slow_broker_by_a_bounded_amount(
 
 
 class Log:
-    """Of a broker."""
+    """A log of a broker."""
 
     def __init__(self, leader: int) -> None:
         self.leader = leader
@@ -162,6 +162,6 @@ def test_a_snapshot_that_fails_leaves_no_thread_behind(tmp_path: Path, monkeypat
         monkeypatch.setattr(one_run.Run, "take", taken)
         with within(10), pytest.raises(OSError, match="No space left"):
             take_snapshot(LiveBrokers(brokers[0].address), tmp_path / "kept", [TOPIC])
-        # Spark's gateway in this process has threads of its own, which come and go.
+        # Spark's gateway in this process starts and ends threads.
         left = {*threading.enumerate()} - others
         assert [each.name for each in left if each.name.startswith(THREAD_NAME)] == []

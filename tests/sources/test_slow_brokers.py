@@ -1,4 +1,4 @@
-"""Brokers that take their time: it is bounded for each of them, for each answer, and for a whole command."""
+"""Slow brokers: the time is limited for each of them, for each answer, and for a whole command."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _properties(tmp_path: Path) -> str:
 
 @pytest.fixture(name="loaded", scope="module")
 def _loaded() -> None:
-    """What a report needs is loaded, so that no time limit is over before a broker is asked."""
+    """Load the modules that a report needs, so that no time limit is over before a broker is asked."""
     with fake_brokers(FakeBroker()) as (broker,):
         broker.end, broker.records = 3, records
         read_report(LiveBrokers(broker.address))
@@ -79,7 +79,7 @@ def test_partitions_of_a_broker_that_sends_no_records_share_one_deadline() -> No
 def test_a_partition_after_one_that_was_given_up_is_read_if_its_broker_sends_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "_SHORTEST_WAIT", 1.0)  # a machine that does much else is slow
+    monkeypatch.setattr(patience, "_SHORTEST_WAIT", 1.0)  # a busy machine is slow
     with fake_brokers(FakeBroker()) as (broker,):
         broker.end, broker.leaders = 3, dict.fromkeys(range(3), 1)
         honest = broker.answer_of(FETCH)
@@ -244,7 +244,7 @@ def test_a_leader_that_hangs_takes_one_question_of_the_time_for_log_ends(monkeyp
         ends = list(live.log_ends([TOPIC, "another"], context))
         assert [(each.partition, each.log_end_offset) for each in ends] == [(0, 3), (1, None), (2, 3)] * 2
         assert [each.partition for each in context.findings] == [1, 1]
-        # After the first question it has a little time only.
+        # After the first request, there is only a little time left.
         within_ms = re.findall(r"no response within (\d+) ms", context.findings[0].what)
         assert [int(each) <= 100 for each in within_ms] == [True]
 
@@ -357,7 +357,7 @@ def test_commands_end_at_the_limit_with_status_1(
         assert time.monotonic() - started < 10
         printed = capsys.readouterr()
         assert status == 1, printed.err
-        # A report holds what was found.
+        # The report has the part that was read.
         assert "the time limit of 1 s is over" in (printed.out if command[0] == "report" else printed.err)
         assert "g0" in printed.out or command == ["counts"]
 

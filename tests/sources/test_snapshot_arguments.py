@@ -1,4 +1,4 @@
-"""What `take_snapshot` takes, and what it says about everything else before it writes."""
+"""The arguments of `take_snapshot`, and its errors for others before it writes anything."""
 
 from __future__ import annotations
 

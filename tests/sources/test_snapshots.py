@@ -1,4 +1,4 @@
-"""Snapshots: the rows of a source, kept as they came, regardless of what happens to the log and to the run."""
+"""Snapshots store the rows of a source unchanged, regardless of what happens to the log and to the run."""
 
 from __future__ import annotations
 
@@ -219,7 +219,8 @@ def without(topic: Topic, *offsets: int) -> pa.Table:
 
 
 def deleted_between_runs() -> tuple[Logs, Logs]:
-    """A log before and after a tombstone, which was cleaned away with what it deleted, and another record."""
+    """A log before and after a tombstone and another record. A cleaner has removed the tombstone and the record that it
+    deleted."""
     topic = Topic()
     topic.commit("gone", 1)
     topic.commit("stays", 2)
@@ -238,7 +239,7 @@ def test_what_was_deleted_between_runs_is_gone_though_nobody_has_read_its_tombst
     offsets = read_table("current_offsets", tmp_path)
     assert offsets.table["group_id"].to_pylist() == ["new", "stays"]
     assert offsets.findings == ()
-    # What happened is told, and from where on it is complete.
+    # The rows have what happened, and a finding says from when on they are complete.
     history = read_table("offset_commits", tmp_path)
     assert history.table["group_id"].to_pylist() == ["gone", "new", "stays"]
     (note,) = history.findings
@@ -297,7 +298,7 @@ def test_a_log_that_has_lost_everything_goes_on(tmp_path: Path) -> None:
 
 
 def _hourly(offsets: list[int]) -> pa.Table:
-    """Records of one group, one an hour, as an export of a topic that is cleaned has them."""
+    """Records of one group, one per hour, as in an export of a cleaned topic."""
     topic = Topic()
     for number in range(max(offsets) + 1):
         topic.commit(f"g{number}", number)
@@ -358,7 +359,7 @@ def test_a_snapshot_is_never_read_as_plain_parquet(tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class BrokenOff(LiveLog):
-    """A log that a broker gives only in part: nobody answers from the offset `stops_at` on."""
+    """A log that a broker returns only in part: from the offset `stops_at` on, there are no answers."""
 
     stops_at: int = 0
 
@@ -383,7 +384,7 @@ def test_a_run_that_broke_off_leaves_no_trace_when_the_next_one_goes_on(runs_the
         (found,) = take_snapshot(Logs((broken,)), tmp_path / "broken").findings
         assert found.reason == UNREACHABLE_LOG
         assert [each.reason for each in findings_of(tmp_path / "broken")] == [UNREACHABLE_LOG]
-    # The log went on, so nobody may say that it ended there.
+    # The log continued, so it must not count as ending there.
     stored = stored_log(str(tmp_path / "broken"), TOPIC, 0)
     assert stored.stretches[-1].ended_at_ms is None
     assert read_mark(str(tmp_path / "broken"))["read"][f"{TOPIC}-0"]["ended_at_ms"] is None

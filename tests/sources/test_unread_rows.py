@@ -1,4 +1,4 @@
-"""What is left to read, by the rows of a snapshot and by the heads of batches in files: the same."""
+"""What is left to read is the same according to the rows of a snapshot and to the headers of batches in files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_snapshot_of_all_topics_knows_the_lag_of_files(name: str, tmp_path: Pa
     assert sum(row["unread"] or 0 for row in of_rows) > 30
     assert any(row["held_back"] for row in of_rows) == ("transaction" in name)
     for ours, theirs in zip(of_rows, of_files, strict=True):
-        # The head of a batch has the time of its first record.
+        # The header of a batch has the time of its first record.
         assert (ours["unread_timestamp_ms"] is None) == (theirs["unread_timestamp_ms"] is None)
         if ours["unread_timestamp_ms"] is not None:
             later = ours["unread_timestamp_ms"] - theirs["unread_timestamp_ms"]
