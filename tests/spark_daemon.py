@@ -1,8 +1,8 @@
-"""PySpark's daemon for the session that tests share, with what its workers import imported once.
+"""PySpark's daemon for the session that tests share. It imports the modules of its workers once.
 
-A worker is a fork of the daemon. PySpark's own daemon has imported nothing then, so that each worker takes a second for
-that, and each of its tasks ends with a search for garbage among all that was imported. Sessions that tests start in
-processes of their own have PySpark's daemon.
+A worker is a fork of the daemon. PySpark's own daemon has imported nothing, so each worker takes a second to import
+modules, and each of its tasks ends with a garbage collection over everything that was imported. Sessions in separate
+processes use PySpark's own daemon.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _IMPORTED: Final = (
 
 
 def main() -> None:
-    """Import, then do what PySpark's daemon does; the argument is the module that its workers run."""
+    """Import the modules, then run PySpark's daemon. The argument is the module that its workers run."""
     for name in (*sys.argv[1:], *_IMPORTED):
         with suppress(ImportError):  # older releases of PySpark lack some
             importlib.import_module(name)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def built() -> None:
-    """The jar is there and made of these sources, against the newest Spark: older ones get the same jar."""
+    """Make sure that the jar exists and is made from these sources, compiled against the newest Spark. Older releases
+    get the same jar."""
     if pyspark.__version__ == list(RELEASES.values())[-1].pyspark:
         assert jar.main([]) == 0
     assert JAR.is_file(), "run make jar"
@@ -36,7 +37,7 @@ def with_functions(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def active(session: Any) -> Iterator[None]:
-    """Makes a session the active one of this thread, and the one before it afterwards."""
+    """Make a session the active one of this thread; at the end, restore the previous one."""
     before = type(session).getActiveSession()
     _activate(session)
     try:
@@ -46,5 +47,5 @@ def active(session: Any) -> Iterator[None]:
 
 
 def _activate(session: Any) -> None:
-    type(session)._activeSession = session  # what PySpark gives, regardless of the JVM's
+    type(session)._activeSession = session  # the session that PySpark returns, regardless of the JVM's
     session._jvm.SparkSession.setActiveSession(session._jsparkSession)

@@ -1,6 +1,6 @@
-"""The four spellings of a message, and its schema, as trees of one kind, so that they can be compared with each other.
+"""The four forms of a message, and its schema, as trees of one kind, so that they can be compared.
 
-Each of the functions reads one spelling by the means of its own library and nothing of ours.
+Each function reads one form with its own library, without our code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ TABLE: Final[Mapping[str, Mapping[str, str]]] = {
         "records": ("binary", "BinaryType()", "bytes", "bytes"),
     }.items()
 }
-"""Type in the spec → what it is called in each spelling. Written down here once more, and not taken from the code."""
+"""what it is called in each spelling. Written down here once more, and not taken from the code. → Type in the spec →
+its name in each form. This is a second copy, which is not taken from the code. → what it is called in each spelling.
+Written down here once more, and not taken from the code."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ Node = Leaf | Array | Struct
 
 
 def of_schema(message: MessageSchema, tags: bool) -> Node:
-    """The measure for the others. With `tags`, structs of a message with flexible versions also keep unknown ones."""
+    """The reference for the other forms. With `tags`, structs of a message with flexible versions also keep unknown
+    ones."""
     pair = Struct((Member("tag", False, Leaf("int32")), Member("data", False, Leaf("bytes"))))
     kept = Member(UNKNOWN_TAGS, False, Array(pair, False))
 
@@ -139,7 +142,7 @@ class _Avro:
 
 
 def of_class(annotation: Any) -> Node:
-    """A generated class, or what one of its members is annotated with. Unknown tagged fields are pairs there."""
+    """A generated class, or the annotation of one of its members. Unknown tagged fields are pairs there."""
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         hints = typing.get_type_hints(annotation)
         names = annotation.__struct_fields__
@@ -167,7 +170,7 @@ def _optional(annotation: Any) -> tuple[bool, Node]:
 
 
 def without_tags(node: Node) -> Node:
-    """The tree without unknown tagged fields, for the spellings that always have them."""
+    """The tree without unknown tagged fields, for the forms that always have them."""
     match node:
         case Struct(members):
             kept = (each for each in members if each.name != UNKNOWN_TAGS)
@@ -179,7 +182,8 @@ def without_tags(node: Node) -> Node:
 
 
 def differences(schema: Node, spelling: str, found: Node, path: str = "") -> Iterator[str]:
-    """Where a spelling is another than TABLE makes of the schema; `spelling` names a column of it."""
+    """The differences between a form and the one that follows from the schema with TABLE; `spelling` names a column of
+    it."""
     where = path or "the message"
     match schema, found:
         case Leaf(spec), Leaf(name):

@@ -1,5 +1,5 @@
-"""Changes of tables by Structured Streaming: at the end of every micro-batch they add up to the table over all raw rows
-so far, through restarts and a kill."""
+"""Changes of tables with Structured Streaming: after every micro-batch they add up to the table over all raw rows so
+far, also after restarts and a kill."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GONE = "disappearances"
 
 @pytest.fixture(scope="module")
 def log(topics_dir: Path) -> pa.Table:
-    """The raw rows of a captured data directory, as a stream tells them whose micro-batches end before the markers."""
+    """The raw rows of a captured data directory, as in a stream whose micro-batches end before the markers."""
     source = Segments(topics_dir / "kafka-4.3" / "segments")
     logs = [each for topic in source.topics() for each in source.partitions(topic)]
     rows = pa.Table.from_batches(
@@ -60,7 +60,7 @@ def log(topics_dir: Path) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def parts(log: pa.Table) -> list[pa.Table]:
-    """The log in parts, of each log partition some offsets. A part ends within a transaction."""
+    """The log in parts, each with some offsets of each log partition. A part ends inside a transaction."""
     numbers = pc.divide(pc.multiply(log["offset"], PARTS), 400)
     found = [log.filter(pc.equal(pc.min_element_wise(numbers, PARTS - 1), each)) for each in range(PARTS)]
     assert all(part.num_rows for part in found)
@@ -77,7 +77,7 @@ def waits_at_the_end(part: pa.Table) -> bool:
 
 
 def add(folder: Path, number: int, rows: pa.Table) -> None:
-    """A file of raw rows for a stream. Files come by their times."""
+    """Add a file of raw rows to a stream. Streams read files in the order of their times."""
     folder.mkdir(exist_ok=True)
     part = folder / f".{number}"
     pq.write_table(rows, part)
@@ -90,7 +90,7 @@ def stream_of(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def drain(rows: DataFrame, place: Path) -> None:
-    """Write the changes of everything that is there into files, and wait for it."""
+    """Write the changes of all available rows into files, and wait for it."""
     writer = rows.writeStream.format("parquet").option("checkpointLocation", str(place / "checkpoint"))
     query = writer.trigger(availableNow=True).start(str(place / "changes"))
     assert query.awaitTermination(SECONDS)
@@ -107,7 +107,7 @@ def expected(name: str, parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def check(spark: SparkSession, name: str, parts: Sequence[pa.Table], place: Path, runs: Sequence[int]) -> None:
-    """Run a query as often as there are `runs`, each time over so many parts more."""
+    """Run a query once for each number in `runs`, each time with this number of additional parts."""
     place.mkdir()
     came = 0
     for more in runs:
@@ -129,7 +129,8 @@ def test_a_stream_gives_the_rows_of_the_table_at_every_restart(
 
 
 def test_what_is_merged_is_what_was_told_last(spark: SparkSession) -> None:
-    """In any order, and however often: of each row the change with the highest offset, and none that was deleted."""
+    """In any order, and with repetitions: the result has the change of each row with the highest offset, and no deleted
+    rows."""
     rows = [
         ("upsert", 10, "g", "t", 0, 1),
         ("upsert", 30, "g", "t", 0, 3),
@@ -245,7 +246,7 @@ def test_a_checkpoint_goes_with_the_question(spark: SparkSession, parts: Sequenc
 
 @pytest.mark.matrix
 def test_a_query_that_was_down_for_too_long_ends(spark: SparkSession, tmp_path: Path) -> None:
-    """And one that finds all offsets goes on, also those of records that its table does not look at."""
+    """A query that finds all offsets continues, including offsets of records that its table ignores."""
     topic = Topic()
     for number in range(4):
         topic.commit("g", number)
@@ -270,7 +271,7 @@ def test_a_query_that_was_down_for_too_long_ends(spark: SparkSession, tmp_path: 
 def test_a_source_without_transactions_lost_nothing(
     spark: SparkSession, tmp_path: Path, name: str, assume: Any
 ) -> None:
-    """The columns of Spark's own Kafka source, which gives no markers. `members` needs no `assume`."""
+    """The columns of Spark's own Kafka source, which has no markers. `members` needs no `assume`."""
     topic = Topic()
     for number in range(3):
         topic.commit("g", number, transaction="committed", producer=7)

@@ -1,4 +1,4 @@
-"""The tables of the metadata log, by Spark."""
+"""The tables of the metadata log with Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_records_tables.spark import read_table as read_by_spark
 
 FOLDER = "__cluster_metadata-0"
 FIRST = 643
-"""Where the copy of the log begins: what was before is in a checkpoint."""
+"""The first offset of the copy of the log: earlier records are in a checkpoint."""
 
 
 @pytest.mark.parametrize("name", ["topics", "partitions", "configs", "brokers", "features"])

@@ -1,4 +1,4 @@
-"""`decode_records` over made-up records; tests/spark/across_releases has captured ones."""
+"""`decode_records` over synthetic records; tests/spark/across_releases has captured ones."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_what_is_accepted_as_kafka_accepts_it_is_told(spark: SparkSession) -> No
     odd = KEY.replace(b"\x00\x01g", b"\x00\x01\xff")
     raw = spark.createDataFrame(_raw((odd + b"\0", VALUE + b"\0\0"), (KEY, VALUE)), RAW_SCHEMA)
 
-    # Not sorted by Spark, which looks at the rows once more for that; PySpark before 4.3 counts them each time.
+    # Do not let Spark sort the rows, because it would read them once more; PySpark before 4.3 counts them each time.
     rows = sorted(decode_records(raw, RECORDS, observation=observation).collect(), key=lambda row: row.offset)
 
     assert [(row.key_bytes_left, row.value_bytes_left, row.leniencies) for row in rows] == [
@@ -185,7 +185,7 @@ def test_rows_that_are_not_raw_are_refused(spark: SparkSession) -> None:
 
 
 def test_raw_rows_of_other_types_are_refused(spark: SparkSession, raw: DataFrame) -> None:
-    """Wider numbers would end in a message of the JVM's about accessors, times in numbers of another unit."""
+    """Wider numbers would cause a message of the JVM about accessors, and times would be numbers in another unit."""
     for column, kind, wanted in (("partition", "bigint", "int"), ("timestamp_ms", "timestamp", "bigint")):
         with pytest.raises(WrongColumnType) as failure:
             decode_records(raw.withColumn(column, F.col(column).cast(kind)), RECORDS)

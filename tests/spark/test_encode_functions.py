@@ -112,7 +112,7 @@ class TestRoundTrip:
 
     @pytest.mark.spark
     def test_through_the_jvm(self, spark: SparkSession, load_vectors: VectorLoader) -> None:
-        """With a shuffle between, so that the structs are Spark's own rows for a while."""
+        """With a shuffle in between, so that the structs become Spark's own rows."""
         lines = [line for line in load_vectors("messages.jsonl.gz") if line["message"] == "GroupMetadataValue"]
         rows = [(line["version"], bytes.fromhex(line["hex"])) for line in lines]
         frame = spark.createDataFrame(rows, "version int, data binary")
@@ -203,7 +203,7 @@ class TestColumns:
         )
 
     def test_structs_of_a_query_of_ones_own(self, spark: SparkSession) -> None:
-        """Fields in another order, numbers of other types, nothing that version 1 lacks, a literal null."""
+        """Fields in another order, numbers of other types, no fields that version 1 lacks, a literal null."""
         struct = """named_struct('metadata', 'm', 'offset', 42, 'commit_timestamp', 5Y, 'expire_timestamp', -1L)"""
         frame = spark.sql(
             f"SELECT {struct} AS value, null AS nothing, named_struct('assigned_partitions', array()) AS a"
@@ -253,7 +253,7 @@ MEMBER = {"topic": "t", "partitions": [1]}
 
 
 class TestValues:
-    """What is in a row and cannot be written: an error that names the field, or null."""
+    """Values that cannot be written: an error that names the field, or null."""
 
     @pytest.mark.parametrize(
         ("value", "version", "error", "message"),

@@ -1,4 +1,4 @@
-"""One schema, four spellings: Arrow type, Spark type, Avro schema and Python class of every message say the same."""
+"""One schema, four forms: Arrow type, Spark type, Avro schema and Python class of every message agree."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def module_of(package: str, kind: str, name: str) -> Any:
-    """The module with schemas or Spark types in which the message `name` is."""
+    """The module with the schema or Spark type of the message `name`."""
     place = importlib.import_module(f"{package}.registry").MESSAGES[name][0].removeprefix(f"{package}.")
     folder = place.rpartition(".")[0]
     return importlib.import_module(f"{package}.{kind}.{folder}" if folder else f"{package}.{kind}")
@@ -155,7 +155,7 @@ def test_the_sample_is_right_before_it_is_changed() -> None:
 
 
 def rebuilt(type: pa.DataType, change: Any) -> pa.DataType:
-    """An Arrow type in which `change` has had every field in its hands."""
+    """An Arrow type after `change` was applied to every field."""
     if pa.types.is_struct(type):
         return pa.struct([change(each.with_type(rebuilt(each.type, change))) for each in type])
     if pa.types.is_list(type):

@@ -73,7 +73,7 @@ def test_records_of_some_types(keys: DataFrame, types: tuple[int, ...]) -> None:
     ],
 )
 def test_records_of_types_beside_a_change_of_the_first_byte(spark: SparkSession, types: Sequence[int]) -> None:
-    """A key of one byte is between the last type below a border and the first one above it."""
+    """A key of one byte comes between the last type below a boundary and the first one above it."""
     edges = sorted({0, 1, 254, 255, *(byte << 8 | low for byte in range(256) for low in (0, 1, 254, 255))})
     keys = [b"", *(bytes([byte]) for byte in range(256)), *(edge.to_bytes(2, "big") for edge in edges)]
     keys += [edge.to_bytes(2, "big") + b"\xff" for edge in edges]

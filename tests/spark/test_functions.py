@@ -118,7 +118,7 @@ class TestKeysAndValues:
         assert found.collect() == []
 
     def test_large_types(self, spark: SparkSession) -> None:
-        """With this setting Spark hands over large_binary and wants large_string back."""
+        """With this setting, Spark passes large_binary and expects large_string."""
         name = "spark.sql.execution.arrow.useLargeVarTypes"
         spark.conf.set(name, "true")
         try:
@@ -229,7 +229,7 @@ class TestVersions:
             _one(spark, data, from_message("data", CONSUMER_PROTOCOL_SUBSCRIPTION, mode="FAILFAST"))
 
     def test_parsed_as_another(self, spark: SparkSession) -> None:
-        """What follows the fields of version 0 need not even be well formed, nor the version one there is."""
+        """The bytes after the fields of version 0 may be malformed, and the version in the bytes may not exist."""
         frame = spark.createDataFrame(
             [(b"\x00\x03" + SUBSCRIPTION + b"\xff",), (b"\xff\xff" + SUBSCRIPTION,), (b"\x00",), (b"\x00\x00\x00",)],
             "data binary",
@@ -261,7 +261,8 @@ class TestVersions:
 @pytest.mark.spark
 class TestAgreesWithKafka:
     def test_on_the_consumer_protocol(self, spark: SparkSession, load_vectors: VectorLoader) -> None:
-        """Both ways Kafka reads it: by the version in the bytes, newer ones as the highest; and as version 0."""
+        """Both ways in which Kafka reads it: by the version in the bytes, with newer ones as the highest; and as
+        version 0."""
         lines = [line for line in load_vectors("framed.jsonl") if "protocol" in line]
         assert {line["version"] for line in lines} == {0, 1, 2, 3, 4, 100}
         frame = spark.createDataFrame(
@@ -326,9 +327,9 @@ _CONSUMER_GROUP = re.compile(
 
 
 def _dumped_members(folder: Path) -> dict[tuple[int, int, str], tuple[Any, Any]]:
-    """What Kafka's dump tool shows of the members of classic consumer groups.
+    """The members of classic consumer groups in the output of Kafka's dump tool.
 
-    It opens subscription and assignment, and shows bytes in which it finds neither as base64: None here.
+    It decodes subscription and assignment. It shows other bytes as base64, for which this has None.
     """
     members = {}
     for path in folder.glob("__consumer_offsets-*"):
@@ -388,7 +389,7 @@ class TestExamples:
 
 
 def test_every_public_function_is_generic() -> None:
-    """They come in pairs, one for each way."""
+    """They exist in pairs, one for each direction."""
     public = {name for name, value in vars(functions).items() if callable(value) and not name.startswith("_")}
     named = {name for name in public if name.startswith(("from_", "to_"))}
     assert named == {f"{way}_{what}" for way in ("from", "to") for what in ("message", "key", "value")}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FOLDERS = sorted({module.split(".")[1] for module, _ in registry.MESSAGES.values()} - {"rpc"})
-"""The folders with messages that topics hold. Requests, responses and headers have no Spark functions."""
+"""The folders with messages that topics contain. Requests, responses and headers have no Spark functions."""
 
 
 def test_there_is_a_spark_type_for_every_type_of_the_language() -> None:

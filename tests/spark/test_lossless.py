@@ -29,7 +29,7 @@ Vectors = dict[str, list[tuple[bytes | None, int]]]
 
 @pytest.fixture(scope="module")
 def vectors(load_vectors: VectorLoader) -> Vectors:
-    """Bytes and versions of every message that Kafka wrote, by name; filled up with nulls to lists of one length."""
+    """Bytes and versions of every message that Kafka wrote, by name; padded with nulls to lists of equal length."""
     found: Vectors = defaultdict(list)
     for line in load_vectors("messages.jsonl.gz"):
         found[line["message"]].append((bytes.fromhex(line["hex"]), line["version"]))
@@ -51,7 +51,7 @@ def column_of(name: str, rows: list[tuple[bytes | None, int]]) -> pa.StructArray
 def test_parquet_through_spark(spark: SparkSession, tmp_path: Path, vectors: Vectors) -> None:
     """Written by pyarrow, read and written by Spark, read by pyarrow.
 
-    Requests are left out: nobody keeps them in tables, and their nested types take Spark long.
+    Requests are left out: they are not stored in tables, and Spark takes long for their nested types.
     """
     kept = {name: rows for name, rows in vectors.items() if ".rpc." not in registry.MESSAGES[name][0]}
     columns = {name: column_of(name, rows) for name, rows in kept.items()}
@@ -70,7 +70,7 @@ def test_parquet_through_spark(spark: SparkSession, tmp_path: Path, vectors: Vec
 
 
 def test_avro_schemas_as_java_reads_them(spark: SparkSession) -> None:
-    """Java's parser is the strict one: it checks names and defaults too."""
+    """Java's parser is strict: it checks names and defaults too."""
     avro = java_avro(spark)
     for name in [*registry.MESSAGES, *registry._RECORDS]:
         text = fastavro.schema.to_parsing_canonical_form(registry.avro_schema(name))

@@ -1,4 +1,4 @@
-"""Spark's workers read an object store and archives, by paths that nobody changes; no plan shows a secret."""
+"""Spark's workers read an object store and archives, with unchanged paths; no plan shows a secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What examples/pipeline defines, without Spark: a view of every table whose topics are there."""
+"""The definitions of examples/pipeline, without Spark: a view of every table whose topics exist."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_every_table_is_defined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 def test_of_a_topic_that_is_not_there_no_table_is_defined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """`checks` needs none of the topics in particular, and files show open transactions without their topic."""
+    """`checks` does not require any particular topic, and files show open transactions without their topic."""
     found, topics = _defined(monkeypatch, tmp_path, OFFSETS)
     assert TABLES.keys() - found == OF_SHARE_STATE | {"transactions"} | OF_METADATA
     assert topics == [OFFSETS]

@@ -1,4 +1,5 @@
-"""The functions after the raw schema work in batch, Connect and pipelines: they never look into a DataFrame."""
+"""The functions on the raw schema work in batch, Connect and pipelines, because they never read a DataFrame's schema or
+rows."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ FORBIDDEN = {
 }
 
 ALLOWED = {("raw.py", "columns"), ("saved_records.py", "sparkContext"), ("jvm.py", "first")}
-"""The edge, where rows of other shapes come in; `columns=` avoids it there. The number of cores, by which saved files
-are shared out; not asked for on Connect. And the stamp of a catalog, asked once per session."""
+"""The exceptions: code for rows of other forms, which `columns=` avoids; the number of cores, by which saved files are
+distributed (not on Connect); and the stamp of a catalog, once per session."""
 
 LOGS = {"saved_records.py", "jvm.py"}
-"""What is left out of saved rows has no bytes and so no row: a line in the log of its task is all that shows it. The
-driver says why it does not decode in the JVM."""
+"""The allowed log messages: unusable saved rows have no bytes and no row, so only a line in the log of the task shows
+them; and the driver logs why it does not decode in the JVM."""
 
 
 _TABLES = Path(kafka_records_tables.__path__[0])

@@ -1,4 +1,4 @@
-"""Bringing rows of other shapes into the raw schema, and the filters that run before Python."""
+"""Converting rows of other forms to the raw schema, and the filters that run before Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading one record for a row: what is left of records that cannot be read."""
+"""Reading one record for a row: the readable parts of records that cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved rows in Spark: what Spark saves is read as the segments were, and decoded in one crossing."""
+"""Saved rows in Spark: rows that Spark saved are read like the segments, and decoded in one pass to Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segment files as DataFrames: what is read, what is reported, where reading ends."""
+"""Segment files as DataFrames: the rows, the findings, and the end of reading."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_all_topics_of_a_data_directory(spark: SparkSession, topics_dir: Path) -
     counts = {row.topic: row["count"] for row in raw.groupBy("topic").count().collect()}
 
     assert raw.schema == RAW_SCHEMA
-    # One partition of the share state starts at offset 11; its file holds the records before, too.
+    # One partition of the share state starts at offset 11; its file also has the earlier records.
     assert counts == {"__consumer_offsets": 859, "__share_group_state": 84, "__transaction_state": 45}
 
 
@@ -94,7 +94,7 @@ def test_the_report_of_sound_files(spark: SparkSession, topics_dir: Path) -> Non
     assert sum(row.control_batches for row in rows) == 15
     assert {number for row in rows for number in row.formats} == {0, 1, 2}
     assert {codec for row in rows for codec in row.codecs} == {"none", "gzip", "snappy", "lz4", "zstd"}
-    # The segment that was open when it was copied is pre-allocated: zeros up to its end.
+    # The segment that was open during the copy is pre-allocated: it ends with zeros.
     notes = [finding.severity for row in rows for finding in row.findings]
     assert set(notes) <= {"note"}
 

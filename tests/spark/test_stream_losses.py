@@ -1,4 +1,4 @@
-"""What a stream says about logs that lost records, where PySpark does not tell `latestOffset` what was read (4.0,
+"""Messages of a stream about logs that lost records, if PySpark does not tell `latestOffset` what was read (4.0,
 4.1)."""
 
 from __future__ import annotations

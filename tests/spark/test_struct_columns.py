@@ -1,4 +1,4 @@
-"""Struct columns that are no message, or that leave out what a message can do without."""
+"""Struct columns that are not a message, or that lack optional parts of a message."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _encoder(message: MessageSchema, version: int | None, fails_fast: bool = Tru
 
 
 class TestStructs:
-    """What a column is, regardless of what is in it: named in every mode."""
+    """Errors about the type of a column, regardless of its values, are raised in every mode."""
 
     @pytest.mark.parametrize(
         ("column", "schema", "error", "message"),

@@ -1,4 +1,5 @@
-"""Schemas as column types: generated and computed ones agree, and what has no column is refused by name."""
+"""Schemas as column types: generated and computed ones agree, and messages without a column type are refused by
+name."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def test_every_kind_of_field() -> None:
         structs=(inner,),
     )
 
-    # Binary, because that is what a batch of records is to everybody but Kafka.
+    # Binary, because only Kafka reads a batch of records as more than bytes.
     assert spark_type(message).simpleString() == (
         "struct<a_bool:boolean,a_bytes:binary,a_float64:double,a_int16:smallint,a_int32:int,a_int64:bigint,"
         "a_int8:tinyint,a_records:binary,a_string:string,a_uint16:int,a_uint32:bigint,a_uuid:string,"

@@ -1,4 +1,4 @@
-"""When `check_workers` speaks up: for workers of this machine that cannot import the package, and for no others."""
+"""`check_workers` reports workers on this machine that cannot import the package, and no others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEEDED = ("kafka_records_engine", "numpy", "pyarrow")
 
 
 def session(master: str) -> Any:
-    """What `check_workers` asks of a classic session."""
+    """The part of a classic session that `check_workers` uses."""
     return SimpleNamespace(conf=SimpleNamespace(get=lambda name, default: {"spark.master": master}.get(name, default)))
 
 
@@ -38,7 +38,7 @@ def bare_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def add_archive(path: Path, modules: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `--py-files` and `addPyFile` do on the driver: a zip comes first on its path."""
+    """The effect of `--py-files` and `addPyFile` on the driver: a zip comes first on its path."""
     with ZipFile(path, "w") as archive:
         for module in modules:
             archive.writestr(f"{module}.py", "")
@@ -67,7 +67,7 @@ def test_neither_are_those_of_a_connect_server(bare_python: Path) -> None:
 
 
 def test_an_interpreter_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is that of an archived environment, which a master on this machine does not unpack for its workers."""
+    """It belongs to an archived environment, which a master on this machine does not unpack for its workers."""
     monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
     with pytest.raises(WorkerPython, match=r"would run \./environment/bin/python, which cannot import"):
         check_workers(session("local[2]"))
@@ -98,7 +98,7 @@ def test_column_functions_ask_too(spark: ClassicSession, monkeypatch: pytest.Mon
 
 
 def test_a_wheel_that_was_not_renamed_is_not_with_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python on the driver imports from it; Spark sends it along and puts it on no path."""
+    """Python on the driver imports from it; Spark sends it to workers, but does not put it on their path."""
     for name, is_found in (("package.whl", False), ("package.zip", True)):
         archive = tmp_path / name
         archive.touch()

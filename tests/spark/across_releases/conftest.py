@@ -1,4 +1,4 @@
-"""Where records are decoded: in Python by the shared session, in the JVM by one of its own, which has the functions."""
+"""The sessions that decode records: the shared session in Python, and another one with the functions in the JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the row reader says about raw rows, in the shape of the rows that Spark gives back."""
+"""The results of the row reader for raw rows, in the form of Spark's rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def key_and_value(case: Mapping[str, Any]) -> tuple[bytes | None, bytes | None]:
 
 
 def decoded_rows(raw: Iterable[Mapping[str, Any]], schemas: Schemas, unknown_tags: bool = False) -> Iterator[Record]:
-    """What `decode_records` should give for each raw row, by column."""
+    """The expected result of `decode_records` for each raw row, by column."""
     reader = RowReader(schemas, unknown_tags)
     for each in raw:
         is_record = each["control"] is None
@@ -55,7 +55,7 @@ def decoded_rows(raw: Iterable[Mapping[str, Any]], schemas: Schemas, unknown_tag
 
 
 def in_columns(value: Any, unknown_tags: bool = False) -> Any:
-    """A value of the row reader as columns hold it: arrays are lists, and unknown tagged fields are there or not."""
+    """A value of the row reader in the form of columns: arrays are lists, and unknown tagged fields are kept or not."""
     if isinstance(value, dict):
         return {
             name: in_columns(item, unknown_tags) for name, item in value.items() if unknown_tags or name != UNKNOWN_TAGS

@@ -1,4 +1,4 @@
-"""Column functions, which Python has from PySpark 4.1 on; before, they say so, and what to use instead."""
+"""Column functions, which Python has from PySpark 4.1 on. Before, their message says so, and what to use instead."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_release_without_them_is_named(spark: SparkSession, function: Callable
 def test_keys_and_values_there_and_back(
     session: SparkSession, engine: Engine, load_vectors: VectorLoader, record: str, records: int
 ) -> None:
-    """From bytes to what the row reader gives, and to the same bytes again."""
+    """From bytes to the result of the row reader, and back to the same bytes."""
     pairs = [
         key_and_value(case)
         for case in load_vectors("framed.jsonl")

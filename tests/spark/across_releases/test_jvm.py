@@ -1,4 +1,4 @@
-"""What else the functions in the JVM have to do on every release: SQL and views, ANSI, FAILFAST, and Java 8."""
+"""Other features that the functions in the JVM need on every release: SQL and views, ANSI, FAILFAST, and Java 8."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CUT = "OffsetCommitValue v3 at byte 14: commit_timestamp needs 8 bytes, but 7 ar
 
 @pytest.fixture(scope="module")
 def registered(spark: SparkSession, built: None) -> Iterator[SparkSession]:
-    """A session which has the functions since `register`."""
+    """A session that has the functions after `register`."""
     session = spark.newSession()
     names = register(session, engine="jvm")
     assert {"kafka_records.from_offset_commit", "kafka_records.decode_consumer_offsets"} <= {*names}
@@ -90,7 +90,8 @@ def test_a_release_without_data_sources_says_so(spark: SparkSession) -> None:
 
 
 def test_the_classes_are_for_java_8(built: None) -> None:
-    """The oldest that the oldest of these releases runs on: class files say so in their seventh and eighth byte."""
+    """Java 8 is the oldest on which the oldest of these releases runs. The seventh and eighth byte of a class file have
+    the version."""
     with zipfile.ZipFile(JAR) as jar:
         classes = [jar.read(name) for name in jar.namelist() if name.endswith(".class")]
     assert {int.from_bytes(data[6:8], "big") for data in classes} == {52}

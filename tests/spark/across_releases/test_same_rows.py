@@ -1,4 +1,4 @@
-"""`decode_records` gives what the row reader gives in the driver, on everything that Kafka wrote."""
+"""`decode_records` has the same result as the row reader in the driver, for everything that Kafka wrote."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ OFFSETS, SHARE, TRANSACTIONS = "__consumer_offsets", "__share_group_state", "__t
 def _compared(
     frame: DataFrame, raw: list[Record], topic: str, engine: Engine, unknown_tags: bool = False
 ) -> list[Record]:
-    """Compares all columns of all rows, in the order of the log; gives the rows that were expected."""
+    """Compare all columns of all rows, in log order. Returns the expected rows."""
     schemas: Schemas = import_module(f"kafka_records.schemas.{topic.strip('_')}").RECORDS
     expected = list(decoded_rows(raw, schemas, unknown_tags))
 
     decode_records = import_module(f"kafka_records.spark.{topic.strip('_')}").decode_records
     found = decode_records(frame, unknown_tags=unknown_tags, engine=engine).collect()
 
-    # Sorted here: Spark decodes everything twice to sort it.
+    # Sort here, because Spark decodes everything twice to sort it.
     found.sort(key=lambda row: (row.partition, row.offset))
     for row, wanted in zip(found, expected, strict=True):
         assert row.asDict(recursive=True) == wanted
@@ -82,7 +82,7 @@ def test_framed_vectors(
     tagged: int,
     unknown_tags: bool,
 ) -> None:
-    """Every record type in every version, unknown types and versions, unknown tags, and what Kafka refuses."""
+    """Every record type in every version, unknown types and versions, unknown tags, and records that Kafka refuses."""
     raw: list[Record] = []
     for case in load_vectors("framed.jsonl"):
         if case.get("topic") == topic:

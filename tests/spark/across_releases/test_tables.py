@@ -1,6 +1,6 @@
-"""Every table over segment files and over a DataFrame: what processes on this machine say.
+"""Every table over segment files and over a DataFrame, compared with processes on this machine.
 
-Of the installed release `make test` compares them in tests/tables/test_spark.py and test_spark_sql.py.
+For the installed release, `make test` compares them in tests/tables/test_spark.py and test_spark_sql.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def segments(topics_dir: Path) -> str:
 
 
 def _plain(name: str) -> list[str]:
-    """The columns without instants, which `collect` gives in the time zone of the machine."""
+    """The columns without instants, which `collect` returns in the time zone of the machine."""
     return [column.name for column in TABLES[name].columns if column.type != "timestamp"]
 
 
@@ -62,7 +62,7 @@ def test_instants(spark: SparkSession, segments: str) -> None:
 
 @pytest.mark.matrix
 def test_sql(spark: SparkSession, segments: str) -> None:
-    """As far as a release has it: Python Data Sources came with 4.0, the functions behind columns with 4.1."""
+    """As far as the release supports it: Python Data Sources exist since 4.0, functions on columns since 4.1."""
     if find_spec("pyspark.sql.datasource") is None:
         from kafka_records_engine.spark.errors import UnsupportedSpark
 

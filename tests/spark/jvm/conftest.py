@@ -1,4 +1,4 @@
-"""A session of its own with the functions in the JVM, beside the shared one that has none."""
+"""A separate session with the functions in the JVM, in addition to the shared one, which has none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def in_jvm(spark: SparkSession, built: None) -> Iterator[SparkSession]:
-    """A session whose catalog has the functions; it is the active one, of which column functions ask."""
+    """A session whose catalog has the functions. It is the active session, which column functions use."""
     session = with_functions(spark)
     with active(session):
         yield session

@@ -1,4 +1,4 @@
-"""Records and messages for comparing decoders: random ones, and what damage makes of them."""
+"""Records and messages for comparing decoders: random ones, and damaged copies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNFRAMED: Final = (None, b"", b"\x00", b"\x7f\x00nobody", b"\xff\xffnobody")
 
 @dataclass(frozen=True)
 class Raw:
-    """A raw row: what the decoders get."""
+    """A raw row, the input of the decoders."""
 
     key: bytes | None
     value: bytes | None
@@ -31,7 +31,7 @@ def records_of(topic: str) -> Any:
 
 
 def raw_records(topic: str, count: int, seed: int, package: str = "kafka_records", schemas: Any = None) -> list[Raw]:
-    """Records of all types and versions of a topic: whole, damaged in key or value, unframed, and markers."""
+    """Records of all types and versions of a topic: valid, damaged in key or value, unframed, and markers."""
     random = Random(f"{topic} {seed}")
     schemas = schemas or records_of(topic)
     made = []
@@ -63,7 +63,7 @@ def _encoded(cls: Any, version: int, random: Random) -> bytes:
 
 
 def messages_of(cls: Any, count: int, seed: int, prefix: int | None = None) -> list[bytes]:
-    """Messages of a class after their int16, `prefix` or else their version; half of them damaged."""
+    """Messages of a class, each after an int16 (`prefix`, or else the version); half of them damaged."""
     random = Random(f"{cls.__name__} {seed}")
     made = []
     for index in range(count):

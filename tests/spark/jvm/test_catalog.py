@@ -1,4 +1,4 @@
-"""The catalog of functions in the JVM: how a session comes to it, what it says when something is wrong."""
+"""The catalog of functions in the JVM: how a session gets it, and its error messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ SHORT = VALUE[:-2]
 
 @pytest.fixture(scope="module")
 def catalog(spark: SparkSession, built: None) -> Any:
-    """The catalog, to call its functions without a query. One for all: Py4J finds methods by the names of classes."""
+    """The catalog, for calling its functions without a query. One is enough, because Py4J finds methods by the names of
+    classes."""
     java: Any = spark._jvm
     loader = java.java.net.URLClassLoader(
         _array(java, java.java.net.URL, [java.java.io.File(str(JAR)).toURI().toURL()]),
@@ -256,7 +257,7 @@ class TestPlans:
 
     @pytest.mark.parametrize("codegen", ["CODEGEN_ONLY", "NO_CODEGEN"])
     def test_rows_that_spark_keeps_are_copies(self, in_jvm: SparkSession, codegen: str) -> None:
-        """A function gives the same piece of memory for each row, as Spark's own projections do."""
+        """A function returns the same memory for each row, as Spark's own projections do."""
         values = [VALUE.replace("2a", f"{number:02x}") for number in (42, 43, 44)]
         in_jvm.createDataFrame(
             [(number, bytes.fromhex(value)) for number, value in enumerate(values)], "place int, value binary"
@@ -337,10 +338,11 @@ class TestPlans:
 
 
 class TestRowsOfATask:
-    """decode_… gives one row object again and again, whose columns are fields."""
+    """decode_… returns the same row object each time, whose columns are Java fields."""
 
     def test_their_columns_as_a_sequence(self, spark: SparkSession, catalog: Any) -> None:
-        """Not on the driver, which gets copies. Spark has no query for `toSeq`, but libraries beside it may ask."""
+        """This does not apply to the driver, which gets copies. Spark has no query for `toSeq`, but libraries may call
+        it."""
         java: Any = spark._jvm
         function = _bound(spark, catalog, "decode_consumer_offsets", 2)
         context = getattr(getattr(java.org.apache.spark, "TaskContext$"), "MODULE$")
@@ -378,7 +380,7 @@ class TestRowsOfATask:
 
 
 def _bound(spark: SparkSession, catalog: Any, name: str, arguments: int) -> Any:
-    """A function of the catalog that takes so many arguments, all of them bytes."""
+    """A function of the catalog with this number of arguments, all of them bytes."""
     java: Any = spark._jvm
     types = java.org.apache.spark.sql.types.StructType()
     for at in range(arguments):
@@ -407,6 +409,6 @@ def test_no_method_is_too_large_to_be_compiled(built: None) -> None:
 
 
 def plan(frame: object) -> str:
-    """What Spark is going to do."""
+    """The plan of a DataFrame."""
     text: str = frame._jdf.queryExecution().toString()  # type: ignore[attr-defined]
     return text.split("== Physical Plan ==")[1]

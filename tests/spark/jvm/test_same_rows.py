@@ -1,4 +1,4 @@
-"""What the functions in the JVM make of whole and damaged bytes is what Python makes of them."""
+"""The functions in the JVM have the same results as Python for valid and damaged bytes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_many_of_every_message(in_jvm: SparkSession, tmp_path: Path) -> None:
 
 
 def test_kafkas_own_vectors(in_jvm: SparkSession, load_vectors: VectorLoader, tmp_path: Path) -> None:
-    """Messages that Kafka's classes wrote, and damaged ones: what the JVM makes of them is what Python makes."""
+    """Messages that Kafka's classes wrote, and damaged ones, have the same result in the JVM and in Python."""
     made = lines_of_messages()
     data: dict[str, list[bytes]] = {}
     for name in ("messages.jsonl.gz", "negative.jsonl.gz"):
@@ -66,7 +66,7 @@ def test_kafkas_own_vectors(in_jvm: SparkSession, load_vectors: VectorLoader, tm
 
 
 def test_inputs_that_a_fuzzer_kept(in_jvm: SparkSession, tmp_path: Path) -> None:
-    """Those that reach something new in the functions in the JVM (`python -m tools.guided.jvm`)."""
+    """Inputs that reach new branches in the functions in the JVM (`python -m tools.guided.jvm`)."""
     functions = {f"from_{snake_case(name)}": name for name in lines_of_messages() if stands_alone(name)}
     data: dict[str, list[bytes]] = {}
     raw: dict[str, list[Raw]] = {topic: [] for topic in TOPICS}
@@ -86,7 +86,7 @@ def test_inputs_that_a_fuzzer_kept(in_jvm: SparkSession, tmp_path: Path) -> None
 
 
 def check_from(spark: SparkSession, folder: Path, data: Mapping[str, list[bytes]]) -> dict[str, int]:
-    """`from_…` of messages after their int16, by name; returns how many of each cannot be read."""
+    """Call `from_…` for messages after their int16, by name. Returns how many of each cannot be read."""
     made = lines_of_messages()
     count = max(map(len, data.values()))
     columns = {name: pa.array(each + [None] * (count - len(each)), pa.binary()) for name, each in data.items()}
@@ -107,7 +107,7 @@ def check_from(spark: SparkSession, folder: Path, data: Mapping[str, list[bytes]
 
 
 def check_topic(spark: SparkSession, folder: Path, topic: str, raw: list[Raw]) -> None:
-    """`decode_records` by both engines: same schema, same rows, with and without unknown tags."""
+    """Check that `decode_records` has the same schema and rows with both engines, with and without unknown tags."""
     path = written(folder, raw, topic)
     decode_records = importlib.import_module(f"kafka_records.spark.{topic}").decode_records
     for unknown_tags in (False, True):
@@ -133,7 +133,7 @@ def written(folder: Path, raw: list[Raw], topic: str) -> str:
 
 
 def collected(frame: DataFrame, folder: Path) -> list[dict[str, Any]]:
-    """The rows as Parquet gives them back, by their offset."""
+    """The rows after a round trip through Parquet, sorted by offset."""
     path = str(folder / "found")
     frame.write.mode("overwrite").parquet(path)
     return sorted(pq.read_table(path).to_pylist(), key=lambda row: row["offset"])
@@ -143,7 +143,7 @@ FRAMED = ("cluster_metadata", "remote_log_metadata")
 
 
 def stands_alone(message: str) -> bool:
-    """Whether a message has a function for itself: one with a frame is read out of the values of its whole topic
+    """Whether a message has its own function: one with a frame is read from the values of its whole topic
     (`test_metadata_records.py`)."""
     return message in MESSAGES and MESSAGES[message][0].split(".")[1] not in FRAMED
 
@@ -151,12 +151,12 @@ def stands_alone(message: str) -> bool:
 def compare(found: list[dict[str, Any]], expected: list[dict[str, Any]], given: list[Any]) -> None:
     assert len(found) == len(expected)
     for mine, other, bytes_ in zip(found, expected, given, strict=True):
-        # As texts, because a NaN is not equal to itself.
+        # Compare texts, because a NaN is not equal to itself.
         assert repr(mine) == repr(other), bytes_
 
 
 def lines_of_messages() -> dict[str, list[str]]:
-    """What the functions in the JVM know of each message, by its name."""
+    """The lines of the schema file about each message, by its name."""
     lines = (line.split("\t") for line in schemas_text("kafka_records").splitlines() if "\t" in line)
     return {line[1]: line for line in lines if line[0] == "message"}
 
@@ -166,12 +166,12 @@ def spark_module(message: str) -> Any:
 
 
 def prefix_of(line: list[str]) -> Any:
-    """What Python expects before a message."""
+    """The prefix that Python expects before a message."""
     return Keys(int(line[7])) if line[6] == "key" else Capped() if line[8] == "1" else Versioned()
 
 
 def check_messages(spark: SparkSession, folder: Path, count: int, seed: int) -> None:
-    """`from_…` of every stored message, and `to_…` of what it gives."""
+    """Check `from_…` of every stored message, and `to_…` of its result."""
     made = lines_of_messages()
     stored = [name for name in made if made[name][0] == "message" and stands_alone(name)]
     data, functions = {}, {}

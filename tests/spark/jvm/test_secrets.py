@@ -1,4 +1,4 @@
-"""Secrets of the metadata log in Spark: no output has one, by either engine, unless somebody asks for them."""
+"""Secrets of the metadata log in Spark: with either engine, no output has one unless they are requested."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ FUNCTIONS = (
 )
 WITHOUT_FIELDS = [snake_case(record.name) for record in RECORDS.values() if not record.value.root.fields]
 TAG = b"\x01\x63\x04more"
-"""An unknown tagged field in place of the empty section of them at the end of a message."""
+"""An unknown tagged field, instead of the empty section of tags at the end of a message."""
 
 
 def planted() -> list[bytes]:
-    """Values of records with secrets, whole ones, then one with an unknown tag and those that cannot be read."""
+    """Values of records with secrets: valid ones, then one with an unknown tag, and those that cannot be read."""
     messages = (
         TopicRecord("orders", Uuid(bytes(15) + b"\x01")),
         ConfigRecord(2, "orders", "retention.ms", "1000"),
@@ -188,7 +188,7 @@ def test_sql_has_none(in_jvm: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_columns_of_a_batch(tmp_path: Path) -> None:
-    """Without a session: what a worker runs, over a part of an array, and all of which are null."""
+    """Without a session: the code of a worker, with a part of an array, and with only nulls."""
     batch = pq.read_table(written(tmp_path)).combine_chunks().to_batches()[0]
 
     def rows(part: pa.RecordBatch) -> Iterator[dict[str, Any]]:

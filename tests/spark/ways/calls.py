@@ -1,4 +1,4 @@
-"""What a Connect client asks of its server."""
+"""Records the calls of a Connect client to its server."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Calls:
         def noted(request: Any, *arguments: Any, **options: Any) -> Any:
             if name == "AnalyzePlan":
                 self._names.append(f"{name} {request.WhichOneof('analyze')}")
-            elif name != "ReleaseExecute":  # which comes from another thread, some time after an execution
+            elif name != "ReleaseExecute":  # this call comes from another thread, some time after an execution
                 self._names.append(name)
             return call(request, *arguments, **options)
 
         return noted
 
     def so_far(self) -> list[str]:
-        """The calls since the last time this was asked."""
+        """The calls since the last call of this method."""
         names, self._names = self._names, []
         return names

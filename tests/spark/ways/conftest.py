@@ -1,4 +1,4 @@
-"""What every way is given: topics as raw rows in Parquet files, and a Connect server where one is needed."""
+"""The inputs of every way to run Spark: topics as raw rows in Parquet files, and a Connect server if needed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECONDS = 900
 
 @dataclass(frozen=True)
 class Inputs:
-    """A folder of raw rows per topic, what they have to become, and what the broker says about the tables."""
+    """A folder of raw rows per topic, the expected decoded rows, and the broker's answers about the tables."""
 
     folder: Path
     topics: Mapping[str, Topic]
@@ -67,7 +67,7 @@ def inputs(topics_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Inputs
 
 @pytest.fixture(scope="session")
 def server(topics_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One for all tests of this folder. Its workers have the package from where it is installed."""
+    """One server for all tests of this folder. Its workers import the installed package."""
     import pyspark
 
     folder = tmp_path_factory.mktemp("server")
@@ -80,7 +80,7 @@ def server(topics_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
                 running.wait(SECONDS)
             output.seek(0)
             text = output.read().decode("utf-8", "replace")
-        # What a client was told is in its own output, why often only in the server's.
+        # The error is in the client's output, but its cause is often only in the server's.
         logged = (folder / cluster.CONNECT_LOG).read_text("utf-8", "replace")[-10_000:]
         assert running.returncode == 0, f"{' '.join(command)}\n{text}\nThe end of the server's log:\n{logged}"
         return text

@@ -2,8 +2,8 @@
 
     python -m tests.spark.ways.connect_changes REMOTE FOLDER SCRATCH
 
-FOLDER holds raw rows of `__consumer_offsets`. What came of them goes into the pickle SCRATCH/outcome: how many
-micro-batches there were, and the rows of the table as changes in a sink add up to, and as `foreachBatch` keeps them.
+FOLDER holds raw rows of `__consumer_offsets`. The results go into the pickle SCRATCH/outcome: the number of
+micro-batches, and the rows of the table, from the changes in a sink and from `foreachBatch`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NAME = "current_offsets"
 CUT = 100
-"""The offset at which each log partition is cut in two micro-batches."""
+"""The offset at which each log partition is divided into two micro-batches."""
 
 
 def main(remote: str, folder: str, scratch: str) -> None:

@@ -1,9 +1,9 @@
-"""The client of a Connect server, in a process of its own: no process holds sessions of both kinds.
+"""The client of a Connect server, in a separate process: a process cannot have sessions of both kinds.
 
     python -m tests.spark.ways.connect_client REMOTE FOLDER SEGMENTS SCRATCH ENGINE
 
-FOLDER holds the raw rows of each topic, SEGMENTS is a data directory, ENGINE decodes (jvm or python). What came of them
-goes into the pickle SCRATCH/outcome; of the JVM without what is a matter of tables.
+FOLDER holds the raw rows of each topic, SEGMENTS is a data directory, ENGINE decodes (jvm or python). The results go
+into the pickle SCRATCH/outcome; for the JVM without those of tables.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Client:
         }
 
     def frames(self) -> dict[str, DataFrame]:
-        """Every query over records, defined and not run."""
+        """Every query over records, defined but not run."""
         frames = {"markers": queries.markers(self.raw[OFFSETS]), "members": queries.members(self.raw[OFFSETS])}
         for topic, raw in self.raw.items():
             frames[f"decoded {topic}"] = queries.decoded(raw, topic, observation="decoded")
@@ -80,7 +80,7 @@ class Client:
         return frames
 
     def tables(self) -> dict[str, DataFrame]:
-        """Every query for a table, defined and not run."""
+        """Every query for a table, defined but not run."""
         frames = {f"table {name}": queries.table(name, self.raw[OFFSETS]) for name in queries.TABLES}
         frames["findings"] = tables.findings(self.raw[OFFSETS], "current_offsets")
         return frames
@@ -127,7 +127,7 @@ class Client:
         return _rows(rows), dict(observation.get)
 
     def saved(self) -> dict[str, Any]:
-        """A topic of which keys and values were saved, and what it costs to make raw rows of it."""
+        """A topic whose keys and values were saved, and the cost of making raw rows from it."""
         saved = self.raw[SHARE].select("key", "value", "partition", "offset")
         self.calls.so_far()
         asked = as_raw_rows(saved, SHARE)
@@ -149,7 +149,7 @@ class Client:
         return {"rows": _rows(self.spark.read.parquet(str(self.scratch / "sink"))), "observed": observed}
 
     def failures(self) -> dict[str, str]:
-        # Nobody knows which of several rows is met first.
+        # It is undefined which of several rows is read first.
         broken = self.raw[SHARE].where(f"partition < {BROKEN_PARTITION} or offset = {CUT_VALUE}")
         value = queries.functions_of(SHARE).from_share_snapshot_value("value", mode="FAILFAST")
         frames = {

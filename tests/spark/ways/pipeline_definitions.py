@@ -1,8 +1,8 @@
-"""Definitions of a Declarative Pipeline, which `test_pipelines` puts beside those of `examples/pipeline`.
+"""Definitions of a Declarative Pipeline, which `test_pipelines` adds to those of `examples/pipeline`.
 
-Streaming tables of decoded records, and materialized views by column functions. What Spark was asked meanwhile is
-written down, and what it says to a definition that looks at columns. Where the configuration names the catalog of the
-functions in the JVM they decode, and their jar comes with the definitions.
+Streaming tables of decoded records, and materialized views by column functions. The calls to Spark meanwhile are
+recorded, and its error for a definition that reads columns. If the configuration has the catalog of the functions in
+the JVM, these decode, and the definitions add their jar.
 """
 
 from __future__ import annotations

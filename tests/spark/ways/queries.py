@@ -1,6 +1,6 @@
-"""The queries that every way of running Spark is given, each a function from raw rows to rows.
+"""The queries for every way to run Spark, each a function from raw rows to rows.
 
-None of them looks at the columns of its input, so that they can be in a Declarative Pipeline.
+None of them reads the columns of its input, so they can be part of a Declarative Pipeline.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "current_offsets": ("group_id", "topic", "partition", "offset"),
     "groups": ("group_id", "group_kind", "state", "member_count"),
 }
-"""The columns of each table that the broker can be asked for."""
+"""The columns of each table that a broker can report."""
 
 
 def functions_of(topic: str) -> Any:
@@ -38,7 +38,7 @@ def decoded(raw: DataFrame, topic: str, **options: Any) -> DataFrame:
 
 
 def there_and_back(raw: DataFrame, topic: str) -> DataFrame:
-    """The records of a topic by the column functions of every record, and their bytes by those that encode.
+    """The records of a topic, decoded with the column functions of every record, and encoded again with the others.
 
     Columns: `partition`, `offset`, those of `decode_records` for each record, and `key` and `value`, null if they could
     not be read.
@@ -57,7 +57,7 @@ def there_and_back(raw: DataFrame, topic: str) -> DataFrame:
     values: list[Column] = []
     for name in names.values():
         key = F.col(f"{name}_key")
-        # As in decode_records, a value is nobody's when the key cannot be read.
+        # As in decode_records, a value belongs to no record type if the key cannot be read.
         value = F.when(key.isNotNull(), F.col(f"{name}_value"))
         columns.append(F.when(key.isNotNull(), F.struct(key.alias("key"), value.alias("value"))).alias(name))
         keys.append(getattr(functions, f"to_{name}_key")(key))
@@ -81,7 +81,7 @@ def markers(raw: DataFrame) -> DataFrame:
 
 
 def members(raw: DataFrame) -> DataFrame:
-    """What the members of classic groups subscribed to and were given, read and written.
+    """The subscriptions and assignments of members of classic groups, read and written.
 
     Columns: `partition, offset, member_id, topics, generation_id, assigned, subscription, assignment`; the last two
     are bytes.
@@ -112,6 +112,6 @@ def members(raw: DataFrame) -> DataFrame:
 
 
 def table(name: str, raw: DataFrame) -> DataFrame:
-    """What the broker was asked for, out of one of the tables."""
+    """The part of a table that the broker reports."""
     sound = raw.where(F.col("partition") < BROKEN_PARTITION)
     return tables.table(sound, name, columns=TABLES[name])

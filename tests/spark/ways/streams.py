@@ -19,7 +19,7 @@ def stream_of(spark: SparkSession, folder: Path, files: int = 1) -> DataFrame:
 
 
 def run(rows: DataFrame, sink: Path, checkpoint: Path) -> StreamingQuery:
-    """Write everything that is there now into Parquet files, and wait for it."""
+    """Write all available rows into Parquet files, and wait for it."""
     query = (
         rows.writeStream.format("parquet")
         .option("checkpointLocation", str(checkpoint))
@@ -31,6 +31,6 @@ def run(rows: DataFrame, sink: Path, checkpoint: Path) -> StreamingQuery:
 
 
 def counts(query: StreamingQuery, name: str) -> list[dict[str, int]]:
-    """What the observation `name` counted in each micro-batch, apart from the counts that are 0."""
+    """The counts of the observation `name` in each micro-batch, without those that are 0."""
     observed = [progress.observedMetrics[name] for progress in query.recentProgress if progress.numInputRows]
     return [{name: count for name, count in each.asDict().items() if count} for each in observed]

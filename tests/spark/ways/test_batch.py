@@ -1,4 +1,4 @@
-"""In batch, in a session of the classic kind. (The tables in batch are what tests/tables is about.)"""
+"""In batch, in a classic session. (tests/tables has the tables in batch.)"""
 
 from __future__ import annotations
 

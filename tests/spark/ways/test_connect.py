@@ -28,7 +28,7 @@ from tests.spark.ways.truth import (
 if TYPE_CHECKING:
     from tests.spark.ways.conftest import Inputs, Server
 
-pytestmark = [pytest.mark.spark, pytest.mark.matrix]  # the same queries run without a server beside this
+pytestmark = [pytest.mark.spark, pytest.mark.matrix]  # other tests run the same queries without a server
 
 Outcome = dict[str, Any]
 
@@ -46,7 +46,7 @@ def outcome(
     segments: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Outcome:
-    """What `connect_client` says: where Python decodes, and where it registered the functions in the JVM."""
+    """The results of `connect_client`: one with decoding in Python, and one with the functions in the JVM."""
     if request.param == "jvm":
         request.getfixturevalue("built")
     scratch = tmp_path_factory.mktemp("client")
@@ -58,7 +58,7 @@ def outcome(
 
 
 ONCE = pytest.mark.parametrize("outcome", ["python"], indirect=True)
-"""What is the same whoever decodes."""
+"""The results that do not depend on the engine."""
 
 
 def _place(row: dict[str, Any]) -> tuple[int, int]:
@@ -95,7 +95,7 @@ def test_tables(outcome: Outcome, inputs: Inputs, name: str) -> None:
 
 @ONCE
 def test_records_that_a_table_could_not_use(outcome: Outcome) -> None:
-    """Of those whose keys could be of any type; the broken ones with a type are not commits."""
+    """These are the records whose keys could be of any type; the broken ones with a type are not commits."""
     found = {(row["partition"], row["offset"]): row["reason"] for row in outcome["rows"]["findings"]}
     assert found == {(BROKEN_PARTITION, 0): "NullKey", (BROKEN_PARTITION, 1): "MissingRecordType"}
 
@@ -165,7 +165,7 @@ def test_a_stream(outcome: Outcome, inputs: Inputs) -> None:
     streamed = outcome["streamed"]
     truth = inputs.topics[SHARE].decoded
     assert in_order(streamed["rows"]) == in_order(truth)
-    # PySpark's Connect client gives names and values of observed metrics apart from each other.
+    # PySpark's Connect client returns the names and values of observed metrics separately.
     found = [
         _filled(dict(zip((field["name"] for field in each["schema"]["fields"]), each["values"], strict=True)))
         for each in streamed["observed"]
@@ -212,7 +212,7 @@ def test_a_table_is_followed(server: Server, inputs: Inputs, segments: str, tmp_
     table = TABLES["current_offsets"]
     expected = read_table(table, segments).table.to_pylist()
     for rows in found.values():
-        # Of times Spark gives no zone; they are beside as numbers too.
+        # Spark returns times without a zone; the rows also have them as numbers.
         ordered = sorted(rows, key=lambda row: tuple(row[name] for name in table.identity))
         assert [_numbers(row) for row in ordered] == [_numbers(row) for row in expected]
     assert set(found) == {"sink", "foreachBatch"}

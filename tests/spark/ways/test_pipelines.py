@@ -1,4 +1,4 @@
-"""Inside of Declarative Pipelines: a project is run by Spark's own command, and its tables are read back."""
+"""In Declarative Pipelines: Spark's own command runs a project, and the tests read its tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.spark.across_releases.reading import Record
     from tests.spark.ways.conftest import Inputs, Server
 
-pytestmark = [pytest.mark.spark, pytest.mark.matrix]  # the same queries run in a batch and in a stream beside this
+pytestmark = [pytest.mark.spark, pytest.mark.matrix]  # other tests run the same queries in a batch and in a stream
 
 EXAMPLE = ROOT / "examples" / "pipeline"
 REFUSED = (
@@ -84,7 +84,7 @@ def pipeline(
 
 
 def _run(server: Server, project: Path, topics_dir: Path, tables: str, own: str, report: Path, engine: str) -> Run:
-    """Run a project by Spark's own command, into a database of its own; `own` are more lines of its configuration."""
+    """Run a project with Spark's own command, into a separate database; `own` are more lines of its configuration."""
     database = f"ways_{engine}"
     spec = f"{_spec(project, topics_dir, tables, own)}\ndatabase: {database}\n"
     (project / "spark-pipeline.yaml").write_text(spec, encoding="utf-8")
@@ -93,15 +93,15 @@ def _run(server: Server, project: Path, topics_dir: Path, tables: str, own: str,
     try:
         printed = server.client(command)
     except AssertionError as failed:
-        # Spark's runner gives up on a busy machine now and then; a second run goes on where the first one stopped. What
-        # is wrong with a definition fails twice, and then both say why.
+        # On a busy machine, Spark's runner sometimes gives up; a second run continues where the first one stopped. An
+        # error in a definition fails twice, with both messages.
         print(failed)
         printed = server.client(command)
     return Run(printed, json.loads(report.read_text(encoding="utf-8")), server.warehouse / f"{database}.db", engine)
 
 
 def _spec(project: Path, topics_dir: Path, tables: str, own: str) -> str:
-    """The example's own, line by line, with other places in it."""
+    """The configuration of the example, with other paths."""
     places = {
         "storage: ": (project / "storage").as_uri(),
         "  spark.offsets.data: ": f"{topics_dir / 'kafka-4.3' / 'segments'}",
@@ -144,7 +144,7 @@ def test_raw_rows_of_a_saved_topic(pipeline: Run, inputs: Inputs) -> None:
 
 
 def test_definitions_look_at_no_columns(pipeline: Run) -> None:
-    """Spark refuses it to those that do; ours do only define, and look up a property of the session."""
+    """Spark does not allow it. Our definitions only define, and look up a property of the session."""
     assert set(pipeline.report["calls"]) <= {"ExecutePlan", "Config"}
     refusals = [REFUSED] if pipeline.engine == "jvm" else [NO_CATALOG, REFUSED]
     assert [text.splitlines()[0] for text in pipeline.report["refusals"]] == refusals
@@ -187,7 +187,7 @@ def test_the_example_knows_what_members_read(pipeline: Run, inputs: Inputs) -> N
 
 @pytest.mark.slow
 def test_the_example_has_every_table(topics_dir: Path, tmp_path: Path) -> None:
-    """As the local engine gives them, by the command as the example shows it."""
+    """The tables have the rows of the local engine, and the command is that of the example."""
     shutil.copytree(EXAMPLE / "transformations", tmp_path / "transformations")
     (tmp_path / "spark-pipeline.yaml").write_text(_spec(tmp_path, topics_dir, "", ""), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
@@ -200,7 +200,7 @@ def test_the_example_has_every_table(topics_dir: Path, tmp_path: Path) -> None:
     for name in COORDINATED:
         table = TABLES[name]
         expected = read_table(name, topics_dir / "kafka-4.3" / "segments").table
-        if len(expected):  # Spark makes no file of no row
+        if len(expected):  # Spark writes no file if there are no rows
             sort = [(each, "ascending") for each in table.identity]
             found = pq.read_table(tmp_path / "spark-warehouse" / name).select(table.names).cast(table.schema)
             assert found.sort_by(sort).equals(expected.sort_by(sort)), name

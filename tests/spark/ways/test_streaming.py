@@ -1,4 +1,5 @@
-"""In Structured Streaming: several micro-batches, what a running query shows, checkpoints, and tables by batch."""
+"""In Structured Streaming: several micro-batches, the progress of a running query, checkpoints, and tables for each
+batch."""
 
 from __future__ import annotations
 
@@ -104,7 +105,7 @@ def test_column_functions(quick: SparkSession, inputs: Inputs, tmp_path: Path) -
 
 
 def test_a_table_over_all_that_has_come(quick: SparkSession, inputs: Inputs, tmp_path: Path) -> None:
-    """A table is over a whole log: keep the raw rows of each micro-batch, and make it again."""
+    """A table needs a whole log: store the raw rows of each micro-batch, and make the table again."""
     seen: list[int] = []
 
     def renew(rows: DataFrame, batch: int) -> None:

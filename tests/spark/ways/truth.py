@@ -1,8 +1,8 @@
-"""The rows that every way of running Spark is given, and the expected results, which other readers give.
+"""The input rows for every way to run Spark, and the expected results, which come from other readers.
 
-Rows are those of a broker's three coordinator topics, and after them a partition of broken ones. What `decode_records`
-has to make of them the row reader says; what the messages inside group members hold, the codecs; what the tables hold,
-the broker.
+The rows are those of a broker's three coordinator topics, and a partition of broken records. The expected results of
+`decode_records` come from the row reader, those of messages inside group members from the codecs, and those of tables
+from the broker.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ TRANSACTIONS: Final = "__transaction_state"
 TOPICS: Final = (OFFSETS, SHARE, TRANSACTIONS)
 
 BROKEN_PARTITION: Final = 99
-"""No captured topic has as many partitions."""
+"""The partition of broken records: no captured topic has as many partitions."""
 
 CUT_VALUE: Final = 4
-"""The offset there of a record whose value ends too early, under a key that is sound."""
+"""The offset there of a record with a valid key and a truncated value."""
 
 _BROKEN: Final = {"unknown_type": 1, "unknown_version": 1, "corrupt": 4, "with_bytes_left": 1, "bytes_left": 2}
 
@@ -45,10 +45,10 @@ COUNTS: Final[Mapping[str, Mapping[str, int]]] = {
     SHARE: {"rows": 92, "decoded": 86, "tombstone": 6, **_BROKEN},
     TRANSACTIONS: {"rows": 53, "decoded": 47, "tombstone": 3, **_BROKEN},
 }
-"""What an observation has to count, apart from the counts that are 0."""
+"""The expected counts of an observation, without those that are 0."""
 
 FILES: Final = 3
-"""Of a topic: so many micro-batches has a stream that takes one at a time."""
+"""The number of files of a topic, and so the number of micro-batches of a stream that reads one file at a time."""
 
 
 def in_order(rows: Iterable[Record]) -> list[Record]:
@@ -57,7 +57,7 @@ def in_order(rows: Iterable[Record]) -> list[Record]:
 
 
 def counts_of(decoded: Iterable[Record], topic: str) -> dict[str, int]:
-    """What an observation has to count in these rows, apart from the counts that are 0."""
+    """The expected counts of an observation for these rows, without those that are 0."""
     types = schemas_of(topic)
     counts: Counter[str] = Counter()
     for row in decoded:
@@ -90,7 +90,7 @@ class Topic:
     decoded: list[Record]
 
     def write(self, folder: Path, *files: int) -> None:
-        """Write these files of the raw rows as Parquet, or all; a stream takes them by their age, in this order."""
+        """Write these files (or all) of the raw rows as Parquet. A stream reads them by age, in this order."""
         folder.mkdir(parents=True, exist_ok=True)
         for number in files or range(FILES):
             # Every partition has rows in each of the files.
@@ -100,7 +100,8 @@ class Topic:
             os.utime(file, (number, number))
 
     def there_and_back(self) -> list[Record]:
-        """What `queries.there_and_back` has to give: every key and value that could be read, without bytes behind."""
+        """The expected result of `queries.there_and_back`: every key and value that could be read, without trailing
+        bytes."""
         names = [snake_case(schema.name) for schema in schemas_of(self.name).values()]
         rows = []
         for raw, row in zip(self.raw, self.decoded, strict=True):
@@ -114,7 +115,7 @@ class Topic:
         return rows
 
     def markers(self) -> list[Record]:
-        """What `queries.markers` has to give: a marker is its version and the epoch of the coordinator."""
+        """The expected result of `queries.markers`: a marker has its version and the epoch of the coordinator."""
         types = {"abort": 0, "commit": 1}
         return [
             _place(raw)
@@ -125,7 +126,7 @@ class Topic:
         ]
 
     def members(self) -> list[Record]:
-        """What `queries.members` has to give."""
+        """The expected result of `queries.members`."""
         return [member for row in self.decoded if row["group_metadata"] is not None for member in _members(row)]
 
 
@@ -152,7 +153,7 @@ def _members(row: Record) -> Iterator[Record]:
 
 
 def _message(kind: Any, data: bytes) -> Any:
-    """The message after an int16 version, None for bytes that hold none: clients may write what they like there."""
+    """The message after an int16 version; None for other bytes: clients may write anything there."""
     try:
         return kind.decode(data[2:], int.from_bytes(data[:2], "big", signed=True))
     except DecodeError:
@@ -167,7 +168,7 @@ def read_topic(name: str, folder: Path) -> Topic:
 
 
 def _broken(sound: Record) -> Iterator[Record]:
-    """Everything that an observation tells apart, made of a record that is sound."""
+    """Records for everything that an observation counts separately, made from a valid record."""
     key, value = sound["key"], sound["value"]
     unknown = b"\x7f\xff"
     records = [
@@ -186,7 +187,7 @@ def _broken(sound: Record) -> Iterator[Record]:
 
 
 def tables_of_the_broker(capture: Path) -> dict[str, Any]:
-    """What the broker answered when it was asked for all offsets and groups, in the shape of `queries.TABLES`."""
+    """The broker's answers to requests for all offsets and groups, in the form of `queries.TABLES`."""
     groups = json.loads((capture / "truth.json").read_text(encoding="utf-8"))["groups"]
     return {
         "current_offsets": sorted(
