@@ -1,4 +1,4 @@
-"""Made-up topics for the tests of the table `checks`, and what it finds in them."""
+"""Synthetic topics for the tests of the table `checks`, and the problems in them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NOT_LOADED = "no coordinator can load this log: it stops at this record"
 
 
 def problems(cluster: Topic | pa.Table, **options: Any) -> list[Row]:
-    """The problems; there is nothing to find but what was not checked, and a moment
-    that one of the topics does not show."""
+    """The problems. There may be no findings except about what was not checked, and about a moment that a topic does
+    not show."""
     table = cluster.table() if isinstance(cluster, Topic) else cluster
     result = read_table("checks", table, **{"partitions": ONE_EACH, **options})
     assert {finding.reason for finding in result.findings} <= {UNMADE_CHECKS, OUTSIDE_LOG}
@@ -40,13 +40,13 @@ def values_of(rows: list[Row], *columns: str) -> list[tuple[Any, ...]]:
 
 
 def problem(cluster: Topic, **options: Any) -> Row:
-    """The only one."""
+    """The only problem."""
     (row,) = problems(cluster, **options)
     return row
 
 
 def sound_group() -> Cluster:
-    """A consumer group with two members and nothing wrong."""
+    """A consumer group with two members and without a problem."""
     cluster = Cluster()
     cluster.epochs()
     for member, number in (("m", 0), ("n", 1)):

@@ -1,4 +1,4 @@
-"""Made-up topics of coordinators: groups with members and assignments, beside share state."""
+"""Synthetic topics of coordinators: groups with members and assignments, and share state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORDERS = TOPIC_ID
 
 
 class Cluster(Topic):
-    """Made-up topics of coordinators."""
+    """Synthetic topics of coordinators."""
 
     def member(self, member_id: str, *topics: str, group: str = "g", kind: str = "Consumer", **fields: Any) -> int:
         """Write the metadata of a member."""
@@ -70,7 +70,7 @@ _TOPIC_INFO = {"initializing": "TopicPartitionsInfo", "initialized": "TopicParti
 
 
 def parts(module: str, topic_id: str, numbers: tuple[int, ...]) -> tuple[Any, ...]:
-    """Partitions of a topic, as a record of the module has them."""
+    """Partitions of a topic, in the form of a record of the module."""
     if not numbers:
         return ()
     name = "TopicPartitions" if "current" in module else "TopicPartition"

@@ -1,4 +1,4 @@
-"""The tables over the captured topics, read once, and what the brokers answered."""
+"""The tables over the captured topics, read once, and the answers of the brokers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="session")
 def table_rows(topics_dir: Path) -> Callable[[str, str], list[Row]]:
-    """The rows of a table over a captured data directory; nothing is found about any of them."""
+    """The rows of a table over a captured data directory. There must be no findings."""
     from kafka_records_tables import read_table
 
     kept: dict[tuple[str, str], list[Row]] = {}
@@ -31,5 +31,5 @@ def table_rows(topics_dir: Path) -> Callable[[str, str], list[Row]]:
 
 @pytest.fixture(scope="session")
 def truth(topics_dir: Path) -> Callable[[str], dict[str, Any]]:
-    """What the broker of a captured data directory answered."""
+    """The answers of the broker of a captured data directory."""
     return lambda name: json.loads((topics_dir / name / "truth.json").read_text(encoding="utf-8"))

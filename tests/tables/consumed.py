@@ -1,4 +1,4 @@
-"""Made-up commits, and the logs of the topics that they are for: as a data directory, or as brokers would tell them."""
+"""Synthetic commits, and the logs of their topics: as a data directory, or as brokers would report them."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ class Commit:
 
 @dataclass(frozen=True)
 class Brokers:
-    """Brokers that have some commits, and tell the ends of all logs; they note what they were asked, in order."""
+    """Brokers that have some commits, and report the ends of all logs. They record the requests in order."""
 
     commits: Sequence[Commit]
     ends: Mapping[Place, LogEnds]
     assigned: Mapping[str, Sequence[Place]] = field(default_factory=dict)
-    """By classic group what its one member has; in partition 0 of the topic of the groups."""
+    """By classic group, the partitions of its only member; the records are in partition 0 of the topic."""
     asked: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        """What messages call them."""
+        """Their name in messages."""
         return "brokers"
 
     def topics(self) -> list[str]:
-        """All topics, that of the commits too."""
+        """All topics, including that of the commits."""
         self.asked.append("topics")
         return sorted({OFFSETS_TOPIC, *(topic for topic, _ in self.ends)})
 
@@ -77,13 +77,13 @@ class Brokers:
         return ArrowRows(written.table()).partitions(topic)
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """What they show the logs."""
+        """The ends of logs that they report."""
         self.asked.append("ends")
         yield from (replace(each, topic=place[0], partition=place[1]) for place, each in self.ends.items())
 
 
 def assigned_group(group: str, places: Sequence[Place]) -> tuple[bytes, bytes]:
-    """The record of a classic group whose one member has some partitions."""
+    """The record of a classic group whose only member has some partitions."""
     topics = sorted({topic for topic, _ in places})
     parts = [TopicPartition(topic, tuple(number for name, number in places if name == topic)) for topic in topics]
     data = b"\x00\x00" + ConsumerProtocolAssignment(tuple(parts), b"").encode(0)
@@ -96,7 +96,7 @@ def assigned_group(group: str, places: Sequence[Place]) -> tuple[bytes, bytes]:
 
 
 def told(start: int, end: int, stable: int | None = None, topic_id: str | None = None) -> LogEnds:
-    """What a broker shows a log."""
+    """A broker's report about a log."""
     stable = end if stable is None else stable
     return LogEnds("", 0, topic_id, start, end + 2, end, START_MS, stable)
 
@@ -107,7 +107,7 @@ def data_directory(
     logs: Mapping[Place, tuple[int, int, str]],
     assigned: Mapping[str, Sequence[Place]] | None = None,
 ) -> Path:
-    """The data directory of a broker; `logs` has log start, log end and id of the topic."""
+    """Write the data directory of a broker; `logs` has log start, log end and id of each topic."""
     held: dict[int, bytes] = {}
     records = [(commit.log_partition, commit.record) for commit in commits]
     records += [(0, assigned_group(group, places)) for group, places in (assigned or {}).items()]
@@ -127,7 +127,7 @@ def data_directory(
 def plain_lag(
     commits: Sequence[Commit], ends: Mapping[Place, LogEnds], assigned: Mapping[str, Sequence[Place]]
 ) -> list[dict[str, Any]]:
-    """The rule of the table once more, offset by offset."""
+    """A second implementation of the table's rule, offset by offset."""
     last = {(each.group, each.log_partition, each.topic, each.partition): each for each in commits}
     rows = [_row(each, ends.get((each.topic, each.partition))) for each in last.values()]
     for group, places in assigned.items():

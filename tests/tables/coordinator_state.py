@@ -1,4 +1,4 @@
-"""What a coordinator holds after the rows of a table."""
+"""The state of a coordinator after the rows of a table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_records_tables.tables.removal.held_offsets import Held, HeldCollector
 
 
 def held(rows: pa.Table, context: Context, names: Iterable[str]) -> Held:
-    """What it holds; `names` are those of the records that count."""
+    """The state; `names` are the names of the records that count."""
     collector = HeldCollector(context, names)
     for batch in rows.to_batches():
         collector.take(batch)

@@ -1,4 +1,4 @@
-"""Log partitions that end badly, or not at all, for processes that read them; importable and picklable."""
+"""Log partitions that fail or never end, for processes that read them; importable and picklable."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ class NotPortableError(Exception):
 
 @dataclass(frozen=True)
 class BadLog:
-    """Gives one commit at a time, and after `rows` of them does `what`: die, exit, raise, or go on for ever.
+    """Yields one commit at a time, and after `rows` of them does `what`: is killed, exits, raises, or continues
+    forever.
 
-    The process that reads it leaves its id in `folder`.
+    The process that reads it writes its id into `folder`.
     """
 
     what: str
@@ -64,10 +65,10 @@ class BadLog:
 
 @dataclass(frozen=True)
 class BadLogs:
-    """Some of them as a source."""
+    """Some of these logs as a source."""
 
     logs: tuple[BadLog, ...]
 
     def partitions(self, topic: str) -> tuple[BadLog, ...]:
-        """All of them."""
+        """All logs."""
         return self.logs

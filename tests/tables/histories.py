@@ -1,4 +1,4 @@
-"""The histories of tests/data: logs that Kafka's coordinator classes wrote, and what those classes answer."""
+"""The histories of tests/data: logs that Kafka's coordinator classes wrote, and the answers of these classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = sorted(path.name.removesuffix(".log.jsonl.gz") for path in FOLDER.glob("
 """All histories of the offsets topic."""
 
 SHARE_NAMES = sorted(path.name.removesuffix(".log.jsonl.gz") for path in FOLDER.glob("????-share.log.jsonl.gz"))
-"""All histories of the topic of share state, each beside one of the offsets topic."""
+"""All histories of the topic of share state, each with one of the offsets topic."""
 
 
 @cache
@@ -30,7 +30,7 @@ def history(name: str) -> History:
 
 @cache
 def decoded(name: str) -> DecodedOnce:
-    """Its records, decoded once for all tables and cuts: that is half of the work."""
+    """The records of a history, decoded once for all tables and cuts, because decoding is half of the work."""
     return DecodedOnce(history(name).rows)
 
 
@@ -38,7 +38,7 @@ _USUAL_RETENTION_MS: Final = 7 * 24 * 60 * 60 * 1000
 
 
 def may_be_noted(name: str, options: Mapping[str, Any]) -> set[str]:
-    """The reasons of findings that a table with these options may have about a history."""
+    """The reasons of findings that are allowed for a table with these options over a history."""
     kept_for = history(name).header.get("offsets_retention_ms", _USUAL_RETENTION_MS)
     is_longer = options.get("retention", _USUAL_RETENTION_MS) > kept_for
     return {UNMADE_CHECKS, OUTSIDE_LOG, *([OTHER_RETENTION] if is_longer else [])}

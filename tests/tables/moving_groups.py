@@ -1,4 +1,4 @@
-"""A data directory in which groups consume topics for some hours: who writes and who commits when is made up."""
+"""A data directory in which groups consume topics for some hours, with synthetic times of records and commits."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _TRANSACTIONAL = 0x10
 
 @dataclass
 class UserTopic:
-    """The one partition of a topic: batches of one record, with the time of each."""
+    """The only partition of a topic: batches of one record, with the time of each."""
 
     name: str
     end: int = 0
     parts: list[bytes] = field(default_factory=list)
     written: list[tuple[int, int]] = field(default_factory=list)
-    """Offset and time of each record, those of transactions too."""
+    """Offset and time of each record, including those of transactions."""
     aborted: list[bytes] = field(default_factory=list)
 
     def write(self, at_ms: int, *, producer: int = -1) -> int:
-        """Write a record, in a transaction if it has a producer; its offset."""
+        """Write a record, in a transaction if it has a producer. Returns its offset."""
         attributes = 0 if producer < 0 else _TRANSACTIONAL
         body = record(0, b"k", b"v")
         self.parts.append(batch(body, 1, offset=self.end, attributes=attributes, producer_id=producer, timestamp=at_ms))
@@ -51,13 +51,13 @@ class UserTopic:
         return self
 
     def read_up_to(self, at_ms: int) -> int:
-        """The offset after the last record that was there at a time."""
+        """The offset after the last record that existed at a time."""
         return max((offset + 1 for offset, when in self.written if when <= at_ms), default=0)
 
 
 @dataclass
 class Group:
-    """What a group did with a topic: (time, offset) of its commits; None deletes the offset."""
+    """The commits of a group for a topic, as (time, offset); None deletes the offset."""
 
     name: str
     topic: UserTopic
@@ -69,20 +69,20 @@ class Group:
     """Commits are in transactions of this producer, each with its marker."""
 
     def follows(self, times: Iterable[int], *, late_ms: int = 0) -> Group:
-        """Commit at each of some times what was there `late_ms` before."""
+        """Commit at each of some times the records that existed `late_ms` before."""
         self.commits += [(at_ms, self.topic.read_up_to(at_ms - late_ms)) for at_ms in times]
         return self
 
 
 def every(step_ms: int, begin_ms: int, end_ms: int) -> range:
-    """Times from the begin up to the end."""
+    """Times from `begin_ms` up to `end_ms`."""
     return range(START_MS + begin_ms, START_MS + end_ms, step_ms)
 
 
 def write_cluster(
     folder: Path, topics: Sequence[UserTopic], groups: Sequence[Group], assigned: dict[str, list[str]] | None = None
 ) -> Path:
-    """The data directory. By group, `assigned` are topics of which its one member has partition 0."""
+    """Write the data directory. By group, `assigned` are topics of which its only member has partition 0."""
     for topic in topics:
         write_log(folder, {0: b"".join(topic.parts)}, f"{topic.name}-0")
         if topic.aborted:

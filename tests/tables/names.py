@@ -1,4 +1,4 @@
-"""Which tables there are."""
+"""The names of tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOT_IN: Final = {
 }
 
 USUAL: Final = ("current_offsets", "groups", "open_transactions", "log_ends")
-"""A table of each helper, and a view: where every table costs seconds, `make matrix` has the others."""
+"""A table of each helper, and a view. If every table takes seconds, only `make matrix` has the others."""
 
 
 CAPTURED: Final = tuple(
@@ -36,4 +36,4 @@ CAPTURED: Final = tuple(
 
 
 USUALLY: Final = mostly(((name,) for name in OF_RECORDS), lambda name: name in USUAL)
-"""The tables that are made of records; all but the usual ones in `make matrix` only."""
+"""The tables that are made from records. All but the usual ones are only in `make matrix`."""

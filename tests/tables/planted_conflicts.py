@@ -1,7 +1,7 @@
-"""Made-up logs with and without a record that a coordinator of Kafka 4.3.1 refuses to replay, and what is said about
+"""Synthetic logs with and without a record that a coordinator of Kafka 4.3.1 refuses to replay, and the messages about
 it.
 
-`tests/tools/test_judge_checks.py` has Kafka's own coordinator load each of them.
+`tests/tools/test_judge_checks.py` lets Kafka's own coordinator load each of them.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _CUT: Final = b"\0\0"
 
 
 def _of_many(count: int) -> dict[str, bytes]:
-    """So many members, of whom `q` claims too much and `b` ends early. Java's map has `b` first where it is of 32
-    buckets, and of 16 it is up to 12 members."""
+    """`count` members, of which `q` claims too much and `b` ends early. Java's map has `b` first if it has 32 buckets;
+    up to 12 members it has 16."""
     whole = b"\0\0\0\0\xff\xff\xff\xff"
     return {"q": _TOO_MANY, "b": _CUT, **{f"\N{SNOWMAN}{number}": whole for number in range(count - 2)}}
 
@@ -295,4 +295,4 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
         "at epoch 2, but another member has it at epoch 2",
     ),
 }
-"""By what is planted, how, and what the detail of the conflict ends with; None if the log loads."""
+"""By name: the function that plants the conflict, and the end of its detail; None if the log loads."""

@@ -1,4 +1,4 @@
-"""A made-up topic of share state: snapshots and updates, as raw rows."""
+"""A synthetic topic of share state: snapshots and updates, as raw rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES: Final = ("first_offset", "last_offset", "delivery_state", "delivery_coun
 
 
 class ShareTopic(Topic):
-    """Grows one record at a time, all about partition 0 of a topic unless told otherwise."""
+    """Grows one record at a time, all about partition 0 of a topic by default."""
 
     def snapshot(
         self, *batches: Batch, group: str = "g", partition: int = 0, topic_id: str = TOPIC_ID, **fields: Any
@@ -35,7 +35,7 @@ class ShareTopic(Topic):
         return self._add(share_update.ShareUpdateKey, value, group, partition)
 
     def delete(self, *, group: str = "g", partition: int = 0, record: str = "share_snapshot") -> int:
-        """Write a tombstone, of a snapshot unless told otherwise."""
+        """Write a tombstone, by default of a snapshot."""
         key = share_snapshot.ShareSnapshotKey if record == "share_snapshot" else share_update.ShareUpdateKey
         return self._add(key, None, group, partition)
 

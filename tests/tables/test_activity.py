@@ -1,4 +1,4 @@
-"""The table activity, against the records of histories and the calls that wrote them."""
+"""The table `activity`, compared with the records of histories and the calls that wrote them."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def test_every_window_has_the_commits_that_stand_in_it(name: str) -> None:
 
 
 def _repeats(records: list[Row]) -> Iterator[tuple[Any, ...]]:
-    """Group, topic and window of every commit that took effect with the offset that was there."""
+    """Group, topic and window of every effective commit that repeats the current offset."""
     there: dict[tuple[Any, ...], tuple[int, int | None]] = {}
-    """Where the last commit or tombstone is that took effect, and the offset."""
+    """The place of the last effective commit or tombstone, and the offset."""
     waiting: dict[int, dict[tuple[Any, ...], tuple[int, int | None, int]]] = {}
     for record in records:
         producer, at, now = record["producer_id"], record["offset"], record["timestamp_ms"]
@@ -188,7 +188,7 @@ def test_windows_commits_and_the_time_between_them() -> None:
         _at(topic, number, time)
     rows = read_table("activity", topic.table(), window="1min").table.to_pylist()
     names = ("window_start_timestamp_ms", "commits", "repeated_commits", "commit_interval_ms")
-    # The clock that went back makes no interval shorter than none.
+    # A clock that went back does not make an interval negative.
     assert [tuple(row[name] for name in names) for row in rows] == [(0, 3, 1, 2_000), (60_000, 2, 1, 28_500)]
     assert [row["longest_commit_interval_ms"] for row in rows] == [3_000, 57_000]
 
@@ -204,7 +204,8 @@ def test_intervals_that_are_too_long_to_add_up_are_not_negative() -> None:
 
 @pytest.mark.parametrize("tells_markers", [True, False])
 def test_what_was_aborted_is_no_repeat(tells_markers: bool) -> None:
-    """It does not separate two commits either; a commit that a later one overtook has changed nothing."""
+    """An aborted commit does not separate two commits either. A commit that a later one overtook has changed
+    nothing."""
     topic = Topic()
     topic.commit("g", 5)
     for offset, outcome in ((5, "abort"), (6, "abort"), (5, "commit"), (7, "commit")):
@@ -228,7 +229,8 @@ def test_a_source_without_times_has_one_window_without_a_name() -> None:
 
 
 def test_each_meter_is_one_column() -> None:
-    """An offset deleted with its group is in no meter, a rebalance only while its group is classic."""
+    """A metric of Kafka for each column: an offset deleted with its group is in none, a rebalance only while its group
+    is classic."""
     counts: Counter[str] = Counter()
     events: Counter[Any] = Counter()
     for name in SOME:
@@ -245,7 +247,7 @@ def test_each_meter_is_one_column() -> None:
 
 
 def _tombstones(name: str) -> list[Row]:
-    """Why tombstones of offsets were written."""
+    """The reasons for which tombstones of offsets were written."""
     records, why = history(name).records, history(name).why
     return [told for at, told in why.items() if records[at].get("key", "")[:4] in ("0000", "0001") and "why" in told]
 

@@ -18,7 +18,8 @@ IDS = ["x", "y"]
 
 
 def random_steps(chance: Random, count: int) -> list[Step]:
-    """In the order in which they took effect. Some did so at a marker, with others of their transaction."""
+    """Random steps in the order in which they took effect. Some took effect at a marker, with others of their
+    transaction."""
     found: list[Step] = []
     at = ms = 0
     while len(found) < count:
@@ -26,7 +27,7 @@ def random_steps(chance: Random, count: int) -> list[Step]:
         if chance.random() < 0.2:
             places = [at + n for n in range(chance.randrange(1, 4))]
             at = places[-1] + 1 + chance.randrange(2)
-            # Meanwhile others may take effect at once.
+            # Other steps may take effect directly in the meantime.
             marker = at + chance.randrange(3)
             plain = list(range(places[-1] + 1, marker))
             found += [random_step(chance, place, place, ms) for place in plain]
@@ -73,7 +74,7 @@ def as_steps(found: list[Step]) -> Steps:
 
 
 def plain(found: list[Step]) -> dict[tuple[Any, ...], Step]:
-    """What is of each key, and all of its advances."""
+    """The last step of each key, and all of its advances."""
     state: dict[int, Step] = {}
     in_order = sorted(found, key=lambda each: (each["counted_at"], each["log_offset"]))
     for place, each in enumerate(in_order):
@@ -111,7 +112,7 @@ def test_lots_of_any_size(seed: int) -> None:
     advances = Advances(window)
     at = 0
     while at < len(found):
-        # What took effect at one marker comes together.
+        # Steps that took effect at one marker come together.
         until = at + chance.choice([1, 3, 20, 60])
         while until < len(found) and found[until]["counted_at"] <= max(each["counted_at"] for each in found[at:until]):
             until += 1

@@ -1,4 +1,4 @@
-"""What the log tells about assignments, on made-up topics."""
+"""What the log shows about assignments, on synthetic topics."""
 
 from __future__ import annotations
 

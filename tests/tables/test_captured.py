@@ -1,4 +1,4 @@
-"""The tables over topics that brokers wrote equal what those brokers answered."""
+"""The tables over topics that brokers wrote, compared with the answers of these brokers."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ PENDING = {
 }
 """Partitions with a commit in a transaction that is still open, and one before it.
 
-The broker refuses to answer for them when it is asked for stable offsets only; asked plainly it gives the one before,
-which is what the table has. (The broker of 2.8 was asked plainly only.)"""
+The broker refuses to answer about them if only stable offsets are requested. Otherwise it returns the previous offset,
+which the table has. (The broker of 2.8 was not asked for stable offsets.)
+"""
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -73,7 +74,7 @@ def test_pending_commits_are_not_shown(table_rows: TableRows, truth: Truth, name
 
 @pytest.mark.parametrize("name", SETS)
 def test_topic_ids_are_those_of_the_cluster(table_rows: TableRows, truth: Truth, name: str) -> None:
-    """Nothing before 4.1 names them, and no transactional commit does."""
+    """Before 4.1, no commit has topic ids, and transactional commits never do."""
     ids = {topic: each.get("topicId") for topic, each in truth(name)["topics"].items()}
 
     named = {
@@ -86,7 +87,7 @@ def test_topic_ids_are_those_of_the_cluster(table_rows: TableRows, truth: Truth,
 
 @pytest.mark.parametrize("name", SETS)
 def test_commit_timestamps_lie_in_the_time_of_the_capture(table_rows: TableRows, truth: Truth, name: str) -> None:
-    """The brokers were started for the capture. One client of the 2.8 topic names a time of its own, a day back."""
+    """The brokers were started for the capture. One client of the 2.8 topic sends a commit time, a day in the past."""
     end = truth(name)["captureTimeMs"]
     for row in table_rows("current_offsets", name):
         assert row["commit_timestamp"] is not None
@@ -111,7 +112,7 @@ def test_groups_are_those_the_broker_described(table_rows: TableRows, truth: Tru
 
     found = {}
     for row in rows:
-        # The broker does not tell the generation of a classic group, but the epoch of every other kind.
+        # The broker does not report the generation of a classic group, but it reports the epoch of every other kind.
         epoch = None if row["group_kind"] in ("classic", "simple") else row["epoch"]
         found[row["group_id"]] = (
             row["group_kind"],
@@ -128,8 +129,8 @@ def test_groups_are_those_the_broker_described(table_rows: TableRows, truth: Tru
 def test_groups_of_an_old_broker(table_rows: TableRows, truth: Truth) -> None:
     """2.8 does not report the protocol type.
 
-    It keeps no group without an offset or a member, while a coordinator of today lists one of whose offsets an admin
-    deleted the last, until its next clean-up.
+    It keeps no group without an offset or a member. A present coordinator lists a group whose last offset an
+    administrator deleted until its next clean-up.
     """
     expected = {
         group: (
@@ -293,7 +294,7 @@ def _dumped(topics_dir: Path, name: str, topic: str) -> list[Evidence]:
 
 
 def _settled(records: list[Evidence]) -> Iterator[tuple[Evidence, str]]:
-    """Each record with how its transaction ended: what the next marker of its producer says."""
+    """Each record with the outcome of its transaction, according to the next marker of its producer."""
     outcomes: dict[tuple[int, int], str] = {}
     for record in reversed(records):
         producer = (record.partition, record.producer_id)

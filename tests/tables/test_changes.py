@@ -1,4 +1,4 @@
-"""A table over a log that comes in pieces: its changes add up to the table over all that has come, at every cut."""
+"""A table over a log that arrives in pieces: at every cut, its changes add up to the table over all pieces so far."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ GO_ON = [
     for name, table in TABLES.items()
     if can_go_on(table) and table.reader.form_of_kept is None and table.topic == "__consumer_offsets"
 ]
-"""`disappearances` has tests of its own: what it says in between may change."""
+"""`disappearances` has separate tests, because its intermediate rows may change."""
 USUAL = ("offset_commits", "current_offsets", "groups")
 Row = dict[str, Any]
 
 
 class Followed:
-    """The rows of a table, brought up to date by changes."""
+    """The rows of a table, updated by changes."""
 
     def __init__(self, name: str, going_on: IncrementalTable | None = None) -> None:
         self.table = TABLES[name]
@@ -46,7 +46,7 @@ class Followed:
         self.rows: dict[tuple[Any, ...], Row] = {}
 
     def take(self, came: pa.Table, seen: pa.Table | None = None, now_ms: int = 0) -> list[Row]:
-        """The changes, each of which has to be one."""
+        """The changes; each must really change something."""
         piece = NewRows(came.select(self.columns), seen, now_ms)
         self.state, told = self.going_on.step(0, self.state, piece)
         changes: list[Row] = told.to_pylist()
@@ -156,7 +156,7 @@ def test_a_tombstone_goes_before_a_commit_that_waited_and_stands_before_it() -> 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_falls_are_told_whatever_stands_between_the_pieces(seed: int) -> None:
-    """Of commits at random, with sequences that take turns, deletions and transactions."""
+    """With random commits, interleaved sequences, deletions and transactions."""
     chance, topic, followed = random.Random(seed), Topic(), Followed("regressions")
     rising = [0, 0]
     for _ in range(150):
@@ -178,7 +178,7 @@ def test_falls_are_told_whatever_stands_between_the_pieces(seed: int) -> None:
 
 
 def test_a_fall_is_told_by_what_the_group_was_when_its_commit_was_written() -> None:
-    """Its record may be rewritten before the marker comes, and be another one then."""
+    """The record of the group may be rewritten with other content before the marker comes."""
     topic, followed = Topic(), Followed("regressions")
     classic = {"protocol_type": "consumer", "generation": 1, "protocol": None, "leader": None, "members": ()}
     topic.add("GroupMetadata", {"group": "g"}, classic, version=3)
@@ -196,7 +196,7 @@ def test_a_fall_is_told_by_what_the_group_was_when_its_commit_was_written() -> N
 
 @pytest.mark.parametrize("between", [[("GroupMetadata", {"group": "g"})], []], ids=["its group has ended", "none"])
 def test_a_tombstone_of_a_member_that_is_not_there_is_no_evidence(between: list[tuple[str, dict[str, str]]]) -> None:
-    """The records by which there was a group before it may be written over by then."""
+    """The records through which the group existed before may be overwritten by then."""
     topic, followed = Topic(), Followed("regressions")
     topic.commit("g", 5)
     for record, key in between:

@@ -1,4 +1,4 @@
-"""The table `checks` on assignments: every partition and every task once, to members that are there."""
+"""The table `checks` on assignments: every partition and every task must be assigned once, to an existing member."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_partition_in_two_targets() -> None:
 
 
 def test_a_partition_that_two_members_have() -> None:
-    """At a higher epoch a coordinator takes the second for right; it is broken all the same."""
+    """At a higher epoch, a coordinator accepts the second assignment; it is still broken."""
     cluster = sound_group()
     cluster.current("n", 1, epoch=2, gives_up=(0,))
     row = problem(cluster)
@@ -82,7 +82,7 @@ def test_what_classic_members_brought_along_is_transient() -> None:
     row = problem(cluster)
     assert values_of([row], "check", "level", "partition") == [("unassigned", "transient", 1)]
     assert row["detail"].endswith("what they had assigned among themselves: 1, 3")
-    # Somebody came to the epoch of the target from one before it, so a broker has made the target.
+    # A member reached the epoch of the target from an earlier one, so a broker has made the target.
     cluster.epochs(7, 7)
     cluster.current("m", 0, epoch=7)
     assert problem(cluster)["level"] == "broken"
@@ -143,7 +143,7 @@ def _leave(cluster: Cluster, kind: str, member_id: str) -> None:
 
 
 def _with_brokers(cluster: Cluster, **counts: int) -> list[Row]:
-    """The problems, with so many partitions of the topics orders and others; and two of __consumer_offsets."""
+    """The problems, with the given numbers of partitions of topics, and two partitions of __consumer_offsets."""
     source = Brokers(cluster.table(), {ORDERS: "orders", OTHER: "others"}, counts | {OFFSETS_TOPIC: 2})
     result = read_table("checks", source)
     assert all("partitions" not in finding.what for finding in result.findings)
@@ -173,7 +173,7 @@ def test_partitions_that_the_source_knows() -> None:
 
 
 def test_a_topic_that_nobody_subscribes_to_any_more_may_grow() -> None:
-    """It is in target assignments until the next one, and what it has got since is nobody's."""
+    """The topic stays in the target assignment until the next one, and its new partitions are assigned to no member."""
     cluster = sound_group()
     for member in "mn":
         cluster.member(member, "others")
@@ -181,7 +181,7 @@ def test_a_topic_that_nobody_subscribes_to_any_more_may_grow() -> None:
 
 
 def test_a_topic_that_is_gone_has_no_partitions_now() -> None:
-    """Another has its name; a group of an older broker remembers the old one."""
+    """Another topic has its name; a group of an older broker remembers the old one."""
     cluster = sound_group()
     gone = Uuid.from_string("AAAAAAAAAAAAAAAAAAAAAg")
     old = struct("consumer_group_partition_metadata", "TopicMetadata", topic_id=gone, topic_name="orders")
@@ -225,7 +225,7 @@ def _streams_group(*subtopologies: Any, validated: int = 0) -> Cluster:
 
 
 def _subtopology(subtopology_id: str, *topics: str, **repartition: int) -> Any:
-    """Reads `topics`, and topics of repartitioning with so many partitions."""
+    """A subtopology that reads `topics`, and repartition topics with the given numbers of partitions."""
     module = "streams_group_topology"
     repartition_topics = tuple(
         struct(module, "TopicInfo", name=name, partitions=count, replication_factor=0, topic_configs=())
@@ -278,7 +278,8 @@ def test_a_target_without_any_task_was_made_while_topics_were_missing() -> None:
 
 @pytest.mark.parametrize(("validated", "level"), [(0, "broken"), (-1, "transient")])
 def test_tasks_that_the_topology_has(validated: int, level: str) -> None:
-    """At least one of each subtopology, and as many as it wants of a repartition topic; not yet when it is new."""
+    """At least one task of each subtopology, and as many as the topology wants for a repartition topic; not yet if the
+    topology is new."""
     cluster = _streams_group(
         _subtopology("a", "orders"),
         _subtopology("b", "others"),
@@ -297,7 +298,7 @@ def test_tasks_that_the_topology_has(validated: int, level: str) -> None:
 
 
 def test_tasks_that_the_source_knows() -> None:
-    """As many as the largest topic has partitions, whether it is read as it is or is a topic of repartitioning."""
+    """As many tasks as the largest topic has partitions, whether it is a source topic or a repartition topic."""
     cluster = _streams_group(_subtopology("a", "orders", "others"), _subtopology("b", others=0), _subtopology("c", "x"))
     _tasks(cluster, "m", a=(0, 1), b=(0,), c=(0,))
     rows = [row for row in _with_brokers(cluster, orders=3, others=2) if row["check"] == "unassigned"]
@@ -319,7 +320,7 @@ def test_tasks_that_the_topology_does_not_have(validated: int, level: str) -> No
     assert row["detail"].startswith(
         "the target assignment of 'n' has tasks of subtopology 'b', which the topology of the group does not have"
     )
-    # Nothing is known about a topology that a cleaner has taken.
+    # Nothing is known about a topology whose record a cleaner has removed.
     cluster.of_group("StreamsGroupTopology", "g", None)
     assert {row["check"] for row in problems(cluster)} == {"unassigned"}
 
@@ -345,7 +346,7 @@ def _share_target(cluster: Cluster, member_id: str, *numbers: int) -> None:
 
 
 def _unassigned(cluster: Cluster) -> list[Row]:
-    """Share state itself is not looked at here, and was not read."""
+    """Share state itself is not tested here, and was not read."""
     return [row for row in problems(cluster) if row["check"] != "share_state_missing"]
 
 

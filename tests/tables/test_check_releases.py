@@ -260,7 +260,8 @@ def test_tasks_that_fit_the_records_before(write: Callable[[Cluster], None]) -> 
 
 
 def _before_its_process(cluster: Cluster) -> None:
-    """What a cleaner leaves if the metadata of a member is written again: until then it has no process."""
+    """The log after a cleaner if the metadata of a member is written again: before that record, the member has no
+    process."""
     _tasks(cluster, "m", 0)
     _streams_members(cluster, "m")
 

@@ -1,4 +1,4 @@
-"""The table `checks`: every problem once, planted in made-up topics; nothing in sound ones."""
+"""The table `checks`: every problem once, planted in synthetic topics; none in healthy ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_brokers_wrote_is_sound(capture: str, topics_dir: Path) -> None:
     result = read_table("checks", segments, partitions=counts)
     assert result.table.to_pylist() == []
     assert {each.topic for each in result.findings if each.reason == UNMADE_CHECKS} == set(ONE_EACH) - counts.keys()
-    # A topic with one partition more or less has groups elsewhere.
+    # With another number of partitions, groups belong in other partitions.
     wrong = read_table("checks", segments, partitions=counts[OFFSETS_TOPIC] + 1).table
     assert set(wrong["check"].to_pylist()) == {"wrong_partition"}
 
@@ -101,7 +101,7 @@ def test_share_state_on_both_sides() -> None:
     assert "and 1 of its share partitions have it" in details["share_state_deleting", None]
     assert "which has it" in details["share_state_initializing", 2]
     assert "which does not have it" in details["share_state_initializing", 3]
-    # Only some groups are shown, and what they name is known all the same.
+    # Only some groups are shown, but what they name is known.
     assert values_of(problems(cluster, group="h"), "check", "group_id") == [("share_state_deleting", "h")]
 
 

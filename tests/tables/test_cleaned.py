@@ -1,7 +1,7 @@
 """Logs with records removed as Kafka's cleaner removes them.
 
-Tables of what is have the same rows, those of what happened a part of them, and what an earlier moment's answer lacks
-is said: no row is missing without a message.
+Tables of the present state have the same rows. Tables of events have a part of them. For an earlier moment, a message
+says what is missing: no row is missing without a message.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 CAPTURED = ("kafka-4.3", "kafka-4.3-expiry", "kafka-2.8")
 MOMENTS = int(os.environ.get("MOMENTS", "1"))
-"""How many moments of each log are asked about; more of them in a thorough run, with another SEED."""
+"""The number of moments that are requested for each log; more in a thorough run, with another SEED."""
 SEED = os.environ.get("SEED", "")
 MISSING = "records at some offsets are missing: compaction removed them, or a file is missing"
 
@@ -49,7 +49,7 @@ class Log:
         return table_of(self.rows)
 
     def read(self, table: str, source: Any, **options: Any) -> Result:
-        """The rows of a table over this log, or what is left of it, whose records are decoded once only."""
+        """The rows of a table over this log, or over the rest of it. Its records are decoded only once."""
         with self._decoded.used():
             return read_table(table, source, **options)
 
@@ -59,7 +59,7 @@ class Log:
 
     @cached_property
     def commits(self) -> list[Row]:
-        """Every commit with how its transaction ended."""
+        """Every commit with the outcome of its transaction."""
         commits: list[Row] = self.read("offset_commits", self.table).table.to_pylist()
         return commits
 
@@ -82,7 +82,8 @@ def _captured(name: str) -> list[Log]:
 
 
 def _from_zero(rows: list[Row]) -> list[Row]:
-    """Numbered again, with rising timestamps: brokers cleaned some of these logs; what they left is the whole here."""
+    """The rows with new offsets and rising timestamps: brokers have cleaned some of these logs, and the rest counts as
+    the whole log here."""
     latest = 0
     for number, row in enumerate(rows):
         latest = max(latest, row["timestamp_ms"])
@@ -128,9 +129,10 @@ def test_tables_of_what_is_have_the_same_rows(name: str) -> None:
 
 
 def _check_groups(expected: pa.Table, found: pa.Table, log: Log, rows: list[Row], left: list[Row]) -> None:
-    """A group known only by superseded, deleted or aborted commits may go; a commit that was its newest may be gone.
+    """A group that is only known from superseded, deleted or aborted commits may disappear; its newest commit may be
+    gone.
 
-    Both are about `rows`, of which `left` are left; whether a transaction was aborted the whole log tells.
+    Both are about `rows`, of which `left` remain; the whole log shows whether a transaction was aborted.
     """
     whole = {row["group_id"]: row for row in expected.to_pylist()}
     there = {row["group_id"]: row for row in found.to_pylist() if row["group_id"] not in groups_back(rows, left)}
@@ -156,7 +158,7 @@ def _same_offsets(expected: pa.Table, found: pa.Table, rows: list[Row], left: li
 
 
 def _check_what_is_held(expected: pa.Table, found: pa.Table, rows: list[Row], left: list[Row]) -> None:
-    """A group of which only deleted commits are left may go: it has no offset, is due at once and can be deleted."""
+    """A group with only deleted commits may disappear: it has no offset, is due at once and can be deleted."""
     back = groups_back(rows, left)
     whole = {_place(row): row for row in expected.to_pylist() if row["group_id"] not in back}
     there = {_place(row): row for row in found.to_pylist() if row["group_id"] not in back}
@@ -178,8 +180,8 @@ def is_known_by_commits(row: Row) -> bool:
 
 
 def without_commits_that_may_go(row: Row) -> Row:
-    """The row of expirations or deletable_offsets without what the newest commit of a simple group says: a cleaner may
-    have taken it."""
+    """The row of expirations or deletable_offsets without values from the newest commit of a simple group, which a
+    cleaner may have removed."""
     if (row["kind"], row["group_kind"]) != ("group", "simple"):
         return row
     taken = {"log_offset"}
@@ -189,9 +191,9 @@ def without_commits_that_may_go(row: Row) -> Row:
 
 
 def groups_back(rows: list[Row], left: list[Row]) -> set[str]:
-    """Groups with an offset of record type 0 whose tombstone, of type 1, a cleaner took away.
+    """Groups with an offset of record type 0 whose tombstone, of type 1, a cleaner removed.
 
-    It takes the two for different keys, and a coordinator that loads what is left has the offset back.
+    For a cleaner these are different keys, and a coordinator that loads the rest has the offset again.
     """
     places = {row["offset"] for row in left}
     last: dict[bytes, Row] = {}
@@ -225,7 +227,7 @@ def test_tables_of_what_happened_have_a_part_of_the_rows_and_say_which(name: str
                 assert complete_from <= max(source.cleaned_up_to, 1 + max(_missing(log.rows, left)))
             else:
                 assert result.findings == ()
-            # A fall needs the commit before it too.
+            # A fall also needs the previous commit.
             first = "from_log_offset" if table == "regressions" else "log_offset"
             assert {place for place, row in whole.items() if row[first] >= complete_from} == {
                 place for place, row in found.items() if row[first] >= complete_from
@@ -272,9 +274,9 @@ def test_an_answer_as_of_a_moment_is_that_of_the_whole_log_or_says_from_when_on_
 
 
 def _agree(table: str, log: Log, source: Any, at: int) -> Finding | None:
-    """The finding there is; without one both answers have the same rows."""
+    """The finding, if there is one; otherwise both answers must have the same rows."""
     expected, found = log.read(table, log.table, as_of=at), log.read(table, source, as_of=at)
-    # What a moment is to a log is said about both.
+    # Both may have a finding about the moment being outside the log.
     assert {finding.reason for finding in expected.findings} <= {OUTSIDE_LOG}
     about_rows = [finding for finding in found.findings if finding.reason != OUTSIDE_LOG]
     if about_rows:

@@ -1,4 +1,5 @@
-"""The metadata log of a 4.3.1 cluster: as Kafka's dump tool prints it, and what the admin client answered about it."""
+"""The metadata log of a 4.3.1 cluster: compared with the output of Kafka's dump tool, and with the answers of the admin
+client."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ from tests.log.logs import batch, record
 FOLDER = "__cluster_metadata-0"
 NAMES = ("topics", "partitions", "configs", "brokers", "features")
 BEFORE_STOP = 1795447081900
-"""When the admin client had its answers; the broker stopped, and was fenced, after that."""
+"""The time at which the admin client had its answers. After that, the broker stopped and was fenced."""
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +121,7 @@ def test_a_checkpoint_that_is_named_alone_is_the_state_that_it_holds(disk: Path)
 
 
 def test_control_records_of_a_quorum_with_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As controllers write them from kraft.version 1 on (`VoterSet.toVotersRecord`, KIP-853)."""
+    """In the form that controllers write from kraft.version 1 on (`VoterSet.toVotersRecord`, KIP-853)."""
     voter = Voter(
         voter_id=3,
         voter_directory_id=A,
@@ -175,7 +176,7 @@ def test_times_of_topics_are_those_of_the_calls(disk: Path, truth: dict[str, Any
     for event in truth["events"]:
         kind = event["event"].removeprefix("topic ")
         at = by_id[event["result"]][f"{kind}_timestamp_ms"]
-        # Clocks of two processes, and a record has its time before its batch is written.
+        # The clocks of two processes may differ, and a record gets its time before its batch is written.
         assert event["from_ms"] - 50 <= at <= event["until_ms"], event
         kinds.add(kind)
     assert kinds == {"created", "deleted"}
@@ -351,7 +352,7 @@ def test_a_moment_before_the_checkpoint_is_told(cut: Callable[[int], Path]) -> N
     folder = cut(643)
     early = read_table("topics", folder, as_of="2001-01-01T00:00")
     (finding,) = [each for each in early.findings if each.reason == INCOMPLETE_HISTORY]
-    assert finding.complete_from == 1404  # where the oldest checkpoint ends that is not below the log
+    assert finding.complete_from == 1404  # the end of the oldest checkpoint that is not below the log
     assert [each for each in read_table("topics", folder).findings if each.reason == INCOMPLETE_HISTORY] == []
 
 
@@ -385,7 +386,7 @@ def planted(folder: Path) -> Path:
 
 
 def outputs(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
-    """Everything that the command says about a log."""
+    """All output of the command about a log."""
     said = []
     for name in NAMES:
         own = more if name in ("topics", "configs") else ()

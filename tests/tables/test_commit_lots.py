@@ -1,4 +1,4 @@
-"""Lots of commits: which rows stay together, and how many wait at most."""
+"""Lots of commits: which rows stay together, and the maximum number of waiting rows."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def test_rows_of_one_base_offset_are_cut_after_a_few_tries(monkeypatch: pytest.M
 
 def test_bytes_that_are_carried_over_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_lots, "LOT_BYTES", 16 * LOT_ROWS)
-    # The rest of the first batch is a lot by itself but for one row.
+    # The rest of the first batch is nearly a lot by itself: one row is missing.
     lots = Lots()
     assert [lot.num_rows for lot in lots.take(_batch([0, *[1] * LOT_ROWS], 0))] == [1]
     assert [lot.num_rows for lot in lots.take(_batch([2], LOT_ROWS + 1))] == [LOT_ROWS]
 
 
 def test_a_batch_ends_where_another_base_offset_begins() -> None:
-    """A row without a base offset is a batch of its own."""
+    """A row without a base offset is a separate batch."""
     told: list[tuple[list[int | None], int]] = [([5], 0), ([5, 5, None], 3), ([None, 5, 5], 1), ([0, 0], 0)]
     for base_offsets, whole in told:
         rows = pa.RecordBatch.from_pydict({"base_offset": pa.array(base_offsets, pa.int64())})

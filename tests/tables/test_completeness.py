@@ -14,7 +14,7 @@ WHOLE_ONLY = "rows may be missing or not as they were then; only the answer of t
 
 
 def _log(topic: Topic, gone: set[int], cleaned_up_to: int, log_start: int = 0) -> CleanedLog:
-    """The log without some records, one record a second."""
+    """The log without some records, with one record per second."""
     rows = [{**row, "timestamp_ms": START_MS + 1000 * row["offset"]} for row in topic.table().to_pylist()]
     left = [row for row in rows if row["offset"] not in gone]
     return CleanedLog(table_of(left), OFFSETS_TOPIC, cleaned_up_to, log_start)
@@ -28,7 +28,7 @@ def _commits(count: int) -> Topic:
 
 
 def _as_of(log: CleanedLog, offset: int, table: str = "current_offsets") -> tuple[Finding, ...]:
-    """What is said to be missing in the log up to the record at `offset`."""
+    """The findings about missing records in the log up to the record at `offset`."""
     found = read_table(table, log, as_of=START_MS + 1000 * offset).findings
     return tuple(each for each in found if each.reason != OUTSIDE_LOG)
 
@@ -64,7 +64,7 @@ def test_a_gap_before_the_moment() -> None:
 
 
 def test_a_gap_at_the_moment() -> None:
-    """The record that is gone may have been written before the moment or after it."""
+    """The missing record may have been written before or after the moment."""
     log = _log(_commits(9), {3, 4}, 6)
     assert [len(_as_of(log, offset)) for offset in range(9)] == [0, 0, 1, 1, 1, 0, 0, 0, 0]
     assert _as_of(log, 2)[0].consequence == _since(5)
@@ -76,7 +76,7 @@ def test_a_gap_at_the_start() -> None:
 
 
 def test_a_gap_just_before_where_no_cleaner_has_been() -> None:
-    """What is gone there was written before the next record, and that is all that is known about it."""
+    """All that is known about the missing records is that they were written before the next one."""
     log = _log(_commits(9), {4, 5}, 6)
     assert [len(_as_of(log, offset)) for offset in range(9)] == [0, 0, 0, 1, 1, 1, 0, 0, 0]
     assert _as_of(log, 4)[0].consequence == _since(6)

@@ -1,4 +1,4 @@
-"""Parts of the coordinator package alone: what a table over a small log would not show."""
+"""Parts of the coordinator package separately: behavior that a table over a small log would not show."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ MEMBERS = [
     ],
 )
 def test_members_come_in_the_order_of_javas_hash_map(count: int, places: str) -> None:
-    """`places` are what `java.util.HashMap.values` of Java 17 gives after putting each member with its place."""
+    """`places` is the result of `java.util.HashMap.values` of Java 17 after each member was put with its place."""
     members = MEMBERS[:count]
     assert [members.index(each) for each in _as_java_maps_them(members)] == [int(place) for place in places.split()]
 
@@ -74,7 +74,7 @@ def test_the_clock_is_the_latest_time_so_far(at_once: int) -> None:
 
 @pytest.mark.parametrize("far", [1, 2**40, 2**60])
 def test_the_largest_offset_so_far_is_that_of_a_key_alone(far: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where key and offset do not fit into one number."""
+    """Also if key and offset do not fit into one number."""
     codes, values = np.array([0, 0, 0, 1, 1, 5, 5, 5]), np.array([3, 1, 4, -2, -3, 0, 2, 1]) * far
     expected = (np.array([3, 3, 4, -2, -2, 0, 2, 2]) * far).tolist()
     assert running_maximum(codes, values).tolist() == expected
@@ -90,7 +90,7 @@ def test_the_largest_offset_so_far_may_be_far_below_zero() -> None:
 
 @pytest.mark.parametrize("also", ["nothing", "an old key", "a cut key", "a cut value", "a long key", "a long value"])
 def test_a_tombstone_names_no_topic_id(also: str) -> None:
-    """The lot has ids that other commits name. With anything but plain commits, rows are decoded one by one."""
+    """The lot has topic ids of other commits. If not all rows are plain commits, they are decoded one by one."""
     topic = Topic()
     key = {"group": "g", "topic": "orders", "partition": 0}
     for topic_id in (Uuid(b"a" * 16), None, Uuid(b"b" * 16)):
@@ -172,7 +172,7 @@ def test_events_are_in_the_order_of_the_log() -> None:
         topic.add("ConsumerGroupMetadata", {"group_id": "g"}, {"epoch": epoch})
     (batch,) = topic.table().take([1, 0]).combine_chunks().to_batches()
     found = events(DecodedRecords(batch, RECORDS), {"ConsumerGroupMetadata": ("epoch",)})
-    # As those of a state that was kept.
+    # As in a stored state.
     values = [value_of("ConsumerGroupMetadata", ("epoch",), (epoch,)) for epoch in (7, 8)]
     assert [(each.offset, each.value) for each in found] == list(enumerate(values))
     assert values[1].epoch == 8

@@ -1,4 +1,4 @@
-"""Which record decides about an offset, on made-up topics: one group per case, one table for all of them."""
+"""Which record determines an offset, on synthetic topics: one group per case, one table for all of them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _case_topic() -> Topic:
     commit("only open", 1, transaction="open")
     commit("only aborted", 1, transaction="aborted")
 
-    # The marker came after the plain commit, but the value is before it.
+    # The marker came after the plain commit, but the transactional value comes before it.
     commit("plain after pending", 1, transaction="committed")
     commit("plain after pending", 2)
 
@@ -85,7 +85,7 @@ def _case_topic() -> Topic:
     commit("legacy tombstone", 1)
     commit("legacy tombstone", None, record="LegacyOffsetCommit")
 
-    # Kafka leaves bytes after a key alone, so this is the same key.
+    # Kafka ignores bytes after a key, so this is the same key.
     commit("trailing bytes", 1)
     key, value, *_ = _bytes_of("trailing bytes", 2)
     topic.add_bytes(key + b"\x00\x01", value)
@@ -314,7 +314,7 @@ def test_what_was_read_as_kafka_reads_it_is_counted() -> None:
 
 
 def test_the_marker_decides_and_not_what_a_row_says_of_its_transaction() -> None:
-    """Rows that were saved while a transaction was open say so for ever."""
+    """Rows that were saved during an open transaction always have it as open."""
     topic = Topic()
     topic.commit("committed", 1, transaction="open")
     topic.marker("commit")
@@ -328,7 +328,7 @@ def test_the_marker_decides_and_not_what_a_row_says_of_its_transaction() -> None
 
 
 def test_a_tombstone_drops_what_waits_for_a_marker() -> None:
-    """`OffsetMetadataManager.replay` takes it from the pending offsets of every producer."""
+    """`OffsetMetadataManager.replay` removes it from the pending offsets of every producer."""
     topic = Topic()
     topic.commit("deleted", 1, transaction="open")
     topic.commit("deleted", None)
@@ -364,7 +364,7 @@ def test_every_producer_has_transactions_of_its_own() -> None:
 
 
 def test_offsets_near_the_end_of_their_range() -> None:
-    """Of the log and of the commits."""
+    """This applies to log offsets and to committed offsets."""
     topic = Topic()
     topic.commit("g", LONG_MAX, transaction="open")
     topic.marker("commit")

@@ -1,4 +1,4 @@
-"""A marker that damage or a missing file hides costs the rows that wait for it, and no others."""
+"""If damage or a missing file hides a marker, only the rows that wait for it are lost."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_damaged_marker_makes_a_fact_unknown(log: Path) -> None:
     rows = {row["log_offset"]: row for row in read_table("offset_commits", log).table.to_pylist()}
     groups = read_table("groups", log)
 
-    # The records behind the damage wait for a marker that no file has: their transaction is open.
+    # The records after the damage wait for a marker that no file has: their transaction is open.
     assert [(offset, rows[offset]["transaction"]) for offset in (231, 233, 234)] == [
         (231, "unknown"),
         (233, "open"),
@@ -86,7 +86,7 @@ def test_a_damaged_marker_makes_a_fact_unknown(log: Path) -> None:
 
 
 def test_a_file_that_is_missing_hides_markers_too() -> None:
-    """A source shows the hole; only what waits for a marker across it is in doubt."""
+    """The source reports the hole; only rows that wait for a marker after it are uncertain."""
     topic = Topic()
     topic.commit("before", 1, transaction="open", producer=1)
     topic.marker("commit", producer=1)
@@ -119,7 +119,7 @@ def test_a_file_that_is_missing_hides_markers_too() -> None:
         "transaction of producer 2 ended: its marker was not read (its row is left out: this offset or an older one "
         "may be the committed one)"
     ]
-    # As of a moment before the hole nothing is hidden: the transaction was open then.
+    # As of a moment before the hole, nothing is hidden: the transaction was open at that time.
     assert torn(as_of=3000).findings == ()
     assert torn(as_of=3000).table["group_id"].to_pylist() == ["before", "plain"]
 
@@ -161,7 +161,7 @@ def test_keys_that_nobody_can_read_cost_themselves_only() -> None:
         result = read_table(table, topic.table())
         assert set(result.table["group_id"].to_pylist()) == {"good", "\ufffd" * 4}
         assert all(1 <= (finding.offset or 0) <= 2 * len(bad) for finding in result.findings)
-        # Of keys that are the same bytes only the last one is looked at where only the last one counts.
+        # If only the last record of a key counts, only the last of equal keys is read.
         assert len({finding.raw_key for finding in result.findings}) == len(bad)
 
 
@@ -194,7 +194,7 @@ def test_transactions_cost_seconds_however_many_and_however_they_overlap() -> No
     assert [row["log_offset"] for row in offsets] == [size - 2]
     assert sorted(each["values"] for each in commits["transaction"].value_counts().to_pylist()) == ["committed", "open"]
     assert commits.num_rows == 2 * count
-    # In batches of fifty rows. It was a minute when every marker was compared with all that waits.
+    # In batches of fifty rows. An earlier version, which compared every marker with all waiting rows, took a minute.
     assert time.process_time() - began < 20
 
 
@@ -216,7 +216,7 @@ def _commit(offset: int, group: str, value: int | None, producer: int = -1) -> b
 
 
 def test_a_file_that_is_gone_between_others_is_in_doubt_of(tmp_path: Path) -> None:
-    """A cleaner goes no further than the first record of an open transaction: what is missing behind one is a file."""
+    """A cleaner does not pass the first record of an open transaction, so a gap after it is a missing file."""
     first = _commit(0, "a", 1) + _commit(1, "a", 2, producer=7) + _commit(2, "b", 9, producer=7)
     gone = _commit(3, "a", None) + marker(4, 7, 1)
     last = _commit(5, "c", 5)
@@ -257,7 +257,7 @@ def test_records_without_keys_are_summed_up(tmp_path: Path) -> None:
     several = read_tables(["current_offsets", "groups"], log)
 
     assert alone.table["group_id"].to_pylist() == ["a"]
-    # Findings about records that repeat an offset are equal, and yet of different records.
+    # Findings about records with the same offset are equal, although the records differ.
     for findings in (alone.findings, several["current_offsets"].findings):
         found = [finding for finding in findings if finding.reason == "NullKey"]
         assert len(found) == MOST_OF_A_KIND + 1
@@ -266,7 +266,7 @@ def test_records_without_keys_are_summed_up(tmp_path: Path) -> None:
             f"__consumer_offsets-0: {count - MOST_OF_A_KIND} more of the kind NullKey (counted and not listed one by "
             "one)"
         )
-    # Each table says what the records cost it.
+    # Each table has its own text about the effect of unusable records.
     assert [finding.reason for finding in several.findings].count("NullKey") == 2 * MOST_OF_A_KIND + 1
 
 

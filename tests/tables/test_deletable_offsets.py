@@ -1,4 +1,5 @@
-"""What can be deleted now, against what coordinators and administrators deleted and what cannot be read."""
+"""What can be deleted now, compared with what coordinators and administrators deleted; and records that cannot be
+read."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ def _key(record: Row) -> Any:
 
 @pytest.mark.parametrize("name", NAMES[::6])
 def test_what_administrators_deleted_could_be_deleted(name: str) -> None:
-    """Living coordinators deleted these: what they wrote is what the rows of the log before it name, and of a group all
-    of its offsets. (`make judge` asks loaded coordinators about everything.)"""
+    """Running coordinators deleted these. Their tombstones must be those that the rows over the log before them
+    predict, for a group all of its offsets. (`make judge` asks loaded coordinators about everything.)"""
     whole = history(name)
     batches: dict[int, list[Row]] = {}
     for record in whole.records:
@@ -140,7 +141,7 @@ def test_groups_without_members_without_a_group_and_without_a_name() -> None:
 
 
 def test_what_an_open_transaction_commits_is_marked() -> None:
-    """Also if there is nothing older: a broker deletes what waits there too."""
+    """Also if there is no older commit: a broker also deletes pending offsets."""
     topic = Topic()
     topic.commit("older", 1)
     for group in ("older", "new"):

@@ -1,4 +1,4 @@
-"""Deleted offsets, if a metadata log says which topics were deleted."""
+"""Deleted offsets, if a metadata log shows which topics were deleted."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def metadata(folder: Path, *told: tuple[int, Any]) -> None:
 
 
 def commits(folder: Path, *told: tuple[int, dict[str, bool]]) -> None:
-    """Write a log of coordinators: seconds, and for some topics whether it is a commit or a tombstone. Commits of
-    another topic come later."""
+    """Write a coordinator's log: the second of each write, and for some topics whether it is a commit or a tombstone.
+    Commits for another topic come later."""
     later = [(900 + 20 * number, {"zz": True}) for number in range(6)]
     offset, parts = 0, []
     for after, of_batch in (*told, *later):

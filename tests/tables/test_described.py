@@ -1,4 +1,4 @@
-"""Members as brokers described them, and as their records say, which Kafka's dump tool printed.
+"""Members, compared with the descriptions by brokers, and with their records in the output of Kafka's dump tool.
 
 `test_histories.py` compares them with what coordinators described.
 """
@@ -36,7 +36,7 @@ def test_members_are_those_the_broker_described(table_rows: TableRows, truth: Tr
 
 
 def test_members_of_an_old_broker(table_rows: TableRows, truth: Truth) -> None:
-    """The Admin client of 2.8 gives the assignment read, and nothing of the subscription."""
+    """The Admin client of 2.8 returns the decoded assignment, and nothing of the subscription."""
     expected = {
         (group, member["memberId"]): (
             member["instanceId"],
@@ -69,7 +69,7 @@ def test_members_of_an_old_broker(table_rows: TableRows, truth: Truth) -> None:
 
 @pytest.mark.parametrize(("name", "count"), [("kafka-4.3", 65), ("kafka-4.3-expiry", 6)])
 def test_assignments_are_those_the_broker_described(table_rows: TableRows, truth: Truth, name: str, count: int) -> None:
-    """The data directory tells the names of all topics that are assigned."""
+    """The data directory has the names of all assigned topics."""
     rows = rows_by_group(table_rows("assignments", name))
     topics = {topic["topicId"]: topic_name for topic_name, topic in truth(name)["topics"].items()}
     parts = 0
@@ -151,6 +151,6 @@ def _check_classic(row: Row, value: dict[str, Any]) -> None:
         subscription = json.loads(told["opened"])
         assert row["subscribed_topics"] == subscription["topics"]
         assert row["rack_id"] == (subscription.get("rackId") or None)
-        # Kafka's dump tool prints these messages opened.
+        # Kafka's dump tool prints these messages decoded.
         assert subscription == member["subscription"]
         assert json.loads(given["opened"]) == member["assignment"]

@@ -1,4 +1,4 @@
-"""Why tombstones were written, against what was done to real brokers, and in planted cases."""
+"""Why tombstones were written, compared with what was done to real brokers, and in planted cases."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ HOSTILE = "g'); DROP\n\u0000 or offset_deleted 組😀"
 
 
 class Log:
-    """A made-up log, one write of a coordinator after another."""
+    """A synthetic log of consecutive writes of a coordinator."""
 
     def __init__(self) -> None:
         self._topic = Topic()
         self._writes: list[tuple[int, int]] = []
 
     def write(self, after_ms: int, *records: Record, transaction: str = "none", version: int | None = None) -> int:
-        """Write records at once, that long after NOW_MS. Returns the offset of the first."""
+        """Write records in one batch, `after_ms` after NOW_MS. Returns the offset of the first."""
         first = len(self._topic.rows)
         for record, key, value in records:
             self._topic.add(record, key, value, version=version, transaction=transaction)
@@ -53,7 +53,7 @@ class Log:
         self._topic.marker(control)
 
     def table(self, *, goes_on: bool = True) -> pa.Table:
-        """The raw rows; where the log `goes_on`, more than a minute after what was written."""
+        """The raw rows; if the log `goes_on`, with a record more than a minute later."""
         count, last_ms = len(self._writes), self._writes[-1][0] - NOW_MS
         for step in range(1, 5 if goes_on else 1):
             self.write(last_ms + step * STEP_MS, commit("later", "later", 0, 0))
@@ -67,7 +67,7 @@ class Log:
 
 
 def commit(group: str, topic: str, partition: int, after_ms: int | None) -> Record:
-    """A commit, said to be made that long after NOW_MS; a tombstone without."""
+    """A commit with a time `after_ms` after NOW_MS; a tombstone if that is None."""
     key = {"group": group, "topic": topic, "partition": partition}
     if after_ms is None:
         return "OffsetCommit", key, None
@@ -116,7 +116,7 @@ def shown(row: Row) -> list[tuple[str, int | None]]:
 
 
 def test_what_a_broker_expired_has_expired(topics_dir: Path) -> None:
-    """An administrator deleted nothing there; members left, or their sessions ended."""
+    """No administrator deleted anything there; members left, or their sessions ended."""
     for retention in ("1m", "7d"):
         rows = _captured(topics_dir / "kafka-4.3-expiry", retention=retention)
         assert len(rows) == 37
@@ -146,7 +146,7 @@ def test_what_a_broker_expired_has_expired(topics_dir: Path) -> None:
 def test_what_was_deleted_on_a_broker(
     topics_dir: Path, name: str, group_id: str, topic: str | None, cause: str
 ) -> None:
-    """As the journal of the broker's run has it."""
+    """The expected causes are from the journal of the broker's run."""
     of_group = [row for row in _captured(topics_dir / name) if (row["group_id"], row["topic"]) == (group_id, topic)]
     found = [row for row in of_group if row["member_id"] is None]
     assert found
@@ -156,7 +156,7 @@ def test_what_was_deleted_on_a_broker(
 
 
 def test_a_retention_that_is_not_that_of_the_brokers_is_found(topics_dir: Path) -> None:
-    """They kept offsets for a minute."""
+    """These brokers kept offsets for a minute."""
     segments = topics_dir / "kafka-4.3-expiry" / "segments"
 
     findings = read_table("disappearances", segments, retention="7d").findings
@@ -218,7 +218,7 @@ def test_an_offset_that_is_younger_than_a_minute_is_deleted() -> None:
 def test_an_offset_stays_that_names_the_id_of_an_earlier_topic(
     of_deleted: str, of_staying: str, possible: list[str]
 ) -> None:
-    """Where a coordinator missed that its topic was deleted, the deletion of the next one leaves it alone."""
+    """If a coordinator missed that a topic was deleted, the deletion of the next topic does not delete its offsets."""
     log = Log()
     log.write(0, group("g"), member("g", "m", ["other"]))
     for partition, topic_id in ((0, of_deleted), (1, of_staying)):
@@ -293,8 +293,8 @@ def test_a_broker_before_4_0_deletes_a_topic_group_by_group() -> None:
 
 
 def deletions_of_a_topic(broker: str) -> Log:
-    """A log to the end of the deletion of `t`: an older broker writes a batch for each group, a newer one batches as
-    long as they may be."""
+    """A log to the end of the deletion of `t`: an older broker writes a batch for each group, a newer one batches of
+    the maximum size."""
     log, is_old = Log(), broker == "older"
     groups = [f"g{number}" for number in range(3 if is_old else 1200)]
     for name in groups:
@@ -396,7 +396,7 @@ def test_an_open_transaction_keeps_a_group_from_a_clean_up(outcome: str | None, 
 
 @pytest.mark.parametrize("deletes", [True, False])
 def test_an_open_transaction_alone_keeps_no_group_from_a_clean_up_of_4_0(deletes: bool) -> None:
-    """DeleteGroups of the same coordinator deletes what is pending, too; one before 4.0 leaves it."""
+    """DeleteGroups of the same coordinator also deletes pending offsets; a coordinator before 4.0 does not."""
     log = Log()
     log.write(0, group("other"), member("other", "m", ["x"]), classic("g", generation=0))
     log.write(0, commit("g", "a", 1, 0), transaction="pending")
@@ -444,7 +444,7 @@ def test_several_groups_that_lose_what_was_due_have_met_a_clean_up() -> None:
 
 
 def test_subscriptions_of_a_classic_group_are_not_what_its_coordinator_knows_for_sure() -> None:
-    """A static member that comes back with other topics is in a record before they count."""
+    """A static member that returns with other topics is recorded before these topics count."""
     subscription = b"\x00\x00\x00\x00\x00\x01\x00\x01a\xff\xff\xff\xff"
     one = struct("group_metadata", "MemberMetadata", member_id="m", client_id="", client_host="",
                  session_timeout=1, subscription=subscription, assignment=b"")  # fmt: skip
@@ -473,7 +473,7 @@ def test_a_static_member_that_comes_back_replaces_itself() -> None:
 
 
 def test_a_request_whose_steps_are_two_writes_rules_nothing_out() -> None:
-    """Where writes are chained, the new member may be in the write after the one that removes the old one."""
+    """If writes are chained, the new member may be in the write after the one that removes the old one."""
     log = Log()
     log.write(0, group("g"), member("g", "old", ["a"], "i"))
     log.write(5, member("g", "old", None))
@@ -592,7 +592,7 @@ def test_a_source_may_tell_less(left_out: str) -> None:
 
 
 def test_rows_of_one_group_are_those_among_all(topics_dir: Path) -> None:
-    """What is said about a group depends on others, so they are read, too."""
+    """The causes for a group depend on other groups, so these are read too."""
     segments = topics_dir / "kafka-4.3" / "segments"
     every = read_table("disappearances", segments).table.to_pylist()
     some = read_table("disappearances", segments, group="payments-settlement").table.to_pylist()

@@ -1,5 +1,5 @@
-"""Tombstones explained as the log comes in pieces: in the end as over the whole log, and never wrong with confidence
-before that."""
+"""Tombstones that are explained while the log arrives in pieces: at the end as over the whole log, and before that
+never certain and wrong."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ def told(log: pa.Table) -> dict[Any, Row]:
 
 
 def gone_on(log: pa.Table) -> pa.Table:
-    """A log with some more records, in batches of their own, when nothing before depends on what comes next any
-    more."""
+    """A log with some more records in separate batches, after which nothing depends on later records any more."""
     last, offset = pc.max(log["timestamp_ms"]).as_py(), pc.max(log["offset"]).as_py()
     value = log.filter(pc.and_(pc.is_null(log["control"]), pc.is_valid(log["value"]))).slice(0, 1).to_pylist()[0]
     more = [
@@ -42,7 +41,7 @@ def gone_on(log: pa.Table) -> pa.Table:
 
 def check(name: str, most: int) -> None:
     log = gone_on(history(name).rows)
-    # The last records are a piece of their own: they only end the write before them.
+    # The last records are a separate piece: they only end the write before them.
     parts = [*pieces(log.slice(0, log.num_rows - MORE), (name, "gone"), most), (log.slice(log.num_rows - MORE), log)]
     expected, followed = told(log), Followed("disappearances")
     for piece, so_far in parts:
@@ -79,7 +78,7 @@ def kept(followed: Followed) -> bytes:
 
 
 def clean_ups(groups: int) -> pa.Table:
-    """Groups that come and go one after the other, an hour each, beside one that stays."""
+    """Groups that appear and disappear one after another, an hour each, and one that stays."""
     log = Log()
     log.write(0, group("stays"), commit("stays", "topic", 0, 0))
     for number in range(groups):
@@ -155,7 +154,7 @@ def test_what_is_kept_names_no_other_code(capsys: pytest.CaptureFixture[str]) ->
 
 
 def shapes(found: object, seen: dict[int, object], told: dict[str, str]) -> dict[str, str]:
-    """The classes of an object and of all that it refers to, with the names of what they have."""
+    """The classes of an object and of everything to which it refers, with the names of their attributes."""
     if id(found) in seen or isinstance(found, str | bytes | int | float | pa.RecordBatch | np.ndarray):
         return told
     seen[id(found)] = found
@@ -216,7 +215,7 @@ SHAPES = {
 
 
 def test_another_form_of_what_is_kept_has_another_number() -> None:
-    """A checkpoint of another form is refused. Whoever changes a class below raises `form_of_kept` of the reader."""
+    """A checkpoint of another form is refused. If you change a class below, raise `form_of_kept` of the reader."""
     found: dict[str, str] = {}
     for name in NAMES[::15]:
         followed = Followed("disappearances")

@@ -1,4 +1,5 @@
-"""The local engine: the same rows however many processes read, from wherever it is called, and nothing left behind."""
+"""The local engine: the same rows with any number of processes, from any program, and without remaining processes or
+files."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 _KINDS = tuple(table for name, table in CAPTURED if name == "kafka-4.3")
 MOSTLY = mostly(CAPTURED, lambda name, table: name == "kafka-4.3" and table in _KINDS[::3])
-"""Every third table over the log that has all kinds of records; the others in `make matrix`."""
+"""Every third table over the log with all kinds of records; the others are in `make matrix`."""
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_small_files_in_any_order_answer_as_large_ones(topics_dir: Path, tmp_pat
 
     assert len(files) > 2 * expected.counts.files
     assert found.table.equals(expected.table)
-    # Files alone do not tell where their log starts.
+    # Files alone do not show the log start.
     assert found.counts.records == expected.counts.records + expected.counts.below_log_start
     assert found.is_complete
     of_start = INCOMPLETE_HISTORY if expected.counts.below_log_start else None
@@ -89,7 +90,7 @@ def test_small_files_in_any_order_answer_as_large_ones(topics_dir: Path, tmp_pat
 
 
 def _of_records(findings: Iterable[Finding]) -> list[str]:
-    """What was found about the records, and not about the files."""
+    """The findings about records, without those about files."""
     return [str(finding) for finding in findings if finding.file is None]
 
 
@@ -167,7 +168,7 @@ def test_from_a_script_without_a_guard_a_thread_a_notebook_and_another_directory
     folder = str(topics_dir / "kafka-4.3" / "segments")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    # Modules of the directory somebody happens to be in are not one of ours.
+    # Modules of the current directory must not be imported as ours.
     (elsewhere / "json.py").write_text("raise SystemExit('the wrong json')", encoding="utf-8")
     (elsewhere / "numpy.py").write_text("raise SystemExit('the wrong numpy')", encoding="utf-8")
     expected = read_table("groups", folder).table.num_rows
@@ -214,7 +215,7 @@ def _bad(what: str, folder: Path, **options: Any) -> BadLogs:
 
 
 def _processes(folder: Path) -> list[int]:
-    """The processes that have read, this one not counted."""
+    """The processes that have read, without this one."""
     found = [int(path.name.removeprefix("pid-")) for path in folder.glob("pid-*")]
     return [process for process in found if process != os.getpid()]
 
@@ -270,7 +271,7 @@ def test_what_a_process_waits_for_is_logged_by_the_one_that_asks(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The command, which other tests of this process may have run, prints it as well.
+    # Remove handlers of the command, which other tests of this process may have run: it prints these messages too.
     monkeypatch.setattr(logging.getLogger("kafka_records_engine.sources"), "handlers", [])
     read_table("current_offsets", _bad("waits", tmp_path), processes=2)
     logged = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]

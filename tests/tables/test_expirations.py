@@ -1,4 +1,4 @@
-"""When offsets and groups expire, against the clean-ups of Kafka's coordinator classes and of a real broker."""
+"""When offsets and groups expire, compared with the clean-ups of Kafka's coordinator classes and of a real broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Row = dict[str, Any]
 Tombstones = Counter[tuple[int, str]]
 
 COMMITTED_MS = 1_700_000_000_000
-"""When the made-up topic writes, and what its commits say."""
+"""The time of records of the synthetic topic, and the commit time in them."""
 DAY_MS = 86_400_000
 MINUTE_MS = 60_000
 WEEK_MS = 7 * DAY_MS
@@ -69,7 +69,7 @@ def test_rows_in_any_order_and_each_twice_give_the_same_clean_up(name: str) -> N
 
 
 def check_clean_up(question: Question, rows: Iterable[Row]) -> None:
-    """The tombstones are those of the coordinator's answer, no more and no fewer."""
+    """Check that the tombstones are exactly those of the coordinator's answer."""
     expected = Counter((each["type"], json.dumps(each["key"])) for each in question["tombstones"])
     assert _tombstones(rows) == expected
 
@@ -111,7 +111,8 @@ def test_the_histories_meet_every_rule_that_a_whole_log_may_have() -> None:
 
 @pytest.mark.parametrize("name", ONE_OF_EIGHT)
 def test_a_row_falls_due_at_its_time_and_not_before(name: str) -> None:
-    """What `at` names is what the rows without it say: each at its own time, and none that has no time."""
+    """With `at`, the rows are those that are due by then according to the rows without it; rows without a time are
+    never included."""
     retention = _retention(name)
     made = _made(history(name).rows, retention)
     rows = _rows(made)
@@ -271,7 +272,7 @@ def test_a_group_without_offsets_is_due_since_its_last_record() -> None:
         topic.commit(group, 1)
         topic.commit(group, None)
     classic(topic, "h")
-    # A key that cannot be read says nothing about any group.
+    # A key that cannot be read belongs to no known group.
     topic.add_bytes(topic.rows[0][5][:-1], topic.rows[0][6])
     topic.rows[-1] = (*topic.rows[-1][:3], COMMITTED_MS + 1, *topic.rows[-1][4:])
 
@@ -358,7 +359,7 @@ def test_the_states_of_kip_211(state: str, protocol_type: str, topic_name: str, 
     """The table of that KIP: an empty group by its state, unsubscribed partitions of others by their commits, and so
     those of groups without a protocol type. Offsets of subscribed partitions do not expire while there are members."""
     topic = Topic()
-    # What the KIP's table does not know: a time of the commit's own, and an open transaction.
+    # Cases that the KIP's table lacks: an expiry time in the commit, and an open transaction.
     key = {"group": "g", "topic": topic_name, "partition": 0}
     value = {"offset": 1, "metadata": "", "commit_timestamp": COMMITTED_MS, "expire_timestamp": 5}
     topic.add("OffsetCommit", key, value, version=1)

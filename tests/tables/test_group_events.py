@@ -1,4 +1,4 @@
-"""What happened to groups, and in which state they were, over logs that Kafka's coordinator classes wrote."""
+"""Events and states of groups, over logs that Kafka's coordinator classes wrote."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOME = NAMES[::12]
 
 
 def _events(rows: pa.Table, at_once: int | None = None) -> list[Transition]:
-    """What happened; replayed `at_once` rows at a time, or all together."""
+    """The events; `at_once` rows are replayed at a time, or all together."""
     context = Context(topic="__consumer_offsets")
     log = GroupLog(RECORDS)
     found = []
@@ -42,7 +42,7 @@ def _of_history(name: str) -> list[Transition]:
 
 
 def _groups(found: list[Transition], last: int) -> dict[str, GroupState]:
-    """The groups that are there after the record at the offset `last`."""
+    """The groups that exist after the record at the offset `last`."""
     groups = {each.group_id: each.after for each in found if each.event.offset <= last}
     return {name: state for name, state in groups.items() if state is not None}
 
@@ -165,7 +165,8 @@ def test_a_group_that_was_deleted_is_made_again_by_the_next_commit() -> None:
 
 
 def test_a_tombstone_that_a_cleaner_left_of_another_group_makes_none() -> None:
-    """The coordinator that wrote it had a group of that kind before: what happened is not what a load makes of it."""
+    """The coordinator that wrote it had a group of that kind before, so the events differ from what a load would result
+    in."""
     topic = Topic()
     topic.commit("g", 1)
     topic.add("ConsumerGroupMemberMetadata", {"group_id": "g", "member_id": "m"}, None)
@@ -186,7 +187,7 @@ def test_a_share_group_is_settled_when_every_member_has_its_epoch() -> None:
     for member, epoch in (("m", 1), ("m", 2), ("n", 2)):
         value = {"member_epoch": epoch, "previous_member_epoch": epoch - 1, "state": 0, "assigned_partitions": ()}
         topic.add("ShareGroupCurrentMemberAssignment", {"group_id": "g", "member_id": member}, value)
-    # Where a member is cannot be read.
+    # The key of a member's record cannot be read.
     topic.add_bytes(topic.rows[-1][5][:-1] + b"o", b"\x00\x00\x00")
     (batch,) = topic.table().combine_chunks().to_batches()
     log = GroupLog(RECORDS)

@@ -1,4 +1,4 @@
-"""What the log tells about groups, on made-up topics: one group per case, one table for all of them."""
+"""What the log shows about groups, on synthetic topics: one group per case, one table for all of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Groups(Topic):
         self.add(f"{kind}GroupTargetAssignmentMetadata", {"group_id": group}, value)
 
     def member(self, kind: str, group: str, member: str, epoch: int | None, state: int = 0) -> None:
-        """A member and what it has; both are deleted with `epoch` None, as a broker does it."""
+        """A member and its assignment; with `epoch` None, both are deleted, as by a broker."""
         key = {"group_id": group, "member_id": member}
         current = None if epoch is None else {"member_epoch": epoch, "previous_member_epoch": epoch, "state": state}
         if current is None:
@@ -145,7 +145,7 @@ def _consumer_cases(topic: _Groups) -> None:
     topic.target("Consumer", "consumer to classic", None)
     topic.epoch("Consumer", "consumer to classic", None)
     topic.classic("consumer to classic", 1, generation=3)
-    # A cleaner takes tombstones away after a while, the value they were for before that.
+    # A cleaner removes tombstones after a while, and the values they delete before that.
     topic.classic("two kinds, consumer newer", 1)
     group("two kinds, consumer newer", 2, 2)
     group("two kinds, classic newer", 2, 2)
@@ -153,7 +153,7 @@ def _consumer_cases(topic: _Groups) -> None:
     group("consumer with offsets", 2, 2)
     topic.commit("consumer with offsets", 1)
 
-    # An empty classic group has given way to a member whose subscription is not resolved yet.
+    # An empty classic group was replaced because of a member whose subscription is not resolved yet.
     group("consumer, first epoch told", 0, 0)
     topic.member("Consumer", "consumer, first epoch told", "m", 0)
 

@@ -1,4 +1,5 @@
-"""Open transactions of all topics in files that a broker was writing, against what it and Kafka's tool said."""
+"""Open transactions of all topics in files that a broker was writing, compared with its answers and those of Kafka's
+tool."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def test_files_tell_what_the_leader_told() -> None:
 
 
 def test_what_no_coordinator_will_end_hangs() -> None:
-    """`kafka-transactions find-hanging` found that of `shop`; that of `gone` was younger than it looks for."""
+    """`kafka-transactions find-hanging` found that of `shop`; that of `gone` was too young for it."""
     by_place = {(row["transactional_id"], row["partition"]): row for row in _rows(CAPTURED)}
     assert {key for key, row in by_place.items() if row["hanging_rule"] == "no_entry"} == {("shop", 0), ("gone", 0)}
     shop, live = by_place["shop", 0], by_place["live", 0]

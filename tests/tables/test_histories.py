@@ -1,8 +1,7 @@
-"""The tables over logs that Kafka's coordinator classes wrote, against what those classes answer about them.
+"""The tables over logs that Kafka's coordinator classes wrote, compared with the answers of these classes.
 
-A coordinator answered at several cuts of each log, having loaded the records up to there. The comparisons are those of
-`make judge`, which makes them on histories that nobody has seen; no rule about what the log cannot tell is there that
-is not needed.
+A coordinator answered at several cuts of each log, after it had loaded the records up to there. The comparisons are
+those of `make judge`, which makes them on new histories. Every rule about what the log cannot show must be needed.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from tools.judge.comparing import differences
 pytestmark = pytest.mark.slow
 
 ELSEWHERE: Final = ("activity",)
-"""Tables that are compared in modules of their own, over some of the histories."""
+"""Tables that are compared in separate modules, over some of the histories."""
 
 
 def test_every_history_is_here() -> None:
@@ -53,7 +52,7 @@ def test_tables_say_what_the_coordinator_answered(name: str) -> None:
 
 @pytest.mark.parametrize("name", one_in(8, NAMES))
 def test_the_answer_as_of_a_time_is_that_of_the_log_up_to_it(name: str) -> None:
-    """A cut is a time where the next record has a later timestamp; the timestamps of a history never fall."""
+    """A cut corresponds to a time if the next record has a later timestamp; the timestamps of a history never fall."""
     whole = history(name)
     times = whole.rows["timestamp_ms"].to_pylist()
     for cut in whole.cuts:
@@ -102,7 +101,7 @@ def _loaded(name: str, cut: int) -> Loaded:
 
 @cache
 def _read(name: str, table: str, cut: int | None = None, as_of: int | None = None, **options: Any) -> pa.Table:
-    """The rows of a table over a history, up to a cut or all of it; there is nothing to find."""
+    """The rows of a table over a history, up to a cut or all of it. There must be no findings."""
     if table in TOLD_AS_IT_HAPPENS and (cut, as_of) != (None, None):
         return TOLD_AS_IT_HAPPENS[table](_read(name, table), cut, as_of)
     rows = history(name).rows if cut is None else history(name).up_to(cut)
@@ -128,7 +127,7 @@ TOLD_AS_IT_HAPPENS: Final[Mapping[str, Callable[[pa.Table, int | None, int | Non
     "timeline": _events_until,
     "history": _spans_until,
 }
-"""Tables of which the rows at a moment follow from all rows, which a test of each holds: all are read once only."""
+"""Tables whose rows at a moment follow from all rows, as a test of each checks: all rows are read only once."""
 
 
 # -- commits -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""The table history: against current_offsets as of many moments, over logs that Kafka's coordinator classes wrote."""
+"""The table `history`, compared with `current_offsets` as of many moments, over logs that Kafka's coordinator classes
+wrote."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def _said(row: Row) -> tuple[Any, ...]:
 
 
 def _held(rows: list[Row], moment: int) -> Verdict:
-    """What held at a moment; two rows of one partition are an error."""
+    """The offsets that were current at a moment; two rows of one partition are an error."""
     found: Verdict = {}
     for row in rows:
         until = row["valid_to_timestamp_ms"]
@@ -75,7 +76,7 @@ def test_as_of_a_moment_what_holds_is_current(name: str) -> None:
     rows = read_table("history", log, as_of=moment).table.to_pylist()
     whole = read_table("history", log).table.to_pylist()
     assert {_place(row): _said(row) for row in rows if row["is_current"]} == _current(log, moment)
-    # What has ended by then has ended the same way later.
+    # Spans that have ended by then have the same end later.
     assert [row for row in rows if not row["is_current"]] == [
         row for row in whole if row["valid_to_timestamp_ms"] is not None and row["valid_to_timestamp_ms"] <= moment
     ]
@@ -120,7 +121,7 @@ def test_of_a_cleaned_log_spans_from_the_offset_that_is_named_are_whole() -> Non
 
 
 def _begun(rows: list[Row], offset: int) -> Iterator[Row]:
-    """The spans of which nothing is before an offset."""
+    """The spans that begin at or after an offset."""
     yield from (row for row in rows if row["log_offset"] >= offset)
 
 

@@ -210,7 +210,7 @@ def test_only_some_groups(name: str) -> None:
 
 
 def test_a_group_has_the_partitions_that_it_has_committed_for() -> None:
-    """A consumer that assigns itself half of a topic is not behind in the other half."""
+    """A consumer that assigns itself half of a topic has no lag in the other half."""
     ends: dict[Place, LogEnds] = {("halves", number): told(0, 10) for number in range(12)}
     brokers = Brokers([Commit("half", "halves", number, 4) for number in range(6)], ends)
     (row,) = rows_of(brokers, "group_lag")
@@ -225,11 +225,11 @@ def directory(folder: Path) -> Path:
 def test_a_data_directory(tmp_path: Path) -> None:
     folder = directory(tmp_path)
     rows = rows_of(folder)
-    # No file tells the last stable offset.
+    # No file has the last stable offset.
     untold = {place: (lag, None, *rest) for place, (lag, _, *rest) in EXPECTED.items() if "untold" not in place[:2]}
     assert judged(rows) == untold
     (folder / "replication-offset-checkpoint").write_text("0\n1\norders 0 30\n")
-    assert judged(rows_of(folder)) == untold  # seconds old, and not what lag counts up to
+    assert judged(rows_of(folder)) == untold  # it is seconds old, and lag is not computed up to it
     some = read_table("lag", folder, group="well", columns=["lag"])
     assert some.table.to_pydict() == {"lag": [10, 0]}
 
@@ -267,7 +267,7 @@ def read_segments(folder: Path) -> pa.Table:
 
 
 def test_a_view_asks_its_inputs_what_they_can_be_asked() -> None:
-    """An input has all of its own options, with the values that the view has by the same names."""
+    """An input gets all of its own options, with the values that the view has under the same names."""
     from kafka_records_tables.engines.checked_request import request_of
     from kafka_records_tables.engines.joined_tables import input_requests
     from kafka_records_tables.engines.request import TableRequest
@@ -328,7 +328,7 @@ def test_spark_gives_the_same_rates_of_a_real_broker(spark: SparkSession, tmp_pa
 
 
 def test_dead_copies_of_groups_do_not_count() -> None:
-    """The number of partitions was changed, and the coordinator of the group reads another one since."""
+    """The number of partitions was changed, and the coordinator of the group has read another one since."""
     home = partition_for("g", 50)
     found = [(0, 7), (home, 9)]
     rows = pa.table({"group_id": ["g"] * 2, "log_partition": pa.array([at for at, _ in found], pa.int32())})

@@ -1,4 +1,4 @@
-"""Lag beside offsets: records that are left to read, since when, and whose partitions they are in."""
+"""Lag in addition to offsets: the records that are left to read, since when, and the owners of their partitions."""
 
 from __future__ import annotations
 
@@ -109,14 +109,14 @@ def test_owners_are_those_that_the_broker_told(rows: dict[Key, Row]) -> None:
 
 
 def test_groups_that_have_left(rows: dict[Key, Row]) -> None:
-    """Groups whose consumers closed. Offsets that were set by hand, for groups without consumers, are nobody's."""
+    """Groups whose consumers have left. Offsets that were set by hand, for groups without consumers, have no owner."""
     assert {key[0] for key, row in rows.items() if row["has_left"]} == {"cl-left", "co-left"}
     alone = {key[0] for key, row in rows.items() if row["has_left"] is None}
     assert alone == {"half", "copied", "orphan", "late", "tx-workers"}
 
 
 def test_margin(tmp_path: Path) -> None:
-    """Of topics that delete by time alone, and have a retention of their own in the metadata log beside the others."""
+    """The margin is known for topics that delete only by time, and whose own retention is in the metadata log."""
     configs = {
         "timed.plain": {"retention.ms": "3600000"},
         "timed.txn": {"retention.ms": "3600000", "cleanup.policy": "compact,delete"},
@@ -187,7 +187,7 @@ def test_damage_is_found_and_leaves_null(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_cut_in_its_last_batch(tmp_path: Path) -> None:
-    """What a group has committed of that batch is not beyond the end: the log ended later."""
+    """Offsets that a group has committed in that batch are not beyond the end: the log was longer."""
     data = tmp_path / "data"
     shutil.copytree(TIMED, data)
     path = max((data / "timed.plain-0").glob("*.log"))

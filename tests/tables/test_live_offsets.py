@@ -1,5 +1,5 @@
-"""The offsets that exist at each point of a log, against the order in which commits take effect, and against what
-Kafka's coordinator answers to OffsetFetch, plain and with stable offsets required."""
+"""The offsets that exist at each point of a log, compared with the order in which commits take effect, and with the
+coordinator's answers to OffsetFetch, with and without stable offsets."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Key = tuple[str, str, int]
 
 
 def random_log(random: Random) -> list[tuple[str, int, Key]]:
-    """What happens, to which producer, and to which offset."""
+    """Events, each with its producer and its offset."""
     words = ["commit", "wait", "wait", "delete", "committed", "aborted"]
     keys = [(group, topic, partition) for group in "gh" for topic in "tu" for partition in (0, 1)]
     return [(random.choice(words), random.randrange(3), random.choice(keys)) for _ in range(60)]
 
 
 def taken(log: list[tuple[str, int, Key]]) -> dict[Key, int]:
-    """Where the commits are of the offsets that are there after it."""
+    """The places of the commits of the offsets that exist after the log."""
     topic = Topic()
     for _, _, (group, name, partition) in log:
         named = {"group": group, "topic": name, "partition": partition}
@@ -56,7 +56,7 @@ def taken(log: list[tuple[str, int, Key]]) -> dict[Key, int]:
 
 
 def expected(log: list[tuple[str, int, Key]]) -> dict[Key, int]:
-    """The same by `in_effect_by_number`."""
+    """The same according to `in_effect_by_number`."""
     found: list[tuple[Key, int, int, bool]] = []
     waiting: dict[int, list[tuple[Key, int]]] = {}
     for at, (word, producer, key) in enumerate(log):
@@ -104,7 +104,7 @@ def test_a_key_that_cannot_be_read_is_no_offset() -> None:
 
 
 def test_offsets_that_are_gone_keep_no_memory() -> None:
-    """Neither those of an aborted transaction nor those that were deleted."""
+    """This applies to offsets of an aborted transaction and to deleted ones."""
     live, types = LiveOffsets(), numbers_of(RECORDS, COMMITS)
     for lot in range(3):
         topic = Topic()
@@ -128,7 +128,7 @@ Offsets = dict[Key, int]
 
 
 def moments(rows: pa.Table) -> Iterator[tuple[int, Offsets, Offsets]]:
-    """Behind each row its offset in the log, the committed offsets, and where the commits are that wait."""
+    """After each row: its log offset, the committed offsets, and the places of pending commits."""
     (batch,) = rows.combine_chunks().to_batches()
     types = numbers_of(RECORDS, COMMITS)
     numbers = [
@@ -166,7 +166,7 @@ def columns(batch: pa.RecordBatch, *names: str) -> list[list[Any]]:
 
 
 def answered(question: Question) -> tuple[Offsets, set[Key]]:
-    """What the coordinator says is committed, and what it refuses since a transaction is open."""
+    """The committed offsets in the coordinator's answer, and those that it refuses because of an open transaction."""
     offsets, refused = {}, set()
     for each in question["answer"]:
         key = question["group"], each["topic"], each["partition"]
