@@ -11,10 +11,10 @@ __all__ = ["mostly", "one_in"]
 
 
 def mostly(cases: Iterable[tuple[Any, ...]], is_usual: Callable[..., bool]) -> list[Any]:
-    """All cases, to be parameters: the usual ones in `make test`, the others in `make matrix`."""
+    """All cases as parameters: the usual ones in `make test`, the others in `make matrix`."""
     return [pytest.param(*case, marks=() if is_usual(*case) else pytest.mark.matrix) for case in cases]
 
 
 def one_in(step: int, cases: Iterable[Any]) -> list[Any]:
-    """All cases, to be parameters: the first of every `step` in `make test`, the others in `make matrix`."""
+    """All cases as parameters: the first of every `step` in `make test`, the others in `make matrix`."""
     return [pytest.param(case, marks=() if at % step == 0 else pytest.mark.matrix) for at, case in enumerate(cases)]

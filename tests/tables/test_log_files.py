@@ -1,4 +1,4 @@
-"""The files of logs, what holds cleaners back, and what coordinators have to load."""
+"""The files of logs, what holds back cleaners, and what coordinators must load."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def rows_of(source: Any, **options: Any) -> list[Row]:
 
 
 def left_by_a_cleaner(records: list[LogRecord]) -> Iterator[tuple[tuple[Any, ...], LogRecord]]:
-    """Each record that is not of an aborted transaction, and what later ones with the same replace; by offset."""
+    """By offset, each record that is not of an aborted transaction, and whether a later record with its key replaces
+    it."""
     in_order = sorted(records, key=lambda each: each.record.offset)
     for place, each in enumerate(in_order):
         if each.control is None:
@@ -47,7 +48,7 @@ def left_by_a_cleaner(records: list[LogRecord]) -> Iterator[tuple[tuple[Any, ...
 
 @pytest.mark.parametrize("capture", CAPTURES)
 def test_captured_topics(capture: str) -> None:
-    """Against all records, one by one."""
+    """Compared with all records, one by one."""
     folder = TOPICS / capture / "segments"
     found = {(row["topic"], row["partition"]): row for row in rows_of(folder)}
     logs = find_logs([folder])
@@ -67,7 +68,7 @@ def test_captured_topics(capture: str) -> None:
 
 
 def commits(first: int, count: int) -> bytes:
-    """The same commit again and again."""
+    """The same commit, repeated."""
     key, value = Commit("g", "t", 0, 5).record
     return b"".join(batch(record(0, key, value), 1, offset=first + n) for n in range(count))
 
@@ -88,12 +89,12 @@ SIZE = len(commits(0, 1))
     [
         ({0: 10}, None, ("active_segment", 0, 0, None)),
         ({0: 10, 10: 10, 20: 5}, None, ("cleaner", 20, 20, 100)),
-        # The share of dirty bytes has to be above the half.
+        # The share of dirty bytes must be above one half.
         ({0: 10, 10: 10, 20: 5}, 10, ("dirty_ratio", 20, 10, 50)),
         ({0: 10, 10: 11, 21: 5}, 10, ("cleaner", 21, 11, 52)),
         ({0: 30, 30: 10, 40: 5}, 30, ("dirty_ratio", 40, 10, 25)),
         ({0: 30, 30: 10, 40: 5}, 40, ("active_segment", 40, 0, 0)),
-        # The log begins after the place that was cleaned once.
+        # The log begins after the place up to which it was cleaned once.
         ({30: 10, 40: 5}, 7, ("cleaner", 40, 10, 100)),
     ],
 )
@@ -127,11 +128,11 @@ def in_transaction(offset: int, group: str, producer: int = 7) -> bytes:
 @pytest.mark.parametrize(
     ("kind", "superseded"),
     [
-        # Of g the transaction's last record is left, and the record of h.
+        # The last record of g in the transaction remains, and the record of h.
         (1, 2),
         # All three of the transaction are dropped, and the commit before them stays.
         (0, 3),
-        # The commit stays, and the last record of each key of the transaction.
+        # The commit remains, and the last record of each key in the transaction.
         (None, 1),
     ],
 )
@@ -163,7 +164,7 @@ def test_topics_that_no_cleaner_compacts(tmp_path: Path) -> None:
     row = cluster(tmp_path, {0: commit(0), 1: commit(1)}, topic="orders")
     assert {row[name] for name in OF_FILES[2:]} == {None}
     assert (row["segments"], row["records_to_load"], row["superseded"]) == (2, None, None)
-    # A compacted topic of somebody is known by its place in the file.
+    # A user's compacted topic is recognized by its entry in the file.
     row = cluster(tmp_path, {0: commit(0), 1: commit(1)}, 0, topic="orders")
     assert (row["held_by"], row["cleaner_offset"], row["records_to_load"]) == ("cleaner", 0, None)
 

@@ -1,4 +1,4 @@
-"""Parts of log partitions: together they are the whole, and each knows how its transactions ended."""
+"""Parts of log partitions: together they have all rows, and each has the outcomes of its transactions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def joined(parts: Sequence[LogPartition]) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def with_transactions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of several files in which transactions are open nearly everywhere."""
+    """A log of several files in which a transaction is open nearly everywhere."""
     segments = tmp_path_factory.mktemp("ranges")
     plan = Plan(partitions=2, records=4000, keys=300, transactions=0.4, aborted=0.3, segment_bytes=60_000)
     write_segments(segments, plan, processes=1)
@@ -142,7 +142,7 @@ def test_damage_ends_a_task_or_stands_in_its_log(tmp_path: Path, caplog: pytest.
 
 @dataclass(frozen=True)
 class Counting:
-    """A log partition that notes how far it was read."""
+    """A log partition that records how far it was read."""
 
     log: LogPartition
     furthest: list[int]

@@ -15,8 +15,8 @@ IN_NS = IN_MS * 1_000_000
 @pytest.mark.parametrize("began", [0, IN_MS, IN_NS, -IN_NS])
 @pytest.mark.parametrize("apart", [10, 2**45])
 def test_many_logs_with_times_in_any_unit(began: int, apart: int) -> None:
-    """Producers write nanoseconds where milliseconds belong, which leaves the times of nine logs no room to be put
-    one after the other from 1970 on."""
+    """Producers may write nanoseconds instead of milliseconds. Then the times of nine logs, one after another from 1970
+    on, do not fit into an int64."""
     log = np.repeat(np.arange(LOGS), 3)
     offset = np.tile(np.array([0, 10, 20]), LOGS)
     samples = Samples(log, offset, began + apart * np.tile(np.arange(3), LOGS))

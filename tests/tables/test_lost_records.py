@@ -1,4 +1,4 @@
-"""A query that comes back to a log when a cleaner has taken the markers and tombstones that it has not read."""
+"""A query that returns to a log after a cleaner has removed markers and tombstones that it has not read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fates(followed: Followed) -> dict[int, str]:
 
 
 def test_a_commit_whose_marker_may_be_lost_is_unknown() -> None:
-    """And not committed by the next marker of its producer. What came since is decided."""
+    """It does not count as committed because of the next marker of its producer. Later commits are decided."""
     log = Interrupted()
     for rest in ([log.left], [log.left.slice(0, 2), log.left.slice(2)]):
         facts, offsets = (told(name, is_lenient=True) for name in ("offset_commits", "current_offsets"))
@@ -107,7 +107,7 @@ def test_what_is_kept_in_memory_does_not_go_on_without_lost_records() -> None:
 
 
 def test_who_comes_back_in_time_has_lost_nothing() -> None:
-    """A marker stays for delete.retention.ms at least, so the next one of the producer is that of the commit."""
+    """A marker stays for at least delete.retention.ms, so the next marker of the producer belongs to the commit."""
     log = Interrupted()
     for options in ({"delete_retention_ms": 26 * HOUR_MS}, {}):
         followed = told("offset_commits", **options)
@@ -117,7 +117,7 @@ def test_who_comes_back_in_time_has_lost_nothing() -> None:
 
 
 def test_a_first_pass_over_a_cleaned_log_has_lost_nothing() -> None:
-    """However old the records are: what was read just now has its marker yet to come."""
+    """Regardless of the age of records: the markers of rows that were just read come later."""
     log, followed = Interrupted(), told("offset_commits")
     take(followed, log.read, LATER_MS)
     take(followed, log.left, LATER_MS + 23 * HOUR_MS)
@@ -145,7 +145,7 @@ def test_facts_that_wait_for_nothing_lose_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["current_offsets", "groups", "regressions", "offset_commits", "disappearances"])
 def test_gaps_of_a_source_without_transactions_are_no_loss(name: str) -> None:
-    """It gives neither markers nor aborted records, in pieces however far apart and in any order."""
+    """The source returns neither markers nor aborted records, with any distance between pieces, and in any order."""
     topic = Topic()
     topic.commit("g", 1, transaction="committed", producer=7)
     topic.marker("commit", producer=7)
@@ -187,9 +187,9 @@ def busy(chance: random.Random, count: int) -> Topic:
 
 
 def cleaned(log: pa.Table, fate: dict[int, str]) -> pa.Table:
-    """What a cleaner leaves that has passed over the log as often as it likes: it goes as far as the first record of an
-    open transaction, takes aborted records, those that were written over, tombstones, and the markers of transactions
-    of which nothing is left (`CleanedTransactionMetadata.onControlBatchRead`)."""
+    """The log after any number of runs of a cleaner. It cleans up to the first record of an open transaction, and
+    removes aborted and superseded records, tombstones, and the markers of transactions without remaining records
+    (`CleanedTransactionMetadata.onControlBatchRead`)."""
     rows = log.select(["offset", "key", "value", "control", "producer_id"]).to_pylist()
     reach = min((offset for offset, outcome in fate.items() if outcome == "open"), default=len(rows))
     counts = [row for row in rows[:reach] if row["control"] is None and fate[row["offset"]] != "aborted"]
@@ -210,7 +210,7 @@ def cleaned(log: pa.Table, fate: dict[int, str]) -> pa.Table:
 
 
 def fates_behind_a_cleaner(seed: int, retention_ms: int) -> tuple[dict[int, str], dict[int, str]]:
-    """What is said about the commits that were read, and what became of them."""
+    """The reported outcomes of the commits that were read, and the true ones."""
     chance = random.Random(seed)
     log = busy(chance, 40).table()
     whole = told("offset_commits")
@@ -228,7 +228,7 @@ def fates_behind_a_cleaner(seed: int, retention_ms: int) -> tuple[dict[int, str]
 
 
 def test_no_outcome_is_wrong_behind_a_cleaner() -> None:
-    """Where nothing counted as lost, some were."""
+    """If nothing counted as lost, some outcomes were wrong."""
     wrong = unknown = 0
     for seed in range(12):
         found, expected = fates_behind_a_cleaner(seed, 24 * HOUR_MS)

@@ -1,4 +1,4 @@
-"""What the log tells about members, on made-up topics: one group per case, one table for all of them."""
+"""What the log shows about members, on synthetic topics: one group per case, one table for all of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.tables.topic import Topic, struct
 Row = dict[str, Any]
 
 WRITTEN_MS: Final = 1_700_000_000_000
-"""When every record of a made-up topic was written."""
+"""The time of every record of a synthetic topic."""
 
 HOSTILE: Final = ("a\x1b[31mred", "line\nbreak", "\u202egnp.exe", "'; DROP TABLE members; --", "\x00", "🧾" * 500, "")
 
@@ -194,7 +194,7 @@ def test_user_data_of_streams_is_opened(version: int) -> None:
     assert shown.get("prevTasks") == ([{"topicGroupId": 1, "partition": 2}] if version < 7 else None)
     tags = [{"key": b64encode(b"zone").decode(), "value": b64encode(b"a").decode()}]
     assert shown.get("clientTags") == (tags if version >= 11 else None)
-    # What cannot be read is in the bytes, and the subscription around it is opened all the same.
+    # Unreadable data stays as bytes, and the subscription around it is still decoded.
     assert all(each["opened"] and each["bytes"] for each in rows.values())
 
 
@@ -247,7 +247,7 @@ KINDS: Final = ("Consumer", "Share", "Streams")
 
 @pytest.mark.parametrize(("kind", "state", "before"), [("Consumer", 0, -1), ("Share", 0, -1), ("Streams", 1, 0)])
 def test_epochs_and_states(kind: str, state: int, before: int) -> None:
-    """What the builders of members begin with, and what tombstones leave (`GroupMetadataManager.replay`)."""
+    """The initial values of members, and the values after tombstones (`GroupMetadataManager.replay`)."""
     topic = Topic()
 
     def add(record: str, group: str, **fields: Any) -> int:

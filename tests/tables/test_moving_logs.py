@@ -1,4 +1,4 @@
-"""Logs that move while they are asked about, topics that are hidden, and topics that no coordinator has made yet."""
+"""Logs that change between requests, hidden topics, and topics that no coordinator has created yet."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ TRANSACTIONS, SHARES = "__transaction_state", "__share_group_state"
 
 @dataclass
 class MovingCluster:
-    """A repartition topic of Kafka Streams: its group commits and purges what it has committed, all the time.
+    """A repartition topic of Kafka Streams: its group continuously commits, and deletes the records before its commits.
 
-    Between any two questions ten records are produced, committed and deleted; a partition is added at `grows_at` and
-    the topic is recreated at `recreated_at`, counted in questions.
+    Between any two requests, ten records are produced, committed and deleted. A partition is added at the request
+    `grows_at`, and the topic is recreated at the request `recreated_at`.
     """
 
     grows_at: int = 99
@@ -116,7 +116,7 @@ def test_a_report_accuses_nobody() -> None:
 
 @pytest.mark.parametrize("question", [2, 3, 4])
 def test_a_partition_that_is_added_meanwhile(question: int) -> None:
-    """Its log start is asked for later, so a loss is not known."""
+    """Its log start is requested later, so a loss is unknown."""
     rows = lag_of(MovingCluster(grows_at=question))
     starts = [row["log_start_offset"] for row in rows]
     assert starts == ([15, None] if question == 2 else [15])
@@ -125,10 +125,10 @@ def test_a_partition_that_is_added_meanwhile(question: int) -> None:
 
 def test_a_topic_that_is_made_anew_meanwhile() -> None:
     (row,) = lag_of(MovingCluster(recreated_at=2))
-    # The start was that of the earlier topic; the group has committed for the later one.
+    # The log start was that of the earlier topic; the group has committed for the later one.
     assert (row["topic_id"], row["log_start_offset"], row["problem"], row["lost"]) == (LATER_ID, None, None, None)
     (row,) = lag_of(MovingCluster(recreated_at=3))
-    assert (row["topic_id"], row["problem"]) == (ID, "topic_recreated")  # and so it is now
+    assert (row["topic_id"], row["problem"]) == (ID, "topic_recreated")  # it is recreated by now
 
 
 def test_the_moments_are_in_the_result() -> None:
@@ -144,7 +144,7 @@ def test_the_moments_are_in_the_result() -> None:
 
 
 def test_topics_are_asked_for_behind_the_ends_of_what_is_read() -> None:
-    """A topic that a record names was made before the record was written."""
+    """A topic was created before a record that names it was written."""
     asked: list[str] = []
 
     class Source(Brokers):
@@ -241,7 +241,7 @@ def test_a_member_that_never_commits_to_a_hidden_topic_has_a_row(given: dict[str
     assert (found.reason, found.topic) == (MISSING_RIGHT, "secret")
     (row,) = read_table("group_lag", source).table.to_pylist()
     assert (row["topics"], row["partitions"], row["unknown"]) == (2, 2, 2)
-    # An id without a name is that of a deleted topic if nothing is hidden.
+    # If no topic is hidden, an id without a name belongs to a deleted topic.
     seen = read_table("lag", NewerGroups((), ENDS, subscribed=("orders", "gone")))
     assert ([row["topic"] for row in seen.table.to_pylist()], seen.is_complete) == (["orders"], True)
 

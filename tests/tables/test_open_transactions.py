@@ -1,4 +1,4 @@
-"""Open transactions, from two topics: what holds back which offsets, and what hangs by the rules of KIP-664."""
+"""Open transactions, from two topics: which offsets they hold back, and which of them hang by the rules of KIP-664."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT = 1, 2, 4
 
 
 class Cluster(Topic):
-    """Made-up offsets and transactions topics of one partition each."""
+    """Synthetic topics of offsets and of transactions, with one partition each."""
 
     def entry(
         self,
@@ -128,7 +128,7 @@ def test_a_transaction_hangs_when_its_time_out_and_the_margin_have_passed(cluste
     assert _told(_rows(cluster.table(), as_of=late)) == EXPECTED
     rules = {row["transactional_id"]: row["hanging_rule"] for row in _rows(cluster.table(), as_of=late + 1)}
     assert (rules["fine"], rules["begun"]) == ("timeout", "timeout")
-    # Without a moment it is the newest time in the source; by now all of them are late.
+    # The default moment is the newest time in the source; by now, all of them are late.
     result = read_table(NAME, cluster.table())
     assert _told(result.table.to_pylist()) == EXPECTED
     (note,) = result.findings
@@ -185,7 +185,8 @@ def test_open_transactions_are_those_the_broker_described(topics_dir: Path) -> N
 
 @pytest.mark.parametrize(("timeout_ms", "hangs"), [(2**31 - 1, False), (2**31 - 2, True)])
 def test_a_transaction_of_a_two_phase_commit_is_open_on_purpose(timeout_ms: int, hangs: bool) -> None:
-    """However long: its entry has the timeout that Kafka writes for such a producer, after which nobody ends it."""
+    """It never counts as late: its entry has the timeout that Kafka writes for such a producer, which does not end the
+    transaction."""
     made = Cluster()
     made.entry("prepared", 1, timeout_ms=timeout_ms)
     made.commit("g", 5, transaction="pending", producer=1)
@@ -252,7 +253,7 @@ def test_spark_gives_the_same_rows(spark: SparkSession, saved: str) -> None:
     some = tables.table(raw, NAME, as_of=START_MS, group="id-1", columns=["producer_id", "is_hanging"])
     assert [tuple(row) for row in some.collect()] == [(1, False)]
     assert read_table(NAME, saved, as_of=START_MS, spark=spark).table.equals(expected)
-    # Without a moment there is the note that they would be late by now.
+    # Without a moment, a note says that they would be late by now.
     (note,) = read_table(NAME, saved).findings
     for told in (tables.findings(raw, NAME), tables.read_findings(spark, NAME, saved)):
         assert [row["what"] for row in told.collect()] == [note.what]

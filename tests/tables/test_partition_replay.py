@@ -60,7 +60,7 @@ def random_records(random: Random, count: int) -> Iterator[Any]:
 
 @dataclass
 class Plain:
-    """`TopicsDelta` and `PartitionRegistration.merge`, one record after the other."""
+    """`TopicsDelta` and `PartitionRegistration.merge`, record by record."""
 
     names: dict[Uuid, str] = field(default_factory=dict)
     topics: dict[Uuid, dict[int, dict[str, Any]]] = field(default_factory=dict)

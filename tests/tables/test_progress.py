@@ -1,4 +1,4 @@
-"""Progress of groups: each state on a planted case, healthy groups that give ok and idle, and what sources know."""
+"""Progress of groups: each state in a planted case, healthy groups that are ok or idle, and what sources know."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def steady(name: str, end_ms: int = 6 * HOUR, step_ms: int = 10 * SECOND) -> Use
 
 
 def clock() -> tuple[UserTopic, Group]:
-    """A topic and a group that say what time it is: they go on to the end."""
+    """A topic and a group with records up to the end, which determine the moment."""
     topic = steady("clock", step_ms=MINUTE)
     topic.write(NOW)
     return topic, Group("clock", topic).follows([*every(MINUTE, 0, 6 * HOUR), NOW])
@@ -75,7 +75,7 @@ def rows_of(source: Any, **options: Any) -> list[Row]:
 def judged(
     folder: Path, *groups: Group, assigned: dict[str, list[str]] | None = None, **options: Any
 ) -> dict[str, Row]:
-    """The rows by group, beside the clock's, which is ok."""
+    """The rows by group, without that of the clock, which must be ok."""
     topic, ticking = clock()
     topics = {each.topic.name: each.topic for each in groups} | {"clock": topic}
     rows = rows_of(write_cluster(folder, [*topics.values()], [ticking, *groups], assigned), **options)
@@ -86,7 +86,7 @@ def judged(
 
 
 def told(row: Row) -> tuple[str | None, str | None, int | None]:
-    """State, reason, and since when, in milliseconds after the start."""
+    """The state, the reason, and the time since then, in milliseconds after the start."""
     since = row["since_timestamp_ms"]
     return row["state"], row["reason"], None if since is None else since - START_MS
 
@@ -110,7 +110,7 @@ def test_stopped(tmp_path: Path) -> None:
 def test_stopped_before_a_topic_gets_records_again(tmp_path: Path) -> None:
     topic = UserTopic("orders").at([*every(MINUTE, 0, HOUR), *every(MINUTE, 5 * HOUR, 6 * HOUR)])
     row = judged(tmp_path, Group("dead", topic).follows(every(MINUTE, 0, HOUR)))["dead"]
-    # Four hours long nothing was there to read.
+    # For four hours, there was nothing to read.
     assert told(row) == ("stopped", None, 5 * HOUR)
 
 
@@ -135,7 +135,7 @@ def test_stalled_and_dead_since(tmp_path: Path) -> None:
 
 
 def falling(begin_ms: int) -> Group:
-    """From a time on it manages four of five records."""
+    """A group that, from a time on, reads only four of five records."""
     topic = steady("orders", step_ms=2 * SECOND)
     group = Group("slow", topic).follows(every(10 * SECOND, 0, begin_ms))
     start = topic.read_up_to(START_MS + begin_ms)
@@ -147,7 +147,7 @@ def test_falling_behind(tmp_path: Path) -> None:
     row = judged(tmp_path, falling(5 * HOUR))["slow"]
     state, reason, since = told(row)
     assert (state, reason) == ("falling_behind", None)
-    # The ends of twelve parts are remembered, of 131 seconds each.
+    # The ends of twelve parts of 131 seconds each are remembered.
     assert since is not None
     assert 6 * HOUR - 12 * 131_072 <= since <= 6 * HOUR - 4 * 131_072
 
@@ -213,7 +213,7 @@ def slow_topic_with_commits_of_nothing_new() -> Group:
 def hourly_job() -> Group:
     group = Group("healthy", steady("orders"))
     for hour in range(6):
-        # It reads what came within an hour in a minute, and has nothing to do for 59.
+        # It reads the records of an hour within a minute, and then has nothing to do for 59 minutes.
         begin = START_MS + hour * HOUR
         end, before = group.topic.read_up_to(begin), (group.commits or [(0, 0)])[-1][1] or 0
         group.commits += [(begin + n * SECOND, before + (end - before) * n // 60) for n in range(1, 61)]
@@ -260,7 +260,7 @@ def behind_an_open_transaction() -> Group:
 
 
 def constantly_late() -> Group:
-    """A minute behind, always: it works in batches."""
+    """A group that is always a minute late, because it works in batches."""
     return Group("healthy", steady("orders", step_ms=SECOND)).follows(
         every(30 * SECOND, MINUTE, 6 * HOUR), late_ms=MINUTE
     )
@@ -278,7 +278,7 @@ def new_group() -> Group:
 
 
 def a_burst() -> Group:
-    """A thousand records at once, which take it three minutes."""
+    """A thousand records at once, which the group reads in three minutes."""
     topic = steady("orders", end_ms=6 * HOUR - 3 * MINUTE)
     before = topic.end
     group = Group("healthy", topic).follows(every(5 * SECOND, 0, 6 * HOUR - 3 * MINUTE))
@@ -342,7 +342,7 @@ def test_an_hourly_job_that_does_not_come_back(tmp_path: Path) -> None:
     group = hourly_job()
     group.commits = [each for each in group.commits if each[0] < START_MS + 3 * HOUR]
     row = judged(tmp_path, group)["healthy"]
-    # It has waited for 59 minutes before, and now for three hours.
+    # Its longest wait before was 59 minutes, and now it is three hours.
     assert told(row) == ("stopped", None, 2 * HOUR + 60 * SECOND)
     assert 58 * MINUTE < row["longest_wait_ms"] < HOUR
 
@@ -357,13 +357,13 @@ def test_at_another_moment(tmp_path: Path) -> None:
 
 
 def test_a_moment_before_the_last_commit(tmp_path: Path) -> None:
-    """Of what the group did before then, only a part is known."""
+    """Only a part of the group's earlier commits is known."""
     row = judged(tmp_path, Group("g", steady("orders")).follows(every(5 * SECOND, 0, HOUR)), at=START_MS)["g"]
     assert told(row) == (None, "no_history", None)
 
 
 def test_the_moment_is_in_the_records(tmp_path: Path) -> None:
-    """And not in the times of files, which a copy changes."""
+    """The times of files are not used, because a copy changes them."""
     orders = steady("orders")
     folder = write_cluster(tmp_path, [orders], [Group("dead", orders).follows(every(5 * SECOND, 0, 5 * HOUR))])
     place = folder / "replication-offset-checkpoint"
@@ -392,7 +392,7 @@ def test_how_fast_groups_and_logs_go_on(tmp_path: Path) -> None:
 
 
 def test_when_a_group_has_caught_up(tmp_path: Path) -> None:
-    """It reads ten records where one comes, and 360 are left."""
+    """It reads ten records per new record, and 360 are left."""
     orders = steady("orders")
     commits = [(at, orders.end - 360 - (NOW - at) // SECOND) for at in range(NOW - HOUR // 2, NOW + 1, 5 * SECOND)]
     row = judged(tmp_path, Group("g", orders, [*commits]))["g"]
@@ -414,7 +414,7 @@ def test_a_healthy_cluster_has_groups_that_are_ok_or_idle(tmp_path: Path) -> Non
 
 
 def test_a_poison_record(tmp_path: Path) -> None:
-    """Both members fail on a record of partition 2, and are started again for ever; partition 0 goes on."""
+    """Both members fail on a record of partition 2, and are restarted again and again; partition 0 continues."""
     rows = rows_of(unpacked("poison.tar.zst", tmp_path))
     wrong = {
         (row["group_id"], row["topic"], row["partition"]): row for row in rows if row["state"] not in ("ok", "idle")
@@ -429,8 +429,7 @@ def test_a_poison_record(tmp_path: Path) -> None:
 
 
 def test_the_disk_of_a_broker(tmp_path: Path) -> None:
-    """A day after the copy all that has something left has waited too long; that is said about each by its
-    producers."""
+    """A day after the copy, every group with unread records has waited too long, judged by the times of producers."""
     folder = unpacked("disk.tar.zst", tmp_path)
     whole = {(row["group_id"], row["topic"], row["partition"]): row for row in rows_of(folder)}
     moment = next(iter(whole.values()))["moment_timestamp_ms"]
@@ -568,7 +567,7 @@ def test_the_last_commit_says_of_which_topic_it_is(names: list[str | None], reas
 
 
 def test_a_few_groups_of_all(tmp_path: Path) -> None:
-    """Other groups say what time it is, and are not shown."""
+    """Other groups determine the moment, and are not shown."""
     topic, ticking = clock()
     dead = Group("dead", topic).follows(every(MINUTE, 0, HOUR))
     folder = write_cluster(tmp_path, [topic], [ticking, dead])
@@ -598,7 +597,7 @@ def test_a_snapshot_tells_what_its_commits_tell(tmp_path: Path) -> None:
     folder = write_cluster(tmp_path / "disk", [orders], [first, dead])
     take_snapshot(Segments(folder), tmp_path / "snapshot")
     found = rows_of(tmp_path / "snapshot")
-    # It has the last offset of each log, and when the first unread record was written.
+    # It has the last offset of each log, and the time of the first unread record.
     assert [(row["group_id"], *told(row)[:2], row["known_by"]) for row in found] == [
         ("dead", "stopped", None, "log"),
         ("first", "ok", None, "log"),

@@ -1,4 +1,4 @@
-"""Progress by two polls of coordinators: each state and reason on a made-up case."""
+"""Progress from two polls of coordinators: each state and reason in a synthetic case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_records_tables.engines.request import TableRequest
 from kafka_records_tables.tables import TABLES, input_called
 
 T0, T1 = 1_000_000, 1_010_000
-"""The two polls: ten seconds."""
+"""The times of the two polls, ten seconds apart."""
 
 #        offset before, after; end before, after; last stable offset -> state, reason, commit rate, produce rate
 CASES: Final[dict[str, tuple[Any, ...]]] = {

@@ -1,4 +1,4 @@
-"""Queries over rows: from texts to a query, and a query applied to rows."""
+"""Queries over rows: parsing texts, and applying a query to rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of Spark's queries as rows of lag: what Spark wrote, and what went wrong on the way here."""
+"""Checkpoints of Spark's queries as rows of lag: checkpoints that Spark wrote, and damaged ones."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def lag_rows(source: Any, *checkpoints: Any, **asked: Any) -> dict[tuple[str, st
 
 
 def produced(topic: str, partition: int) -> list[tuple[int, int]]:
-    """Offset and time of each record, as the producer was told."""
+    """Offset and time of each record, from the answers to the producer."""
     return [(offset, stamp) for name, number, offset, stamp in TRUTH["records"] if (name, number) == (topic, partition)]
 
 
@@ -132,7 +132,7 @@ def advance(folder: Path, batch: int, offsets: dict[str, dict[str, int]]) -> Non
 
 
 def test_checkpoints_are_read_after_log_starts_and_before_log_ends(tmp_path: Path) -> None:
-    """A query that goes on meanwhile is neither beyond an end nor below a start."""
+    """A query that continues meanwhile is neither beyond an end nor below a start."""
     folder = shutil.copytree(BILLING, tmp_path / "query")
 
     def move(moment: int) -> LogEnds:
@@ -164,7 +164,7 @@ def test_two_sources_of_one_topic_are_one_row_with_the_lower_offset(tmp_path: Pa
 
 
 def written(name: str, content: bytes) -> Callable[[Path], None]:
-    """A file of the checkpoint with other content, and checksums that are right."""
+    """Write a file of the checkpoint with other content, and the right checksum."""
 
     def write(folder: Path) -> None:
         file = folder / name

@@ -1,4 +1,5 @@
-"""Offsets that went backwards: in histories by a second implementation, planted ones of each kind, harmless ones."""
+"""Offsets that went backwards: in histories compared with a second implementation, planted ones of each kind, and
+harmless ones."""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ class Commits(Topic):
         return self.add("OffsetCommit", key, None if offset is None else value, version=4, **options)
 
     def members(self, *names: str, group: str = "g") -> int:
-        """A generation of these members; Empty without."""
+        """Write a generation with these members; without members the group is Empty."""
         members = tuple(
             struct("group_metadata", "MemberMetadata", member_id=name, client_id="c", client_host="/10.0.0.1")
             for name in names
@@ -201,7 +202,7 @@ def test_two_committers_take_turns() -> None:
 
 
 def test_who_takes_turns_may_name_the_topic_id_later() -> None:
-    """Whether it is another topic is unknown then, and nothing says so."""
+    """Then it is unknown whether it is another topic, and there is no fall."""
     written = Commits()
     written.members("one", "two")
     for offset, topic_id in ((100, None), (40, None), (105, ID), (42, ID)):
@@ -212,9 +213,9 @@ def test_who_takes_turns_may_name_the_topic_id_later() -> None:
 @pytest.mark.parametrize(
     "offsets",
     [
-        (100, 0, 30, 60, 90, 105, 95),  # it has climbed all the way before it goes back once more
+        (100, 0, 30, 60, 90, 105, 95),  # it has reached the higher offset before it goes back once more
         (100, 40, 105, 39),  # to less than where the lower one was left
-        (100, 40, 60, 50, 70),  # never back to where it fell from
+        (100, 40, 60, 50, 70),  # never back to the offset from which it fell
     ],
 )
 def test_no_sawtooth(offsets: tuple[int, ...]) -> None:
@@ -243,7 +244,7 @@ def test_a_turn_does_not_begin_with_a_deletion() -> None:
 
 @pytest.mark.parametrize("is_deleted", [True, False])
 def test_a_topic_is_made_anew(is_deleted: bool) -> None:
-    """No rewind, although members commit less than before: it is another topic."""
+    """It is not a rewind, although members commit lower offsets: it is another topic."""
     written = Commits()
     written.members("m")
     written.put(58, topic_id=ID)
@@ -257,7 +258,7 @@ def test_a_topic_is_made_anew(is_deleted: bool) -> None:
 
 
 def test_a_topic_may_be_made_anew_where_only_the_lower_commit_tells_an_id() -> None:
-    """A cleaner may have taken a commit with another id before the one without."""
+    """A cleaner may have removed a commit with another id before the one without an id."""
     written = Commits()
     written.put(90, topic_id=ID)
     written.put(100)
@@ -266,7 +267,7 @@ def test_a_topic_may_be_made_anew_where_only_the_lower_commit_tells_an_id() -> N
     (left,) = read_table(NAME, written.table().slice(1)).table.to_pylist()
     assert (whole["kind"], whole["confidence"]) == ("topic_recreated", "high")
     assert (left["kind"], left["confidence"]) == ("reset_while_empty", "low")
-    # Of an id that the higher one tells nothing earlier is needed.
+    # If the higher commit has an id, no earlier commit is needed.
     written.put(3)
     assert [row["confidence"] for row in read_table(NAME, written.table().slice(2)).table.to_pylist()] == ["high"]
 
@@ -292,7 +293,7 @@ def test_commits_of_transactions_count_at_their_markers() -> None:
     assert falls(written) == [(50, 20, "rewind_by_member", {"marker": marker, "group": 0})]
     (row,) = rows_of(written.table())
     assert (row["log_offset"], row["producer_id"]) == (in_transaction, 1)
-    # What is before a plain commit never takes effect, nor does what is aborted.
+    # A pending commit before a plain one never takes effect, and neither does an aborted one.
     written.put(10, transaction="pending", producer=2)
     written.put(70)
     written.marker("commit", producer=2)
@@ -373,7 +374,7 @@ def test_members_that_cannot_be_read_make_the_kind_uncertain() -> None:
 
 
 def test_groups_are_forgotten_but_for_their_last_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not what a commit needs whose marker is still to come: its group had a member when it was written."""
+    """The state that a commit with a later marker needs is kept: its group had a member when it was written."""
     look_at_few_rows(monkeypatch)
     written = Commits()
     written.members("m")

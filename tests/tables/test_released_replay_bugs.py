@@ -1,4 +1,5 @@
-"""Which releases have a known bug of replays, by their own classes: the method is disassembled that its fix changed."""
+"""Which releases have a known bug of replays, according to their own classes: the test disassembles the method that the
+fix changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`current_offsets` against a coordinator that replays the same records one after another, as Kafka's does."""
+"""`current_offsets`, compared with a coordinator that replays the same records one after another, as Kafka's does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GROUPS = [f"g{number}" for number in range(60)]
 PRODUCERS = range(4)
 
 Stored = dict[str, tuple[int, int]]
-"""Per group the place of the record in the log, and the offset it commits."""
+"""By group: the place of the record in the log, and the committed offset."""
 
 
 class _Coordinator:
@@ -39,14 +39,14 @@ class _Coordinator:
         self.pending[producer] = {}
 
     def delete_group(self, group: str) -> None:
-        """A coordinator writes that tombstone behind those of the offsets, and it does nothing to these."""
+        """A coordinator writes this tombstone after those of the offsets; it does not affect offsets."""
         self.groups.discard(group)
 
 
 def _random_topic(seed: int, settled_by: str) -> tuple[Topic, _Coordinator]:
     """A topic and the coordinator that has replayed it.
 
-    Its rows tell how a transaction ended either by markers or, as a source does that leaves these out, in words.
+    Its rows show the outcome of a transaction by markers or, as in a source without markers, in words.
     """
     chance = random.Random(seed)
     topic, coordinator = Topic(), _Coordinator()

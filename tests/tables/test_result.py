@@ -1,4 +1,4 @@
-"""`read_table` as people call it: what it takes, what it returns, and how other libraries use that."""
+"""`read_table` as users call it: its arguments, its result, and how other libraries use the result."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_a_table_without_a_reader(segments: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_rows_of_a_polars_frame(result: Result, segments: Path) -> None:
-    """It hands out views of texts and bytes."""
+    """Polars returns view types for texts and bytes."""
     batches = [rows for log in find_logs([segments], "__consumer_offsets") for rows in read_partition(log)]
     frame: Any = polars.DataFrame(pa.Table.from_batches(batches))
     found = read_table("current_offsets", frame)

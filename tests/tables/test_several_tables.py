@@ -1,4 +1,4 @@
-"""Several tables in one reading: each answers as if it were read by itself, regardless of what the others do."""
+"""Several tables in one reading: each has the same result as if it were read alone."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ FEW = ("groups", "pending_offsets", "expirations", "timeline", "transactions", "
 """Tables of two topics and all helpers, some of them inputs of others."""
 OF_RECORDS_ALONE = tuple(name for name in FEW if name != "lag")
 CUT_MS = 1795227270000
-"""A moment in the middle of the captured topic."""
+"""A moment in the middle of the captured topic's time span."""
 
 
 def _same(found: Results, source: Any, **asked: Any) -> None:
-    """Each answer is that of `read_table`."""
+    """Check that each answer is that of `read_table`."""
     options = asked.pop("options", {})
     for name, result in found.items():
         own = {each.name: options[each.name] for each in TABLES[name].options if each.name in options}
@@ -154,7 +154,7 @@ def test_damage_is_found_once_and_by_each(damaged: Path) -> None:
 
 
 def test_more_damage_than_is_listed_is_counted_for_each() -> None:
-    """What the reading finds when it has no room any more, before and after the first batch."""
+    """The reading finds more than it lists, before and after the first batch."""
     count = MOST_OF_A_KIND + 7
     source = _Logged(damage=count)
     found = read_tables(["groups", "current_offsets"], source)
@@ -166,7 +166,7 @@ def test_more_damage_than_is_listed_is_counted_for_each() -> None:
 
 
 def test_what_a_coordinator_holds_is_made_once(segments: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what is found meanwhile is told by each table, the findings for which there is no room too."""
+    """Each table also has the findings of the reading, including the number of those that are not listed."""
     logs = [log for log in find_logs([str(segments)]) if log.topic == OFFSETS_TOPIC]
     rows = pa.Table.from_batches([batch for log in logs for batch in read_partition(log, settle=False, batch_rows=100)])
     # A key of one byte has no type; one of four has a type, and ends in the middle of the group.
@@ -194,7 +194,7 @@ def test_what_a_coordinator_holds_is_made_once(segments: Path, monkeypatch: pyte
 
 
 def _repeated(rows: pa.Table, times: int) -> pa.Table:
-    """The rows again and again, each time at offsets after those before."""
+    """The rows, repeated with higher and higher offsets."""
     width = pc.max(rows["offset"]).as_py() + 1
     column = rows.schema.get_field_index("offset")
     return pa.concat_tables(
@@ -207,7 +207,7 @@ def _repeated(rows: pa.Table, times: int) -> pa.Table:
 
 @dataclass
 class _Logged:
-    """A source that knows how often each of its log partitions was read, and how far."""
+    """A source that records how often each of its log partitions was read, and how far."""
 
     damage: int = 0
 

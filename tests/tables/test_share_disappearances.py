@@ -113,9 +113,9 @@ def test_tombstones_of_one_batch_may_be_of_one_write() -> None:
     rows = _rows(_in_one_batch(topic, 3, 4, 5))
     assert [(row["cause"], row["confidence"], row["evidence"]) for row in rows] == [EITHER] * 3
     assert [row["write_offset"] for row in rows] == [3] * 3
-    # Of a batch each, they are of three writes, and a topic would have gone in one.
+    # In separate batches, these are three writes; a deleted topic would have been one write.
     assert _said(topic.table()) == [_stays(2), _stays(2), EITHER]
-    # At another time it is another write, even in one batch; who cannot tell takes all for one.
+    # At another time it is another write, even in one batch. Without batches, all may be one write.
     times = {5: 1_700_000_000_001}
     later = [
         {**row, "timestamp_ms": times.get(row["offset"], 1_700_000_000_000)}
@@ -127,7 +127,7 @@ def test_tombstones_of_one_batch_may_be_of_one_write() -> None:
 
 @pytest.mark.parametrize("missing", [2, 3])
 def test_where_records_are_missing_less_stays(missing: int) -> None:
-    """What is missing may have deleted what seems to stay."""
+    """The missing records may have deleted states that seem to stay."""
     topic = ShareTopic()
     topic.snapshot()
     topic.snapshot(partition=1)
@@ -217,7 +217,7 @@ def test_hostile_names_stay_data(group: str) -> None:
     topic.delete(group=group)
     topic.delete(group="other")
     assert [row["group_id"] for row in _rows(topic.table())] == [group, "other"]
-    # Groups that are not asked about still tell that their topic is there.
+    # Groups that are not requested still show that their topic exists.
     assert _said(topic.table(), group=group) == [_stays(1)]
 
 
@@ -234,7 +234,8 @@ def test_a_source_may_know_the_topic() -> None:
 
 
 def test_what_was_deleted_on_a_broker(topics_dir: Path) -> None:
-    """As the journal of the broker's run has it: offsets of a topic, then a group; the next line came after each."""
+    """The expected causes are from the journal of the broker's run: offsets of a topic, then a group; the next line
+    came after each."""
     journal = json.loads((topics_dir / "kafka-4.3" / "truth.json").read_text(encoding="utf-8"))["journal"]
     rows = read_table("share_disappearances", topics_dir / "kafka-4.3" / "segments").table.to_pylist()
     found = {(row["group_id"], row["partition"], row["cause"], _behind(journal, row)) for row in rows}
@@ -245,7 +246,7 @@ def test_what_was_deleted_on_a_broker(topics_dir: Path) -> None:
 
 
 def _behind(journal: list[Row], row: Row) -> str:
-    """What was done when the record had been written."""
+    """The last action before the record was written."""
     what = min((each for each in journal if each["ms"] >= row["log_timestamp_ms"]), key=lambda each: each["ms"])["what"]
     done, group = what.split(": ")
     assert group == row["group_id"]

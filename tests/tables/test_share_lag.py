@@ -27,7 +27,7 @@ def test_lag_is_what_the_broker_answered(rows: dict[tuple[str, str, int], dict[s
     answers = map(json.loads, (TIMED / "share_group_offsets.jsonl").read_text("utf-8").splitlines())
     told = {(each["group"], each["topic"], each["partition"]): (each["start_offset"], each["lag"]) for each in answers}
     assert len(told) == 11
-    # Among them some in which only acknowledged records are left, and some without a start offset.
+    # These include some with only acknowledged records left, and some without a start offset.
     assert {(277, 0), (417, 3), (None, None)} <= {*told.values()}
     assert {key: (row["start_offset"], row["lag"]) for key, row in rows.items()} == told
 
@@ -40,7 +40,7 @@ def test_since_when_the_first_record_waits(rows: dict[tuple[str, str, int], dict
         ("sh-all", "timed.plain", 1): None,
         ("sh-late", "timed.plain", 1): None,
     }
-    """When the producer made the record at the start offset."""
+    """The time at which the producer made the record at the start offset."""
     assert {key: rows[key]["unread_timestamp_ms"] for key in since} == since
     assert rows["sh-set", "timed.plain", 0]["lag_ms"] > 0
 

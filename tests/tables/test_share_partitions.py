@@ -1,4 +1,5 @@
-"""Share state from made-up records: what is partial, what no coordinator could load, what a pruned log can tell."""
+"""Share state from synthetic records: partial states, records that no coordinator could load, and what a pruned log
+shows."""
 
 from __future__ import annotations
 
@@ -192,7 +193,7 @@ def test_a_record_that_cannot_be_decoded() -> None:
     topic.update((1, 1, 2, 1))
     rows, finding = _damage(topic)
     assert (rows, finding.record_type, finding.offset) == ([], 1, 1)
-    # A snapshot makes up for it, and nobody has to know.
+    # A snapshot makes the state complete again, so there is no finding.
     topic.snapshot((4, 4, 2, 1))
     assert [_batches(row) for row in _rows(topic)] == [[(4, 4, 2, 1)]]
 
@@ -250,7 +251,7 @@ def test_records_are_squeezed_on_the_way(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def _pruned(topic: ShareTopic, log_start: int) -> CleanedLog:
-    """The log from `log_start` on, one record a second, in a source that knows where it starts."""
+    """The log from `log_start` on, one record a second, in a source that knows the log start."""
     rows = [{**row, "timestamp_ms": 1000 * row["offset"]} for row in topic.table().to_pylist()]
     return CleanedLog(table_of(rows[log_start:]), SHARE_TOPIC, log_start + 1, log_start)
 

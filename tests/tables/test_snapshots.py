@@ -1,8 +1,8 @@
 """Tables over snapshots of logs that were cleaned between the runs.
 
-What is: the rows of the log as the last run found it. As of a moment at which a snapshot was taken: the rows that the
-log had then, regardless of what it has lost since. Coordinators said at cuts of histories what they had loaded; a
-snapshot that is taken at each cut has their answers for ever.
+Tables of the present state have the rows of the log at the last run. As of a moment at which a snapshot was taken, they
+have the rows of the log at that time, regardless of what it has lost since. Coordinators answered at cuts of histories;
+a snapshot that is taken at each cut always has these answers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def test_tables_of_a_captured_topic(name: str, tmp_path: Path) -> None:
     for table in asked:
         expected, found = read_table(table, segments), read_table(table, tmp_path)
         assert found.table.equals(expected.table)
-        # Where files end in zeros says nothing about the records.
+        # The zeros at the end of files do not matter for records.
         assert _history_notes(found.findings) == _history_notes(expected.findings)
         assert (found.counts.records, found.counts.markers) == (expected.counts.records, expected.counts.markers)
 
@@ -61,7 +61,7 @@ def _at(monkeypatch: pytest.MonkeyPatch, milliseconds: int) -> None:
 
 
 def _is_time(moment: Moment, rows: list[Row]) -> bool:
-    """Whether a later record has a later timestamp: else no time names this moment."""
+    """Whether a later record has a later timestamp: otherwise no time corresponds to this moment."""
     return moment.end == len(rows) or rows[moment.end]["timestamp_ms"] > rows[moment.end - 1]["timestamp_ms"]
 
 
@@ -86,7 +86,7 @@ def test_every_moment_at_which_a_broker_was_read_has_its_answer(
             for table in WHAT_IS:
                 result = read_table(table, tmp_path, as_of=whole[moment.end - 1]["timestamp_ms"])
                 if TABLES[table].reader.tells_open and result.findings:
-                    # A cleaner may have taken what was open then before the first run.
+                    # A cleaner may have removed what was open then before the first run.
                     assert [found.reason for found in result.findings] == [INCOMPLETE_HISTORY]
                     continue
                 assert result.findings == ()
@@ -117,10 +117,10 @@ def _check_everything_is_there(root: Path, moment: Moment) -> None:
 
 
 def check_rows(table: str, expected: pa.Table, found: pa.Table, moment: Moment, whole: list[Row]) -> None:
-    """Both have the same rows, but for what a cleaner does to a log beside removing what was written over.
+    """Check that both have the same rows, except for effects of a cleaner other than removing superseded records.
 
-    It forgets groups of which only superseded or deleted commits were left, and it takes the two records of a commit
-    for different keys. A snapshot that has the records answers as the log did before.
+    Groups with only superseded or deleted commits disappear, and the two record types of a commit count as different
+    keys. A snapshot that has the records has the results of the log before cleaning.
     """
     back = groups_back(whole[: moment.end], moment.rows)
     here = {_key(row): row for row in expected.to_pylist() if row["group_id"] not in back}
@@ -143,7 +143,7 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _cleaned_behind(name: str) -> Iterator[tuple[int, list[Row]]]:
-    """The log at each cut, which is cleaned as far as possible after it."""
+    """The log at each cut; it is cleaned as far as possible after it."""
     rows = history(name).rows.to_pylist()
     left: list[Row] = []
     written = 0

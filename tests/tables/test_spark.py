@@ -1,4 +1,5 @@
-"""The tables by Spark: the rows and findings of the local engine, over files and over DataFrames of raw rows."""
+"""The tables with Spark: they have the rows and findings of the local engine, over files and over DataFrames of raw
+rows."""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ HAVE_TRANSACTIONS = ("kafka-2.8", "kafka-4.3")
 
 
 def _is_usual(capture: str, name: str) -> bool:
-    """A run for each table takes seconds. These are tables of each kind: `test_all_tables_in_one_run` has all of them,
-    and how rows come to a table has nothing to do with the table."""
+    """Whether a table is tested in a usual run, because a run for each table takes seconds. Usual tables are of each
+    kind: `test_all_tables_in_one_run` has all tables, and the way in which rows reach a table does not depend on the
+    table."""
     return name in USUAL or (capture == "kafka-4.3" and name in ("history", "share_partitions"))
 
 
@@ -46,13 +48,13 @@ def segments(topics_dir: Path) -> Callable[[str], str]:
 
 @pytest.fixture(scope="module")
 def local(segments: Callable[[str], str]) -> Callable[[str, str], Result]:
-    """A table by the local engine."""
+    """A table from the local engine."""
     return cache(lambda capture, name: read_table(name, segments(capture)))
 
 
 @pytest.fixture(scope="module")
 def saved(spark: SparkSession, segments: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The raw rows of a captured data directory in Parquet, every one there twice and in no order."""
+    """The raw rows of a captured data directory in Parquet, each twice, and shuffled."""
     from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
     from kafka_records_engine.spark.segments import read_segments
@@ -280,7 +282,7 @@ def test_rows_that_do_not_tell_of_transactions_are_refused(spark: SparkSession) 
     topic.commit("billing", 6)
     whole = frame_of(spark, topic)
     raw = as_raw_rows(whole.select("partition", "offset", "key", "value"), OFFSETS_TOPIC)
-    # The driver sees that the columns are not there, also behind filters and other columns.
+    # The driver sees that the columns are missing, also after filters and with other columns.
     for frame in (raw, raw.where("offset >= 0").withColumn("leader_epoch", F.lit(1))):
         with pytest.raises(UnknownTransactions) as at_once:
             current_offsets(frame)
@@ -289,7 +291,7 @@ def test_rows_that_do_not_tell_of_transactions_are_refused(spark: SparkSession) 
         findings(raw, "current_offsets")
     assert offsets(current_offsets(raw, assume="committed")) == [("billing", 6)]
     assert [row["group_id"] for row in groups(raw).collect()] == ["billing"]
-    # Somebody who knows can say so; a column of nulls that is there is read first.
+    # A user who knows the outcome can say so; an existing column of nulls has precedence.
     for name, value in (("transaction", F.lit("none")), ("producer_id", F.lit(-1).cast("bigint"))):
         assert offsets(current_offsets(raw.withColumn(name, value))) == [("billing", 6)]
     with pytest.raises(PySparkException) as caught:

@@ -207,7 +207,7 @@ def test_a_limit_is_shared_out_by_what_waits() -> None:
 
 
 def test_records_are_decoded_where_their_files_are_read(tmp_path: Path) -> None:
-    """What Spark does with the source, without Spark: planned in one process, read in another."""
+    """The same as Spark does with the source, without Spark: planned in one process, read in another."""
     import pickle
 
     import pyarrow as pa

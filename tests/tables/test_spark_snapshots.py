@@ -1,4 +1,4 @@
-"""Snapshots by Spark: the same rows as by processes here, by `read_table` and by the data source."""
+"""Snapshots with Spark: the same rows as with processes on this machine, from `read_table` and from the data source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables with a state directory: at any moment the rows that they have without one, and nothing kept that is not true.
+"""Tables with a state directory: at any moment they have the same rows as without one, and the state has nothing wrong.
 
 Logs grow at random cuts of histories, with a cleaner at work in between or without one, and what is kept is compacted
 whenever anything is new.
@@ -80,7 +80,7 @@ def test_a_log_that_is_cleaned(name: str, tmp_path: Path) -> None:
 
 
 def test_what_is_compacted_stays_small(tmp_path: Path) -> None:
-    """Four rows of two keys, and the rows that are compared with the log: a thousand runs store no more."""
+    """A thousand runs store only four rows of two keys, and the rows that are compared with the log."""
     row = history(NAMES[0]).rows.to_pylist()[0]
     rows = [
         {**row, "offset": at, "base_offset": at, "key": f"key-{at % 2}".encode(), "value": b"x", "transaction": "none"}
@@ -123,14 +123,14 @@ def test_a_file_that_cannot_be_read_is_noted_and_its_partition_read_from_its_sta
 
 @dataclass
 class Cluster:
-    """A made-up cluster: one log of commits, and where the logs of topics end."""
+    """A synthetic cluster: one log of commits, and the ends of the logs of topics."""
 
     rows: list[dict[str, Any]]
     ends: dict[tuple[str, int], int]
     topic_id: bytes = b"0123456789abcdef"
     partition_counts: dict[str, int] = field(default_factory=dict)
     read: int = 0
-    """How many records were read."""
+    """The number of records that were read."""
 
     name = "the test"
 
@@ -168,7 +168,7 @@ class CountedLog:
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """One whose groups have committed offsets."""
+    """A cluster whose groups have committed offsets."""
     rows = history(NAMES[0]).rows.to_pylist()
     offsets = read_table("current_offsets", Logs((Moment(len(rows), rows, 0).live(),))).table.to_pylist()
     assert len(offsets) > 1
@@ -176,7 +176,7 @@ def cluster() -> Cluster:
 
 
 def lag(cluster: Cluster, state: Path, **asked: Any) -> tuple[Any, bool]:
-    """The rows of lag, which are those without a state, and whether they had been kept."""
+    """The rows of `lag`, which must be the same as without a state, and whether they were stored before."""
     made = [path.name for path in (state / "answers").glob("*")]
     found = read_table("lag", cluster, state=state, **asked)
     assert found.table.equals(read_table("lag", cluster, **asked).table)
@@ -192,7 +192,7 @@ def test_an_answer_is_kept_until_anything_changes(
     cluster.read = 0
     assert lag(cluster, tmp_path)[1]
     read_table("lag", cluster)
-    # The last stored rows are read again by each run, to see that it is the same log.
+    # Each run reads the last stored rows again, to check that it is the same log.
     assert cluster.read < 3 * len(cluster.rows)
 
     place = next(iter(cluster.ends))
@@ -236,7 +236,7 @@ def test_no_answer_is_kept_that_changes_with_the_clock(cluster: Cluster, monkeyp
     monkeypatch.setattr(time, "time", lambda: now + 86_400)
     monkeypatch.setattr(time, "time_ns", lambda: int((now + 86_400) * 1e9))
     after = read_tables(asked, cluster)
-    ahead = {"expirations", "deletable_offsets"}  # these are asked about a moment, which is a part of the question
+    ahead = {"expirations", "deletable_offsets"}  # the request for these has a moment
     for name in before:
         assert name in ahead or after[name].table.equals(before[name].table), name
 

@@ -1,4 +1,5 @@
-"""What is kept of a log that comes in pieces: enough for everything that follows, and nothing that is gone for good."""
+"""The state for a log that arrives in pieces: enough for everything that follows, and nothing that no longer
+matters."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ KINDS: dict[str, dict[str, dict[str, Any]]] = {
         "GroupTopology": {"epoch": 1},
     },
 }
-"""Records of the newer kinds of groups, by the word before their names, and what is not left at its default."""
+"""Records of the newer kinds of groups, by the prefix of their names, with their fields that differ from the
+defaults."""
 
 OF_MEMBERS = ("GroupMemberMetadata", "GroupTargetAssignmentMember", "GroupCurrentMemberAssignment")
 EXPRESSION = "GroupRegularExpression"
@@ -56,7 +58,7 @@ def key_of(record: str, group: str, member: str) -> dict[str, str]:
 
 
 class Groups(Topic):
-    """Groups whose members join and leave, in the records and the order of a coordinator."""
+    """Groups whose members join and leave, with the records of a coordinator in its order."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -95,7 +97,7 @@ class Groups(Topic):
 
 
 def kept(followed: Followed) -> int:
-    """The rows that are kept, or of a table that keeps what it knows the bytes of that."""
+    """The number of stored rows or, for a table that stores its own state, the bytes of that state."""
     assert followed.state is not None
     rows = followed.state.rows
     return len(rows.column("kept")[0].as_py()) if "kept" in rows.schema.names else int(rows.num_rows)
@@ -107,7 +109,7 @@ COME_AND_GO = 2_000
 
 
 def come_and_go(kind: str, members: int) -> pa.Table:
-    """A group with a member that stays, and others that come one after the other and leave when the next has come."""
+    """A group with a member that stays, and others that join one after another and leave when the next has joined."""
     log = Groups(kind)
     log.commit("g", 1)
     log.join("g", "stays")
@@ -119,7 +121,7 @@ def come_and_go(kind: str, members: int) -> pa.Table:
 
 
 def even(log: pa.Table, count: int) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """A log in so many pieces of about one size, and the log up to the end of each."""
+    """A log in `count` pieces of similar size, and the log up to the end of each."""
     for begin, end in pairwise(log.num_rows * part // count for part in range(count + 1)):
         yield log.slice(begin, end - begin), log.slice(0, end)
 
@@ -133,13 +135,14 @@ def test_members_that_come_and_go_leave_nothing(name: str, kind: str) -> None:
         followed.take(piece)
         most.append(kept(followed))
     assert followed.rows == followed.expected(log)
-    # Of the group, of the member that stays, of those who are just joining or leaving, and of who was first and last.
+    # These are rows of the group, of the member that stays, of members that are joining or leaving, and of the first
+    # and the last member.
     assert max(most) <= 24
     assert most[-1] <= most[1] + 6
 
 
 def test_explained_members_that_come_and_go_leave_nothing() -> None:
-    """But for those of the last minute, in which a record a second was written."""
+    """Except for the members of the last minute, in which one record per second was written."""
     log, sizes = come_and_go("Consumer", 300), []
     at = log.schema.get_field_index("timestamp_ms")
     times = pa.array([number * 1000 for number in range(log.num_rows)], pa.int64())
@@ -196,9 +199,9 @@ def test_members_of_groups_that_are_over_leave_nothing(kind: str) -> None:
 
 
 def at_random(seed: int, count: int) -> pa.Table:
-    """Records of two groups in any order, of all kinds, some of them deleted before they were there."""
+    """Records of two groups in any order, of all kinds, some of them deleted before they existed."""
     chance, log = random.Random(seed), Topic()
-    # A seed has few kinds and few records, or nothing ever comes to an end.
+    # Each seed has few kinds and few records, because otherwise groups never end.
     kinds = chance.sample([*KINDS], chance.choice([1, 1, 2]))
     for _ in range(count):
         group, member, what = chance.choice("gh"), chance.choice("abc"), chance.random()
@@ -242,7 +245,7 @@ def test_what_left_is_never_missed_in_many_logs(name: str) -> None:
 
 
 class Pieces(Groups):
-    """Groups of the newer consumer protocol, of which a table is told at every cut."""
+    """Groups of the newer consumer protocol, with a table that is updated at every cut."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Consumer")
@@ -250,7 +253,7 @@ class Pieces(Groups):
         self._told = 0
 
     def cut(self) -> list[dict[str, Any]]:
-        """The rows of the table, which have to be those over the whole log."""
+        """The rows of the table, which must be those over the whole log."""
         log = self.table()
         self._followed.take(log.slice(self._told))
         self._told = log.num_rows
@@ -275,7 +278,7 @@ def test_a_group_without_a_record_of_its_own_is_made_by_members_that_left() -> N
 
 
 def test_a_group_without_a_target_is_made_by_members_that_left() -> None:
-    """The tombstone of the target says something to a group that is there."""
+    """The tombstone of the target matters if the group exists."""
     log = Pieces("groups")
     log.come_and_go("first", "between", "last")
     log.tell("GroupMetadata", "g")
@@ -335,7 +338,7 @@ def test_a_fall_that_waits_for_its_marker_is_of_the_members_of_its_time(is_over:
 
 
 def test_a_tombstone_takes_along_what_waits_before_it() -> None:
-    """So that neither has to stay."""
+    """So neither of them must be kept."""
     for name in ("current_offsets", "pending_offsets"):
         log = Pieces(name)
         log.commit("g", 1, transaction="open", producer=7)

@@ -1,4 +1,5 @@
-"""The table timeline, against why Kafka's coordinator classes wrote the records of the histories."""
+"""The table `timeline`, compared with the reasons for which Kafka's coordinator classes wrote the records of the
+histories."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ Row = dict[str, Any]
 SOME = NAMES[::10]
 
 OF_MEMBERS = (5, 10, 19)
-"""Record types of the metadata of members."""
+"""The record types of the metadata of members."""
 GROUPS = (2, 3, 11, 17)
-"""Record types of groups."""
+"""The record types of groups."""
 
 
 @cache
@@ -75,11 +76,11 @@ def test_a_group_ends_where_the_coordinator_deleted_it(name: str) -> None:
 
 @dataclass(frozen=True)
 class _Plain:
-    """A group as one record after the other makes it, by the types of records alone."""
+    """A group that is replayed record by record, only from the types of records."""
 
     kind: str | None = None
     is_recorded: bool = False
-    """Whether a record of the group itself is there."""
+    """Whether a record of the group itself exists."""
     members: frozenset[str] = frozenset()
 
     def behind(self, key: Any, value: Any, of: int) -> _Plain:
@@ -102,7 +103,7 @@ class _Plain:
 
 @cache
 def _steps(name: str) -> dict[tuple[int, str], tuple[_Plain, _Plain]]:
-    """By batch and group what the group was before it and is behind it."""
+    """By batch and group, the group before and after the batch."""
     groups: dict[str, _Plain] = {}
     steps: dict[tuple[int, str], tuple[_Plain, _Plain]] = {}
     for record in history(name).records:
@@ -131,7 +132,7 @@ def test_a_group_is_converted_where_one_of_another_kind_takes_its_place(name: st
         place: {(before.kind, after.kind)}
         for place, (before, after) in _steps(name).items()
         if None not in (before.kind, after.kind) and before.kind != after.kind
-        # The first generation of a classic group is written before its members are.
+        # The first generation of a classic group is written before its members.
         and not (before.kind == "simple" and before.is_recorded and after.kind == "classic")
     }
     assert _by_batch(name, "converted", lambda row: (json.loads(row["detail"])["from"], row["group_kind"])) == expected
@@ -340,7 +341,7 @@ def _epochs(topic: Topic, epoch: int, target: int) -> None:
 
 
 def test_a_member_that_gives_up_partitions_within_its_epoch_rebalances() -> None:
-    """As a coordinator has it do that no longer subscribes to their topic: the group is Reconciling."""
+    """A coordinator asks for this if the member no longer subscribes to their topic: the group is Reconciling."""
     topic = Topic()
     _epochs(topic, 2, 2)
     _member(topic, None)
@@ -350,7 +351,7 @@ def test_a_member_that_gives_up_partitions_within_its_epoch_rebalances() -> None
 
 
 def test_who_joins_a_group_that_waits_for_its_assignment_rebalances() -> None:
-    """The last member left with the epoch; who comes then may have to wait for an expression to be resolved."""
+    """The epoch rose when the last member left; a new member may have to wait until an expression is resolved."""
     topic = Topic()
     _epochs(topic, 3, 2)
     _member(topic, None)
@@ -460,13 +461,13 @@ def _converted(is_upgrade: bool) -> tuple[Topic, int]:
 
 @pytest.mark.parametrize("is_upgrade", [True, False])
 def test_a_conversion_in_two_writes_is_told_once(is_upgrade: bool) -> None:
-    """Where steps of a request are chained, each is a write of its own, and a batch may end after it."""
+    """If the steps of a request are chained, each is a separate write, and a batch may end after it."""
     topic, first = _converted(is_upgrade)
     kinds = ("classic", "consumer") if is_upgrade else ("consumer", "classic")
     for split in range(first + 1, len(topic.rows)):
         told = _told(_in_batches(_converted(is_upgrade)[0], 0, first, split), "event", "detail", "member_id")
         converted = [detail for event, detail, _ in told if event == "converted"]
-        # The batch that ends with the end of the group is about a group that is no longer there.
+        # The batch that ends with the end of the group is about a group that no longer exists.
         is_cut_at_end = topic.rows[split - 1][5][:2] == (b"\0\2" if is_upgrade else b"\0\3")
         assert converted == (
             [] if is_cut_at_end else [json.dumps(dict(zip(("from", "to"), kinds, strict=True)))]
@@ -497,7 +498,7 @@ def test_two_conversions_in_one_batch_are_two() -> None:
 
 
 def test_an_epoch_of_a_streams_group_may_leave_the_target_as_it_is() -> None:
-    """As a step of warm-up tasks does: new are the epochs alone (KAFKA-20665)."""
+    """As with a step of warm-up tasks: only the epochs are new (KAFKA-20665)."""
     topic = Topic()
     client = {"process_id": "p", "client_id": "c", "client_host": "/h", "topology_epoch": 0, "rebalance_timeout_ms": 1}
     client |= {"instance_id": None, "rack_id": None, "user_endpoint": None, "client_tags": ()}

@@ -1,4 +1,4 @@
-"""Rows that wait for markers: those that are overwritten may be dropped meanwhile, without effect on any table."""
+"""Rows that wait for markers: those that are superseded may be dropped, without an effect on any table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTLING = ("current_offsets", "expirations", "regressions")
 
 
 class InLots(CleanedLog):
-    """A log whose rows come one by one, some with a hole after them."""
+    """A log whose rows are returned one by one, some with a hole after them."""
 
     def __init__(self, rows: pa.Table, holes: tuple[int, ...] = ()) -> None:
         super().__init__(rows, OFFSETS_TOPIC, 0)
@@ -48,7 +48,7 @@ def compare(name: str, log: InLots, monkeypatch: pytest.MonkeyPatch) -> list[dic
 
 
 def test_an_aborted_commit_does_not_write_over_a_committed_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a source without control rows, which says how transactions ended."""
+    """The rows of a source without control rows, which has the outcomes of transactions."""
     topic = Topic()
     for group in "gh":
         topic.commit(group, 1, transaction="committed")
@@ -101,7 +101,7 @@ def test_tables_of_logs_at_random(name: str, has_markers: bool, monkeypatch: pyt
 
 
 def test_what_is_written_over_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that memory follows the number of keys."""
+    """So memory use depends on the number of keys."""
     topic = Topic()
     for offset in range(50):
         topic.commit("g", offset, transaction="open")

@@ -1,4 +1,4 @@
-"""The sums of `activity`: what an addition costs, and numbers that 64 bits do not hold."""
+"""The sums of `activity`: the cost of an addition, and numbers that do not fit into 64 bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A made-up offsets topic: records by name, as raw rows."""
+"""A synthetic offsets topic: records by name, as raw rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Topic:
         control: str | None = None,
         producer: int | None = 1000,
     ) -> int:
-        """Write bytes; records outside of a transaction have no producer, `producer` is for the others."""
+        """Write bytes; only records in transactions have a `producer`."""
         offset = len(self.rows)
         wrote = -1 if transaction == "none" and control is None else producer
         row = (topic, partition, offset, 1_700_000_000_000, "create", key, value, 0, offset, wrote, 0)

@@ -1,4 +1,4 @@
-"""A user's own view whose rows name no group: how many offsets there are."""
+"""A user's own view whose rows do not name a group: the number of offsets."""
 
 from __future__ import annotations
 

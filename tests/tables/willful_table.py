@@ -1,4 +1,4 @@
-"""A user's own table that does not behave as others do: it ends before the log does, fails, or asks for nothing."""
+"""A user's own table with unusual behavior: it ends before the log does, fails, or requests no columns."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ TABLE: Final = replace(
 
 
 class WillfulError(Exception):
-    """What the table raises."""
+    """The error of the table."""
 
 
 class Reader(TableReader):
-    """Gives a row for each batch."""
+    """Yields a row for each batch."""
 
     def __init__(self, context: Any) -> None:
         self._does = context.question.options["does"]

@@ -1,4 +1,4 @@
-"""The benchmark of the tables: it runs, on tiny logs, and judges as it says. No time is asserted."""
+"""The benchmark of the tables: it runs on tiny logs, and its judgments are right. No time is asserted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def measured(folder: Path, *names: str) -> tuple[list[str], dict[str, Any]]:
-    """What was printed, and the figures."""
+    """The output, and the figures."""
     done = run("--only", ",".join(names), "--json", str(folder / "answers.json"), folder=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines(), json.loads((folder / "answers.json").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""The benchmarks run, compare what they say they compare, and end as they should. No time is asserted."""
+"""The benchmarks run, compare what they claim to compare, and end with the right status. No time is asserted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def case(name: str) -> row_codecs.Case:
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-    """All cases with tiny rounds: what was printed, and the figures."""
+    """All cases with tiny rounds: the output, and the figures."""
     path = tmp_path_factory.mktemp("benchmark") / "rows.json"
     done = run("--rounds", "2", "--seconds", "0.0001", "--json", str(path))
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""tools/broker.py with a made-up Java and Maven; tests/broker has the real ones."""
+"""tools/broker.py with a fake Java and Maven; tests/broker uses the real ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ port = int(re.search("PLAINTEXT://127.0.0.1:([0-9]+)", setting("listeners"))[1])
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, nothing on the PATH, and a place of the test's own for temporary folders."""
+    """An empty cache, nothing on the PATH, and a separate place for temporary folders."""
     monkeypatch.setenv("KAFKA_RECORDS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 class FakeJava:
-    """Writes a `java` that behaves as told, and has the jars in the cache so that nothing is fetched."""
+    """Writes a `java` with the requested behavior, and puts jars into the cache, so that nothing is fetched."""
 
     def __init__(self, cache: Path, home: Path) -> None:
         (cache / "broker" / LATEST).mkdir(parents=True)

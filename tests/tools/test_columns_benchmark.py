@@ -1,5 +1,5 @@
-"""The benchmark of columns: its batches hold what their names say, its contenders agree on them, and one that is wrong
-is reported and not timed. No time is asserted."""
+"""The benchmark of columns: its batches have the content that their names say, its contenders agree on them, and a
+wrong contender is reported and not timed. No time is asserted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def versions_of(values: pa.Array) -> set[int]:
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-    """All cases on tiny batches: what was printed, and the figures."""
+    """All cases with tiny batches: the output, and the figures."""
     path = tmp_path_factory.mktemp("benchmark") / "columns.json"
     done = subprocess.run(
         [sys.executable, SCRIPT, *TINY, "--json", str(path)],
@@ -198,7 +198,7 @@ def test_batches_are_the_same_every_time() -> None:
 
 
 def changed(name: str, change: Callable[[Evidence], Evidence]) -> Contender:
-    """A contender that gives other values."""
+    """A contender that returns other values."""
 
     def prepare(batch: Batch) -> Decoder:
         decoder = CONTENDERS[name].prepare(batch)

@@ -1,4 +1,4 @@
-"""Kept vectors of the newest records, damaged: the same lines each time, with Kafka's verdict on each."""
+"""Damaged copies of kept vectors of the newest records: the same lines each time, with Kafka's verdict on each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`make demo`: what it shows, what it installs and when, and what it says when something is missing.
+"""`make demo`: its output, what it installs and when, and its messages if something is missing.
 
-pip and the interpreter of the demo are stand-ins here, which write down how they were called.
+pip and the interpreter of the demo are replaced by fakes, which record how they were called.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tools.demo import SEGMENTS, difference, main
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Fails in pip when a file `offline` is there.
+# Its pip fails if a file `offline` exists.
 INTERPRETER = """#!/bin/sh
 echo "$@" >>calls
 case "$*" in *"pip install"*) [ ! -e offline ] || { echo "pip's own words" >&2; exit 1; } ;; esac
@@ -37,7 +37,7 @@ INSTALLING = "Installing PySpark and pandas into .venv-demo, once; pip fetches s
 
 
 class Ran(NamedTuple):
-    """What a run said, and what its interpreters were called with."""
+    """The output of a run, and the arguments of its interpreters."""
 
     status: int
     out: str
@@ -46,7 +46,7 @@ class Ran(NamedTuple):
 
 
 class Clone:
-    """A clone with only what the demo's script looks at."""
+    """A clone with only the files that the demo's script uses."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "clone"

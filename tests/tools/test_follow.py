@@ -1,4 +1,4 @@
-"""How our specs follow those of a release: what becomes theirs, what stays ours, and where the run stops."""
+"""How our specs follow those of a release: what is taken over, what stays ours, and when the run stops."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def ours(tmp_path: Path) -> Path:
 
 
 def follow(ours: Path, theirs: Path, title: str = "9.9") -> list[str]:
-    """Bring `ours` up to `theirs`; returns the places without words."""
+    """Bring `ours` up to `theirs`; returns the places without a description."""
     plan(ours, read_spec_set(str(theirs), str(ours)), title).carry_out(ours)
     return [place.removeprefix(f"{ours}/") for place in unwritten(ours)]
 
@@ -281,7 +281,7 @@ class TestPlan:
         assert not (ours / "rpc" / "ProduceRequest.json").exists()
 
     def test_modules_of_a_release(self, tmp_path: Path, ours: Path) -> None:
-        """Records go into the folder of their topic, requests to the others; other modules hold nothing for us."""
+        """Records go into the folder of their topic, requests to the others; other modules have nothing for us."""
         theirs = tmp_path / "theirs"
         write(
             theirs / "kafka_group_coordinator",
@@ -575,7 +575,7 @@ class TestWhatIsKept:
 
 
 def test_kept_texts_of_our_own_specs_load(tmp_path: Path) -> None:
-    """What `spec_text` writes of every spec of ours means the same as the file."""
+    """The output of `spec_text` for each of our specs is equivalent to the file."""
     specs = ROOT / "message_specs"
     for path in specs.rglob("*.json"):
         target = tmp_path / path.relative_to(specs)

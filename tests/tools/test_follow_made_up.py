@@ -1,4 +1,4 @@
-"""`make follow` on a made-up release, in a copy of the repository: the tests of the tree it gives pass."""
+"""`make follow` on a synthetic release, in a copy of the repository: the tests of the resulting tree pass."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def change(path: Path, how: Any) -> None:
 
 
 def follow(tree: Path, made_up: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    """`make follow` in the copy, with its packages and the interpreter of this run, if nothing is to be set up."""
+    """Run `make follow` in the copy, with its packages and this interpreter, so that nothing has to be set up."""
     (tree / "installed").touch()
     packages = [tree, *(tree / name for name in ("generated", "generator", "spark_udfs"))]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}

@@ -1,4 +1,4 @@
-"""What `make follow` does to the vectors, by message classes with prepared answers."""
+"""The effect of `make follow` on the vectors, with message classes that have prepared answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fuzzer: what it lets pass, what it finds, how it prints; a short run of every kind of message."""
+"""The fuzzer: what it accepts, what it finds, its output; and a short run of every kind of message."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def finding(cls: Any, version: int, data: bytes) -> str:
 
 
 def give(monkeypatch: pytest.MonkeyPatch, reader: Any) -> None:
-    """Let OffsetCommitValue.decode be `reader`, once it is ready."""
+    """Replace OffsetCommitValue.decode by `reader`, after the class is ready."""
     ready(OffsetCommitValue)
     monkeypatch.setattr(hostile, "ready", lambda cls: None)
     monkeypatch.setattr(OffsetCommitValue, "decode", reader)

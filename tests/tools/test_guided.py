@@ -1,4 +1,4 @@
-"""Targets of guided fuzzing: what they let pass and what they find; the inputs that were kept; their readers."""
+"""Targets of guided fuzzing: what they accept and what they find; the kept inputs; and their readers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ READERS = {
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_target_reads_what_it_is_given(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a check that never looks at anything would pass."""
+    """Otherwise a check that does nothing would pass."""
 
     def broken(*_: Any) -> Any:
         raise Broken

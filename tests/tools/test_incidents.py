@@ -1,4 +1,4 @@
-"""Incidents on real brokers: what scores a report, the kinds, and the report on the recorded ones."""
+"""Incidents on real brokers: the scoring of a report, the kinds, and the report on the recorded ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jar is compiled if what it is made of has changed, and only then."""
+"""The jar is compiled only if its inputs have changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools import jar
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The folders compiled into, each time by a compiler that writes one class; sources and jar are copies."""
+    """The output folders of compilations by a fake compiler, which writes one class. Sources and jar are copies."""
     folders: list[Path] = []
 
     def compile_java(what: str, sources: list[Path], classpath: list[Path], classes: Path, options: object) -> None:

@@ -39,10 +39,10 @@ from tools.judge.ledger import Compared, Ledger, Tally
 from tools.judge.lossy import with_losses
 
 SEEDS = (*range(17), 24, 95, 101, 303)
-"""Few, for `make test`, and the others in `make matrix`; `make judge` takes as many as wanted."""
+"""A few seeds for `make test`, and more for `make matrix`; `make judge` takes any number."""
 
 OF_COMMITS = {"current_offsets", "pending_offsets", "offset_commits", "history"}
-"""Tables that have nothing to be compared with where no coordinator is asked for an offset."""
+"""Tables that are compared only if a coordinator is asked for offsets."""
 
 
 @cache
@@ -68,7 +68,7 @@ def _with(change: dict[str, Any], read: Callable[..., pa.Table], table: str, **o
 
 def _differences(change: dict[str, Any]) -> list[Difference]:
     told = history("0001")
-    # Transactions are open at the one of the two, and not at the other.
+    # Transactions are open at one of the two cuts, and not at the other.
     cut = 32 if change.get("table") == "pending_offsets" else 199
     return list(differences(Loaded(told, cut, partial(_with, change, partial(_read, cut)))))
 
@@ -133,7 +133,7 @@ def test_a_table_that_cannot_be_read_is_a_difference() -> None:
     first, *others = verdict.differences
     assert first.splitlines()[0] == "seed 1, 0001, cut 199, in order: current_offsets, reading it"
     assert "ValueError: no current_offsets" in first
-    # The histories that are kept were asked before there were questions about deletions.
+    # The stored histories are older than the questions about deletions.
     assert len(others) == len(COMPARISONS[told.topic].keys() - {"deletable_offsets"}) - 1
 
 
@@ -145,7 +145,7 @@ def test_seeds_are_numbers_and_ranges(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_records_decoded_once_are_the_same() -> None:
-    """Any of the rows, in any order, with and without their values; and rows that are of another log."""
+    """Any of the rows, in any order, with and without their values; and rows of another log."""
     for name, folder in (("0001", "consumer_offsets"), ("0004-share", "share_group_state")):
         rows, schemas = history(name).rows, import_module(f"kafka_records.schemas.{folder}").RECORDS
         chance = Random(name)
@@ -202,7 +202,7 @@ def test_a_ledger_goes_on_where_it_ended(tmp_path: Path) -> None:
 
 
 def test_what_another_release_compared_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor what other code did: both are in the digest."""
+    """Results of other code do not count either: both are in the digest."""
     file = tmp_path / "ledger.json"
     ledger = Ledger(file)
     ledger.add(1, _compared(1))
@@ -222,7 +222,7 @@ def _judged(seed: int) -> rounds.Verdict:
 def test_a_run_that_is_stopped_keeps_what_it_has(
     sent: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The seed that is judged when the signal comes is the last; the next run sums up both."""
+    """The seed that is being judged when the signal comes is the last; the next run counts both."""
     file = tmp_path / "ledger.json"
     arguments = ["1-5", "--keep", str(tmp_path), "--ledger", str(file)]
 
@@ -333,7 +333,8 @@ def test_tables_say_what_coordinators_answer_about_new_histories(seed: int, coor
 @pytest.mark.maven
 @pytest.mark.slow
 def test_a_seed_draws_the_features_of_its_history(coordinators: Coordinators) -> None:
-    """Few of them at a time, the same each time, every one of them at some time; others where a caller names them."""
+    """A history has few features, the same each time. Every feature is drawn for some seed. A caller can name
+    others."""
     on: Counter[str] = Counter()
     for seed in range(30):
         drawn = History(coordinators.folder, coordinators.log(seed)).header["features"].split(",")
@@ -354,20 +355,20 @@ def test_a_seed_draws_the_features_of_its_history(coordinators: Coordinators) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["0004", "0004-share"])
 def test_answers_are_those_that_are_known(name: str, coordinators: Coordinators) -> None:
-    """The histories of tests/data were answered by another program, on the same classes, and not asked what clients
-    read in bytes."""
+    """Another program with the same classes answered the histories of tests/data; it was not asked what clients read in
+    bytes."""
     shutil.copy(FOLDER / f"{name}.log.jsonl.gz", coordinators.folder)
     try:
         coordinators.answer(name)
         assert _sorted(History(coordinators.folder, name)) == _sorted(History(FOLDER, name))
     finally:
-        # A seed of this name would find the reasons for other tombstones.
+        # Otherwise a seed with this name would use the reasons of other tombstones.
         for left in coordinators.folder.glob(f"{name}.*"):
             left.unlink()
 
 
 def _sorted(told: History) -> dict[int, list[str]]:
-    """The answers to what was asked when the histories were kept."""
+    """The answers to the questions that existed when the histories were stored."""
     later = ("open_members", "delete_offsets", "delete_group")
     return {
         cut: sorted(json.dumps(each) for each in questions if each["question"] not in later)
@@ -377,7 +378,7 @@ def _sorted(told: History) -> dict[int, list[str]]:
 
 @pytest.fixture(scope="module")
 def asked(coordinators: Coordinators) -> Loaded:
-    """A history that is asked what can be deleted as well, each table of which is read once."""
+    """A history with questions about deletions too. Each of its tables is read once."""
     for name in ("0001.log.jsonl.gz", "why.jsonl.gz"):
         shutil.copy(FOLDER / name, coordinators.folder)
     coordinators.answer("0001")
@@ -464,7 +465,7 @@ def test_a_subscription_that_4_4_passes_over_is_no_alarm_there(tmp_path: Path, r
 @pytest.mark.maven
 @pytest.mark.slow
 def test_a_log_that_kafka_does_not_load_has_no_other_answer(coordinators: Coordinators) -> None:
-    """A cleaner took the tombstone of what a member was assigned, and not yet that of the member."""
+    """A cleaner removed the tombstone of a member's assignment, but not yet that of the member."""
     told = history("0001")
     member = next(record for record in told.records if record.get("key", "").startswith("0005"))
     tombstone = member | {"offset": 1, "batch": 1, "value": None}
@@ -480,7 +481,7 @@ def test_a_log_that_kafka_does_not_load_has_no_other_answer(coordinators: Coordi
 @pytest.mark.maven
 @pytest.mark.slow
 def test_offsets_of_record_type_0_come_back_with_their_group(coordinators: Coordinators) -> None:
-    """A cleaner took their tombstone, whose key is another; the group was deleted, and then it is there again."""
+    """A cleaner removed their tombstone, whose key differs; the group was deleted, and then exists again."""
     group, offset = b"\0\1g", b"\0\1t\0\0\0\0"
     value = (7).to_bytes(8, "big") + b"\0\0" + (1_700_000_000_000).to_bytes(8, "big")
     written = [
@@ -541,7 +542,7 @@ def test_what_clients_read_in_bytes_of_members_is_compared(
 
 
 def _opens(question: dict[str, Any], part: str, name: str) -> bool:
-    """Whether the answer tells what is there of some member."""
+    """Whether the answer has a value for some member."""
     return question["question"] == "open_members" and any(
         member[part] and member[part].get(name) not in (None, -1) for member in question["answer"].values()
     )

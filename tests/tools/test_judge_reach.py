@@ -1,4 +1,4 @@
-"""The measurement of what the judge's histories reach, and the page that is written from it."""
+"""The measurement of the branches that the judge's histories reach, and the page that is made from it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_page_that_was_edited_is_refused(
 @pytest.mark.slow
 @pytest.mark.matrix
 def test_one_history_is_measured() -> None:
-    """Each phase has lines of its own: nothing is called while a coordinator loads."""
+    """Each phase has its own lines: no calls are made while a coordinator loads."""
     with skipped_without_kafka():
         classes = command.measure([3], 1)
     shard = classes["GroupCoordinatorShard"]["counts"]
@@ -94,6 +94,6 @@ def test_one_history_is_measured() -> None:
 
 
 def test_static_members_of_streams_groups_are_made() -> None:
-    """They are new in 4.4.0, whose replay of them has no branch that no history takes."""
+    """They are new in 4.4.0. Histories take all branches of their replay."""
     streams = json.loads(command.RESULTS.read_text("utf-8"))["4.4.0"]["classes"]["StreamsGroup"]
     assert [each["method"] for each in streams["unreached"] if "StaticMember" in each["method"]] == []

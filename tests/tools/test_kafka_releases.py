@@ -32,7 +32,7 @@ SPEC = """\
 }
 """
 
-# Stands for Maven: makes a jar with one spec, notes that it ran.
+# A fake Maven, which makes a jar with one spec, and records its run.
 FAKE_MAVEN = """\
 #!/usr/bin/env python3
 import sys, zipfile
@@ -48,7 +48,7 @@ with zipfile.ZipFile(Path(options["outputDirectory"]) / f"{module}-{version}.jar
 
 @pytest.fixture
 def maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Maven that works without network; gives the file with one line per run."""
+    """A fake Maven that needs no network. Returns the file with one line per run."""
     script = tmp_path / "bin" / "mvn"
     script.parent.mkdir()
     script.write_text(FAKE_MAVEN, encoding="utf-8")
@@ -120,7 +120,7 @@ class TestFetching:
         assert {path.name for path in root.iterdir()} == {folder_name(module) for module in MODULES["2.8.2"]}
 
     def test_a_release_that_is_not_listed(self, maven: Path) -> None:
-        """It has the modules of the one before it."""
+        """It has the modules of the previous release."""
         root = fetch_specs("4.3.7")
         assert {path.name for path in root.iterdir()} == {folder_name(module) for module in MODULES["4.3.1"]}
 

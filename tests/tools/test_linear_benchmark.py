@@ -1,4 +1,4 @@
-"""The rows of the column benchmarks, and the benchmark over ever more of them. No time is asserted."""
+"""The rows of the column benchmarks, and the benchmark over increasing numbers of rows. No time is asserted."""
 
 from __future__ import annotations
 

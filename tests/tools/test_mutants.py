@@ -1,4 +1,4 @@
-"""Mutants of the coordinator's rules: what is changed, how a change is put into a process, and what is counted."""
+"""Mutants of the coordinator's rules: what is changed, how a change is installed in a process, and what is counted."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Changed(Mutant):
 
 
 def _in_child(change: str, see: Any, path: str = RULES) -> Any:
-    """What is seen in a child in which a module has been changed."""
+    """The result of `see` in a child with a changed module."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,5 +1,5 @@
-"""The report on recorded incidents of real brokers: each named with its cause, nothing false, no alarm about health;
-and nothing false either if a part of the recording is missing."""
+"""The report on recorded incidents of real brokers: each is named with its cause, nothing is false, and health causes
+no alarm; nothing is false either if a part of the recording is missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DATA = Path(__file__).resolve().parents[1] / "data"
 FOLDER = DATA / "incidents"
 NAMES = {each.name for each in FOLDER.iterdir() if each.is_dir()}
 ALWAYS = ("left_out_partition-9003", "loop_is_over-9002", "topic_recreated-13")
-"""Recordings of what no other test has."""
+"""Recordings of incidents that no other test has."""
 INCOMPLETE = (
     ("clusters/07", "orders.v2-2"),
     ("clusters/07", "orders.v2-1"),
@@ -27,7 +27,7 @@ INCOMPLETE = (
     ("incidents/too_slow-1", "payments-raw-0"),
     ("incidents/dead_instance_transaction-1", "all_but_offsets"),
 )
-"""A recording, and what is removed from it."""
+"""A recording, and the part that is removed from it."""
 
 
 @pytest.mark.parametrize("name", [*ALWAYS, *one_in(4, sorted(NAMES.difference(ALWAYS)))])

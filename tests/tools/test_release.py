@@ -1,4 +1,4 @@
-"""What `make release` refuses, and that wheel and sdist are the same bytes wherever they are built."""
+"""What `make release` refuses, and that wheel and sdist have the same bytes in any folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ version = "1.2.3"
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A clone of a project with one module, in the place of this checkout."""
+    """A clone of a project with one module, which replaces this checkout."""
     root = tmp_path / "small"
     root.mkdir()
     (root / "pyproject.toml").write_text(PROJECT)
@@ -145,7 +145,7 @@ class TestBuilds:
             text=True,
             check=True,
         ).stdout.splitlines()
-        # The jar is built, not committed: a wheel has it where `make jar` ran before.
+        # The jar is built, not committed: a wheel has it if `make jar` ran before.
         jars = {name for name in names if name.endswith(".jar")}
         assert jars <= {"kafka_records_engine/spark/kafka-records.jar"}
         assert {name for name in names if ".dist-info" not in name} - jars == {

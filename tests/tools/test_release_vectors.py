@@ -77,7 +77,7 @@ def test_what_is_told() -> None:
 @pytest.mark.slow
 @pytest.mark.matrix
 def test_classes_of_2_8() -> None:
-    """Of the oldest release, whose classes lack the most."""
+    """The oldest release, whose classes lack most."""
     lines = vectors.read(ROOT / "tests" / "data" / "vectors" / "messages.jsonl.gz")
     ours = read_spec_set(str(ROOT / "message_specs"), "")
     with skipped_without_kafka():

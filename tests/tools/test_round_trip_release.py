@@ -1,4 +1,4 @@
-"""The round trip of a release: what passes, what is found, how it prints; and two releases as they are."""
+"""The round trip of a release: what passes, what is found, its output; and two real releases."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HEAD = "release  specs  messages  versions   sent  failed    load  generate  imp
 
 @pytest.fixture
 def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Release 9.9.9: one module that should hold one spec, and does not hold it yet. Gives its folder."""
+    """Release 9.9.9: one module that should have one spec, and does not have it yet. Returns its folder."""
     monkeypatch.setenv("KAFKA_RECORDS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(round_trip_release, "SPEC_COUNTS", {"9.9.9": {"kafka-balls": 1}})
     monkeypatch.setattr(kafka_releases, "MODULES", {"9.9.9": ("kafka-balls",)})

@@ -1,4 +1,4 @@
-"""Shots in docs/img are small and send no requests, and the terminal shows what the commands print."""
+"""Pictures in docs/img are small and send no requests, and the terminal shows the output of the commands."""
 
 from __future__ import annotations
 

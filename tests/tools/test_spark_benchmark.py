@@ -1,4 +1,5 @@
-"""The benchmark of Spark runs, compares what it says it compares, and ends as it should. No time is asserted."""
+"""The benchmark of Spark runs, compares what it claims to compare, and ends with the right status. No time is
+asserted."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = "tools/benchmarks/spark_decode.py"
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 IN_THE_JVM = ("jvm", "jvm columns")
-"""They change the session; tests/spark/jvm has one for them."""
+"""Contenders that change the session; tests/spark/jvm has a session for them."""
 DECODERS = [name for name, contender in CONTENDERS.items() if contender.structs]
 
 
@@ -110,7 +111,7 @@ class TestContenders:
         assert str(caught.value) == "altered gives 9 rows instead of 10"
 
     def test_another_value_is_found_by_the_checksum(self, raw: DataFrame) -> None:
-        """Far after the sample, and the same type."""
+        """The changed value is far after the sample, and has the same type."""
         change = "if(offset = 999, named_struct('group', 'g', 'topic', 't', 'partition', 1), offset_commit.key) AS key"
         liar = altered(("key", VALUE), lambda df: df.selectExpr("*", change))
         spark_decode.check_agreement([OURS, liar], raw, 10)
@@ -274,7 +275,7 @@ class TestFigures:
 class TestJavaUdf:
     @pytest.fixture
     def compiler(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """Stands for a JDK; refuses everything."""
+        """A fake JDK, whose compiler rejects everything."""
         script = tmp_path / "jdk" / "bin" / "javac"
         script.parent.mkdir(parents=True)
         script.write_text("#!/bin/sh\necho 'error: no such class' >&2\nexit 1\n", encoding="utf-8")

@@ -1,6 +1,6 @@
-"""How the matrix of PySpark releases makes its environments and reports the results; and the oldest release itself.
+"""How the matrix of PySpark releases makes its environments and reports the results; and a run of the oldest release.
 
-The newest is the one that all other tests run on.
+All other tests run on the newest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RUNNING = "Running the tests on PySpark 9.9.9"
 
 NINE = Release("9.9.9", numpy="1.0.0", pandas="2.0.0", pyarrow="3.0.0", noise=("ignore:old habits",))
 
-# Stands for pytest: tells how it was called, and reports what the test wants reported.
+# A fake pytest, which records its call, and reports the results that the test wants.
 FAKE_PYTEST = """\
 import json, os, sys
 from pathlib import Path
@@ -83,7 +83,7 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def reports(wheels: Path, shared_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Sets what the fake pytest reports: names of tests with what became of them. Gives the file with its call."""
+    """Sets the report of the fake pytest: names of tests with their outcomes. Returns the file with its call."""
     monkeypatch.setenv("KAFKA_RECORDS_CACHE", str(shared_cache))
     environment(NINE, lambda line: None)
 

@@ -1,4 +1,4 @@
-"""How the page of what was tried is made from runs. The runs themselves are `make support`."""
+"""How the page of tried releases is made from runs. `make support` does the runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ JUNIT = """\
 
 @pytest.fixture
 def outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Outcome | Exception]:
-    """What runs come to, by question; the files are in `tmp_path`."""
+    """The results of runs, by question; the files are in `tmp_path`."""
     told: dict[str, Outcome | Exception] = {}
 
     def asked(question: str, release: str) -> Outcome:
@@ -52,7 +52,7 @@ def outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Outco
 
 
 def test_a_list_whose_reader_has_enough(tmp_path: Path) -> None:
-    """A pipe that nobody reads any more: no traceback, and nothing more at exit."""
+    """If a pipe is no longer read, there is no traceback, and no further output at exit."""
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, str(Path(tool.__file__)), "--list"]

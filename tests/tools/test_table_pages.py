@@ -1,4 +1,4 @@
-"""The page about tables says what the declarations say."""
+"""The page about tables agrees with the declarations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of what is measured, docs/trust.md, and the figures that it is written from."""
+"""The page about measurements, docs/trust.md, and the figures from which it is made."""
 
 from __future__ import annotations
 

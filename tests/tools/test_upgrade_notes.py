@@ -1,4 +1,4 @@
-"""What Kafka's upgrade notes say about coordinators, found in made-up notes in both of their forms."""
+"""The search for notes about coordinators in synthetic upgrade notes, in both of their forms."""
 
 from __future__ import annotations
 

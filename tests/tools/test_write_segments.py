@@ -1,6 +1,6 @@
-"""The writer of log segments: our readers find in the files what it says it wrote, and nothing else.
+"""The writer of log segments: our readers find exactly what it claims to have written.
 
-tests/broker/test_written_segments.py shows the files to Kafka.
+In tests/broker/test_written_segments.py, Kafka reads the files.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class TestTheLog:
     def test_the_mix_is_what_was_asked_for(self, found: list[LogRecord]) -> None:
         every = [(record.name, record.value is None) for _, record in decoded(found)]
         counts = Counter(every)
-        total = 3000 * 0.7  # of the batches that are no transactions
+        total = 3000 * 0.7  # of the batches that are not transactions
         for name, is_tombstone, share in (
             ("OffsetCommit", True, 0.1),
             ("GroupMetadata", False, 0.04),
@@ -164,7 +164,7 @@ class TestTheLog:
         assert ends["committed", None] == ends["committed", "commit"]
         assert ends["aborted", None] == ends["aborted", "abort"]
         assert ends["committed", "commit"] + ends["aborted", "abort"] == log.markers
-        # Batches of others lie between some transactions and their markers.
+        # There are batches of other producers between some transactions and their markers.
         pairs = pairwise(found)
         assert any(each.control and before.batch.producer_id != each.batch.producer_id for before, each in pairs)
 

@@ -1,4 +1,4 @@
-"""The kept vectors come out again when Kafka's classes write them from their JSON."""
+"""Kafka's classes write the same kept vectors again from their JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The types of the package as mypy and pyright show them after an installation.
 
-Both run in a folder of their own on files that know nothing of this repository, so that only the installed package and
-its `py.typed` count.
+Both run in a separate folder on files without access to this repository, so only the installed package and its
+`py.typed` count.
 """
 
 from __future__ import annotations

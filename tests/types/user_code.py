@@ -1,4 +1,4 @@
-"""What a user writes, and the types that mypy and pyright are to find: `reveal_type(expression)  # type`."""
+"""Code of a user, with the types that mypy and pyright must find: `reveal_type(expression) # type`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user gets wrong; mypy and pyright are to refuse every line that says `refused` and no other."""
+"""Mistakes of a user. mypy and pyright must reject exactly the lines that say `refused`."""
 
 from __future__ import annotations
 
