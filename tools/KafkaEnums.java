@@ -4,9 +4,9 @@ import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
- * Prints enumerations of a release. Arguments: a class, the field that holds its number, and so on. Each line of output
- * is a class, a constant, its number, and whether it is an error after which a client tries again. A class that the
- * release does not have has no line.
+ * Prints enumerations of a release. The arguments are a class, the field that has its number, and so on. Each line of
+ * output is a class, a constant, its number, and whether it is an error after which a client retries. A class that the
+ * release lacks has no line.
  */
 public final class KafkaEnums {
     private KafkaEnums() {

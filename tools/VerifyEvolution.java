@@ -8,9 +8,8 @@ import org.apache.kafka.message.MessageSpec;
 import org.apache.kafka.message.checker.EvolutionVerifier;
 
 /**
- * Says what Kafka's EvolutionVerifier thinks of pairs of specs. Each line of input holds two paths with a tab between
- * them, the older spec first; each line of output is `accepts`, or the class and the message of what is thrown.
- *
+ * Prints the verdicts of Kafka's EvolutionVerifier on pairs of specs. Each line of input has two paths with a tab
+ * between them, the older spec first. Each line of output is `accepts`, or the class and the message of the exception.
  * Class path: generator of one release, jackson-databind with its own two jars.
  */
 public final class VerifyEvolution {

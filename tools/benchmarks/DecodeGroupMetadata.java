@@ -5,7 +5,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.api.java.UDF1;
 
-/** The value of a classic group, read by Kafka's own class: the struct that from_group_metadata_value gives. */
+/** The value of a classic group, read by Kafka's own class: the same struct as from_group_metadata_value. */
 public final class DecodeGroupMetadata implements UDF1<byte[], Row> {
     private static final long serialVersionUID = 1L;
 

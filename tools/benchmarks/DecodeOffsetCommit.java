@@ -6,7 +6,10 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.api.java.UDF2;
 
-/** Key and value of a committed offset, read by Kafka's own classes: struct&lt;key, value&gt;, as the other contenders give. */
+/**
+ * Key and value of a committed offset, read by Kafka's own classes: struct&lt;key, value&gt;, as in the other
+ * contenders.
+ */
 public final class DecodeOffsetCommit implements UDF2<byte[], byte[], Row> {
     private static final long serialVersionUID = 1L;
 

@@ -28,7 +28,7 @@ public final class FuzzedFunctions {
   private final String name;
   private final DecodeRecords decode;
   private final FromMessage from;
-  /** By version. */
+  /** The functions by version. */
   private final List<ToMessage> to = new ArrayList<>();
 
   private static FuzzedFunctions[] all;
@@ -105,7 +105,7 @@ public final class FuzzedFunctions {
       try {
         written = each.invoke(first);
       } catch (IllegalArgumentException error) {
-        continue; // another version cannot hold every value of this one
+        continue; // another version cannot have every value of this one
       }
       InternalRow back = copied(from.invoke(written));
       if (back == null) {

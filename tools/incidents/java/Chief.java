@@ -19,7 +19,7 @@ import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.quota.ClientQuotaAlteration;
 import org.apache.kafka.common.quota.ClientQuotaEntity;
 
-/** What an administrator asks for, by Kafka's admin client. */
+/** The requests of an administrator, sent with Kafka's admin client. */
 final class Chief {
     private final Admin admin;
 

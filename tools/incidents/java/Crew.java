@@ -30,7 +30,7 @@ public final class Crew {
 
     public static void main(String[] arguments) throws Exception {
         out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-        System.setOut(System.err); // what libraries print is not an answer
+        System.setOut(System.err); // the output of libraries is not an answer
         Crew crew = new Crew(arguments[0]);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -43,7 +43,7 @@ public final class Crew {
             }
             say(answer);
         }
-        Runtime.getRuntime().halt(0); // clients that still run are not to leave their groups
+        Runtime.getRuntime().halt(0); // clients that still run must not leave their groups
     }
 
     static void event(String event, String name, Object detail) {

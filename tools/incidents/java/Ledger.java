@@ -5,7 +5,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** What the clients of each group have read of each partition: what was read twice or jumped over is counted here. */
+/**
+ * The records of each partition that the clients of each group have read. Counts records that were read twice or
+ * skipped.
+ */
 final class Ledger {
     private static final class Place {
         final BitSet seen = new BitSet();
@@ -33,7 +36,7 @@ final class Ledger {
         place.next = offset + 1;
     }
 
-    /** A redelivery is not a jump: a share group acknowledges one record after the other. */
+    /** A redelivery is not a jump: a share group acknowledges one record after another. */
     synchronized void acknowledged(String group, String topic, int partition, long offset) {
         groups.computeIfAbsent(group, any -> new TreeMap<>())
             .computeIfAbsent(topic + "-" + partition, any -> new Place()).seen.set((int) offset);

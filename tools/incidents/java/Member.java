@@ -3,12 +3,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
 
-/** A client that runs in a thread of its own until it is stopped. */
+/** A client that runs in its own thread until it is stopped. */
 abstract class Member extends Thread {
     final String bootstrap;
     final JsonNode asked;
     volatile String stopping;
-    /** Milliseconds that a record, or a round, takes. */
+    /** The milliseconds that a record, or a round, takes. */
     volatile double pause;
     /** Whether the application hangs: it no longer calls its client. */
     volatile boolean stalled;
@@ -25,7 +25,7 @@ abstract class Member extends Thread {
         return asked.get("name").asText();
     }
 
-    /** Properties of a client: what was asked for by `config` last. */
+    /** The properties of a client. Those in `config` have precedence. */
     final Properties properties() {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", bootstrap);
@@ -51,7 +51,7 @@ abstract class Member extends Thread {
         return count;
     }
 
-    /** Stop as `how` says: leave (close properly) or vanish (close the connections, as a killed process does). */
+    /** Stops as `how` says: leave (close properly) or vanish (close the connections, as a killed process does). */
     final void stop(String how) throws InterruptedException {
         stopping = how;
         interruptIfStalled();
@@ -89,6 +89,8 @@ abstract class Member extends Thread {
         }
     }
 
-    /** Live until `stopping` is set; an exception ends the process, which is started again after `restart` ms. */
+    /**
+     * Runs until `stopping` is set. An exception ends the simulated process, which is started again after `restart` ms.
+     */
     abstract void live() throws Exception;
 }

@@ -16,8 +16,10 @@ import org.apache.kafka.common.errors.RebalanceInProgressException;
 import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** A consumer of a classic or a consumer group that commits what it has read, every `commit` ms; with `assign` one
- * without a group, which commits nothing. */
+/**
+ * A consumer of a classic or a consumer group that commits what it has read, every `commit` ms; with `assign`, a
+ * consumer without a group, which commits nothing.
+ */
 final class Reader extends Member {
     private final Ledger ledger;
     private final Map<TopicPartition, OffsetAndMetadata> read = new HashMap<>();
@@ -71,7 +73,7 @@ final class Reader extends Member {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
                     String place = record.topic() + "-" + record.partition();
                     if (place.equals(leftOut)) {
-                        continue; // fetched before it was paused
+                        continue; // it was fetched before it was paused
                     }
                     if (poison.equals(place + "@" + record.offset())) {
                         commit(consumer);

@@ -8,7 +8,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** A consumer of a share group that accepts records; of every `refused`-th offset it does what `refusal` says. */
+/** A consumer of a share group that accepts records; for every `refused`-th offset, it does what `refusal` says. */
 final class Sharer extends Member {
     private final Ledger ledger;
     private final Set<String> given = new TreeSet<>();

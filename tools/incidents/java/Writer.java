@@ -75,7 +75,7 @@ final class Writer extends Member {
                 }
                 producer.flush();
                 Crew.event("vanished", label(), id);
-                producer.close(Duration.ZERO); // closed by force: no EndTxn is sent
+                producer.close(Duration.ZERO); // closing by force sends no EndTxn
                 return;
             }
             if (open) {

@@ -7,7 +7,7 @@ import org.apache.kafka.common.message.OffsetDeleteRequestData.OffsetDeleteReque
 import org.apache.kafka.common.message.OffsetDeleteRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
 
-/** What administrators do, in the steps that GroupCoordinatorService takes for them. */
+/** The actions of administrators, in the steps that GroupCoordinatorService takes for them. */
 final class Admin {
     private final World world;
     private final Chance chance;
@@ -64,7 +64,7 @@ final class Admin {
         }
         world.change(world.topics().without(topic.name()));
         if (chance.is(15)) {
-            // The coordinators were on their way to another broker; what they know of the topic stays.
+            // The coordinators were moving to another broker, so what they know about the topic stays.
             if (chance.is(60)) {
                 world.createTopic(topic.name(), chance.between(1, 5));
             }

@@ -7,13 +7,16 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.group.generated.GroupMetadataValue;
 import org.apache.kafka.coordinator.group.generated.OffsetCommitValue;
 
-/** Which times a history asks about at a cut, beside what there is then. */
+/** The times about which a history asks at a cut, in addition to its present state. */
 final class Asked {
     private static final long DAY = 86_400_000;
 
     private Asked() {}
 
-    /** Times of clean-ups: soon, much later, and for a few things when they are due and the last millisecond before. */
+    /**
+     * Times of clean-ups: soon, much later, and for a few objects, the time when they are due and the millisecond
+     * before.
+     */
     static List<Long> cleanups(Chance chance, List<CoordinatorRecord> records, long now, long retention) {
         TreeSet<Long> due = new TreeSet<>();
         for (CoordinatorRecord record : records) {
@@ -36,7 +39,7 @@ final class Asked {
         return List.copyOf(times);
     }
 
-    /** Times at which the job for cold partitions runs: soon, when some of them are cold, when all are. */
+    /** Times at which the job for cold partitions runs: soon, when some of them are cold, and when all are. */
     static List<Long> coldSnapshots(long now, long interval) {
         return List.of(now + 1, now + interval / 2, now + 100 * interval);
     }

@@ -1,6 +1,6 @@
 package judge;
 
-/** Which batch a write goes to: as in CoordinatorRuntime, which appends what comes within some milliseconds at once. */
+/** The batch of each write, as in CoordinatorRuntime, which appends writes within some milliseconds together. */
 final class Batches {
     private static final int LINGER_MS = 10;
     private static final int MOST_RECORDS = 40;
@@ -10,13 +10,13 @@ final class Batches {
     private long first = -1;
     private long opened;
 
-    /** Without `areShared` each write has a batch of its own. */
+    /** Without `areShared`, each write has its own batch. */
     Batches(Chance chance, boolean areShared) {
         this.chance = chance;
         this.areShared = areShared;
     }
 
-    /** The offset at which the batch began that takes a write at `end`. Transactions never share a batch. */
+    /** The base offset of the batch for a write at `end`. Transactions never share a batch. */
     long of(Log.Producer producer, long end, long elapsed) {
         if (!areShared || producer.isTransactional()) {
             close();
@@ -30,7 +30,7 @@ final class Batches {
         return first;
     }
 
-    /** The next write begins a batch. */
+    /** Lets the next write begin a batch. */
     void close() {
         first = -1;
     }

@@ -6,7 +6,7 @@ import java.util.Set;
 
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 
-/** What wrote a tombstone, in the words of `why` in a history. */
+/** The causes of tombstones, in the words of `why` in a history. */
 final class Causes {
     private static final short GROUP = 2;
     private static final short CONSUMER_GROUP = 3;
@@ -17,7 +17,7 @@ final class Causes {
     private static final Set<Short> GROUPS = Set.of(GROUP, CONSUMER_GROUP, STREAMS_GROUP);
     private static final Set<Short> OFFSETS = Set.of((short) 0, (short) 1);
 
-    /** Calls whose tombstones all have one cause. */
+    /** Calls whose tombstones all have the same cause. */
     private static final Map<String, String> OF_CALL = Map.of(
         "deleteGroups", "group_deleted",
         "deleteOffsets", "offset_deleted",
@@ -26,7 +26,10 @@ final class Causes {
         "deleteState", "state_deleted"
     );
 
-    /** Calls that take a member from its group; when the last of the newer protocol goes, a group may change its kind. */
+    /**
+     * Calls that remove a member from its group. When the last member of the newer protocol leaves, the kind of the
+     * group may change.
+     */
     private static final Map<String, String> OF_LEAVING = Map.of(
         "leave", "member_left",
         "timer session_timeout", "session_timeout",
@@ -47,7 +50,7 @@ final class Causes {
         };
     }
 
-    /** Why `record`, one of those that a call wrote together, is a tombstone; null when it is none. */
+    /** Why `record`, one of those that a call wrote together, is a tombstone; null if it is not one. */
     String why(String call, CoordinatorRecord record, List<CoordinatorRecord> together) {
         if (record.value() != null) {
             return null;
@@ -78,7 +81,10 @@ final class Causes {
         return records.stream().anyMatch(record -> record.value() == null && GROUPS.contains(Records.type(record)));
     }
 
-    /** Whether members went over to the new kind, beside the one that joins it: they leave the old one, or are in the new. */
+    /**
+     * Whether members moved to the new kind, apart from the one that joins: they leave the old group, or are in the new
+     * one.
+     */
     private static boolean takesMembersOver(List<CoordinatorRecord> records) {
         boolean leaves = records.stream()
             .anyMatch(record -> record.value() == null && Records.type(record) == CONSUMER_MEMBER);

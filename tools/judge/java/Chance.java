@@ -8,7 +8,7 @@ import java.util.Random;
 
 import org.apache.kafka.common.Uuid;
 
-/** All that happens by chance in a history, from one seed. */
+/** The random source of a history, with one seed. */
 final class Chance {
     private final Random random;
 
@@ -16,17 +16,17 @@ final class Chance {
         random = new Random(seed);
     }
 
-    /** True `percent` times of a hundred. */
+    /** True in `percent` of a hundred cases. */
     boolean is(int percent) {
         return random.nextInt(100) < percent;
     }
 
-    /** One of `low` to `high`, both included. */
+    /** A number from `low` to `high`, both included. */
     int between(int low, int high) {
         return low + random.nextInt(high - low + 1);
     }
 
-    /** One of `low` to `high`, both included; small distances from `low` as likely as large ones. */
+    /** A number from `low` to `high`, both included. Small distances from `low` are as likely as large ones. */
     long spread(long low, long high) {
         double logarithm = random.nextDouble() * Math.log1p(high - low);
         return low + Math.min(high - low, (long) Math.expm1(logarithm));
@@ -55,7 +55,7 @@ final class Chance {
         return bytes;
     }
 
-    /** An id as clients make them: its text does not begin with a dash. */
+    /** An id as clients make them: its text does not start with a dash. */
     Uuid uuid() {
         Uuid id;
         do {

@@ -19,7 +19,7 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.utils.Utils;
 
-/** A member by JoinGroup and SyncGroup: a consumer, or something else that Kafka does not look into. */
+/** A member that uses JoinGroup and SyncGroup: a consumer, or another client whose bytes Kafka does not read. */
 final class ClassicMember extends Member {
     private static final short VERSION_WITHOUT_ID_FIRST = 3;
 
@@ -221,7 +221,7 @@ final class ClassicMember extends Member {
     void leave() {
         var identity = new LeaveGroupRequestData.MemberIdentity().setMemberId(memberId).setGroupInstanceId(instanceId);
         if (instanceId != null && chance.is(50)) {
-            // As an administrator does, who knows the instance only.
+            // As an administrator does, who only knows the instance.
             identity.setMemberId("");
         }
         LeaveGroupRequestData request = new LeaveGroupRequestData().setGroupId(group).setMembers(List.of(identity));

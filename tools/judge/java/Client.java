@@ -11,7 +11,7 @@ import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 
-/** Who sends a request: a client's id and address, and the version of the request. */
+/** The sender of a request: a client's id and address, and the version of the request. */
 final class Client extends RequestContext {
     private Client(RequestHeader header, InetAddress address) {
         super(

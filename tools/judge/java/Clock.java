@@ -4,17 +4,19 @@ import java.util.function.Supplier;
 
 import org.apache.kafka.common.utils.Time;
 
-/** The clock of a history, in milliseconds since 1970, which stands still until it is set; and the time that has passed. */
+/**
+ * The clock of a history, in milliseconds since 1970, which only changes when it is set; and the time that has passed.
+ */
 final class Clock implements Time {
     private long now;
-    /** What the clock shows beside the time that has passed. */
+    /** The difference between the clock and the time that has passed. */
     private long shift;
 
     Clock(long now) {
         this.now = now;
     }
 
-    /** Lets time pass until `elapsed`, which never goes back; timers go by it. */
+    /** Lets time pass until `elapsed`, which never goes back. Timers use this time. */
     void set(long elapsed) {
         if (elapsed < now) {
             throw new IllegalArgumentException("Time is at " + now + " and does not go back to " + elapsed);
@@ -22,12 +24,12 @@ final class Clock implements Time {
         now = elapsed;
     }
 
-    /** Moves what the clock shows, back or ahead, without any time that passes. */
+    /** Moves the clock back or ahead, without any time passing. */
     void jump(long milliseconds) {
         shift += milliseconds;
     }
 
-    /** The time that has passed; where nothing jumps it is what the clock shows. */
+    /** The time that has passed. Without jumps, it is the time of the clock. */
     long elapsed() {
         return now;
     }

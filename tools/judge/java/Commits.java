@@ -56,7 +56,7 @@ final class Commits {
         world.groups.call("commitOffset", shard -> shard.commitOffset(client, request));
     }
 
-    /** Commits without being a member, as an administrator or a consumer with partitions of its own choice. */
+    /** Commits without being a member, as an administrator does, or a consumer that assigns itself partitions. */
     void commitAlone() {
         String group = world.anyGroup();
         List<String> topics = world.someTopicNames();
@@ -65,7 +65,7 @@ final class Commits {
             return;
         }
         byte[] address = {127, 0, 0, 1};
-        // As a former member of the group may.
+        // As a former member of the group may do.
         int generation = chance.is(5) ? chance.between(0, 3) : -1;
         OffsetCommitRequestData request = new OffsetCommitRequestData()
             .setGroupId(group).setGenerationIdOrMemberEpoch(generation).setTopics(committed(topics));
@@ -82,7 +82,7 @@ final class Commits {
         String group, String memberId, String instanceId, int generation, List<String> topics
     ) {
         List<OffsetCommitRequestTopic> committed = committed(topics);
-        // Sometimes by two, whose transactions are open at the same time.
+        // Sometimes there are two producers, with transactions open at the same time.
         for (Log.Producer producer : chance.some(producers, 1, chance.is(20) ? 2 : 1)) {
             commitInTransaction(open.getOrDefault(producer.id(), producer), group, memberId, instanceId, generation, committed);
         }
@@ -111,7 +111,7 @@ final class Commits {
         }
     }
 
-    /** Ends one of the open transactions; also one that was announced for the group and committed nothing. */
+    /** Ends an open transaction; possibly one that was announced for the group and committed nothing. */
     void endTransaction() {
         boolean areLate = world.features.has(Feature.LATE_MARKERS);
         Log.Producer producer = chance.oneOf(new ArrayList<>(open.values()));
@@ -122,7 +122,8 @@ final class Commits {
             return;
         }
         if (areLate && !ofVersion2.contains(producer.id()) && chance.is(40)) {
-            // The marker of an earlier transaction: before KIP-890 it ends what the producer writes now, who does not know.
+            // The marker of an earlier transaction. Before KIP-890, it also ends what the producer writes now, without
+            // its knowledge.
             world.groups.endTransaction(producer, chance.is(65));
             return;
         }
@@ -135,7 +136,7 @@ final class Commits {
         boolean isCommit = chance.is(65);
         world.groups.endTransaction(ending, isCommit);
         if (areLate && !ofVersion2.contains(ending.id()) && chance.is(25)) {
-            // The coordinator has lost the answer, and writes the marker again.
+            // The coordinator did not get the answer, and writes the marker again.
             world.groups.endTransaction(ending, isCommit);
         }
     }

@@ -7,7 +7,7 @@ import org.apache.kafka.common.message.ConsumerGroupHeartbeatRequestData;
 import org.apache.kafka.common.message.ConsumerGroupHeartbeatResponseData;
 import org.apache.kafka.common.protocol.ApiKeys;
 
-/** A member by ConsumerGroupHeartbeat (KIP-848). */
+/** A member that uses ConsumerGroupHeartbeat (KIP-848). */
 final class ConsumerMember extends Member {
     private static final int LEAVES = -1;
     private static final int LEAVES_FOR_A_WHILE = -2;
@@ -55,7 +55,7 @@ final class ConsumerMember extends Member {
         }
         ConsumerGroupHeartbeatResponseData response = send(isFull ? "join consumer" : "heartbeat consumer", request);
         if (response == null) {
-            // Fenced or unknown: it starts over, or has lost its place to another of its instance id.
+            // Fenced or unknown: the member starts over, or another one with its instance id has taken its place.
             isGone = isFull;
             epoch = 0;
             return;

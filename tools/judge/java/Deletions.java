@@ -18,8 +18,8 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
 /**
- * What a loaded coordinator answers to requests that delete, and the tombstones that it would write. They are not
- * replayed, so that what it holds stays as it is, and one coordinator can be asked about everything.
+ * The answers of a loaded coordinator to requests that delete, and the tombstones that it would write. They are not
+ * replayed, so its state does not change, and one coordinator can be asked about everything.
  */
 final class Deletions {
     private final GroupCoordinatorShard shard;
@@ -31,11 +31,11 @@ final class Deletions {
         this.lines = lines;
     }
 
-    /** OffsetDelete of one group, for all partitions that it may have committed: by topic their numbers. */
+    /** OffsetDelete of a group, for all partitions that it may have committed: partition numbers by topic. */
     void offsets(String group, TreeMap<String, TreeSet<Integer>> partitions) {
         ObjectNode line = lines.get().put("question", "delete_offsets").put("group", group);
         if (group.isEmpty()) {
-            // GroupCoordinatorService does not ask the shard.
+            // GroupCoordinatorService does not call the shard.
             line.putObject("answer").put("error", Errors.INVALID_GROUP_ID.name());
             return;
         }
@@ -55,7 +55,7 @@ final class Deletions {
         }
     }
 
-    /** DeleteGroups of one group, as it comes after the deletion of its share state. */
+    /** DeleteGroups of a group, as after the deletion of its share state. */
     void group(String group) {
         ObjectNode line = lines.get().put("question", "delete_group").put("group", group);
         var result = shard.deleteGroups(asking(ApiKeys.DELETE_GROUPS), List.of(group));

@@ -8,15 +8,15 @@ import java.util.Set;
 enum Feature {
     /** Consumers by JoinGroup. */
     CLASSIC_GROUPS,
-    /** Workers of Connect, and something that no class of Kafka reads. */
+    /** Connect workers, and a protocol that no class of Kafka reads. */
     CONNECT_GROUPS,
     CONSUMER_GROUPS,
     SHARE_GROUPS,
     STREAMS_GROUPS,
-    /** Members with a group.instance.id, of every kind of group that has them in the release. */
+    /** Members with a group.instance.id, for every kind of group that supports them in the release. */
     STATIC_MEMBERS,
     REGULAR_EXPRESSIONS,
-    /** Transactions whose markers have the epoch of the records. */
+    /** Transactions whose markers have the epoch of their records. */
     TRANSACTIONS_V1,
     /** Transactions after KIP-890, which raise the epoch when they end. */
     TRANSACTIONS_V2,
@@ -24,10 +24,10 @@ enum Feature {
     LATE_MARKERS,
     /** Classic groups that become consumer groups, with members of both protocols. */
     CONVERSIONS,
-    /** Consumer groups that become classic groups when their last member of the newer protocol goes. */
+    /** Consumer groups that become classic groups when their last member of the newer protocol leaves. */
     DOWNGRADES,
     TOPIC_DELETIONS,
-    /** Share partitions whose records were released, accepted and rejected, with gaps; else all are accepted. */
+    /** Share partitions whose records were released, accepted and rejected, with gaps; otherwise all are accepted. */
     ACKNOWLEDGEMENTS,
     STANDBY_TASKS,
     WARM_UP_TASKS,
@@ -42,7 +42,7 @@ enum Feature {
 
     static final Set<Feature> KINDS = Set.copyOf(EnumSet.range(CLASSIC_GROUPS, STREAMS_GROUPS));
 
-    /** The kinds of groups without which a feature cannot happen. */
+    /** The kinds of groups that a feature requires. */
     static final Map<Feature, Set<Feature>> KINDS_NEEDED = Map.of(
         REGULAR_EXPRESSIONS, EnumSet.of(CONSUMER_GROUPS),
         CONVERSIONS, EnumSet.of(CLASSIC_GROUPS, CONSUMER_GROUPS),

@@ -12,15 +12,19 @@ import java.util.SplittableRandom;
 import java.util.stream.Collectors;
 
 /**
- * Which features a history has: a subset of them, so that what is on happens often, and rare things meet that always
- * would crowd each other out (Groce et al., Swarm Testing, ISSTA 2012). What the release lacks is never on.
+ * The features of a history: a random subset of all, so that its features occur often, and rare features meet that
+ * would otherwise crowd each other out (Groce et al., Swarm Testing, ISSTA 2012). Features that the release lacks are
+ * never on.
  */
 record Features(Set<Feature> on) {
     Features {
         on = on.stream().filter(feature -> !NewKinds.LACKING.contains(feature)).collect(Collectors.toUnmodifiableSet());
     }
 
-    /** A few kinds of groups, so that the groups are large, and about two thirds of what can happen in them. */
+    /**
+     * A few kinds of groups, so that the groups are large, and about two thirds of the features that are possible with
+     * them.
+     */
     static Features drawn(long seed) {
         SplittableRandom random = new SplittableRandom(seed);
         Set<Feature> kinds = kinds(random);
@@ -40,13 +44,13 @@ record Features(Set<Feature> on) {
         Collections.shuffle(shuffled, new Random(random.nextLong()));
         EnumSet<Feature> kinds = EnumSet.copyOf(shuffled.subList(0, 1 + random.nextInt(3)));
         if (random.nextInt(3) == 0) {
-            // Groups go from one of these to the other.
+            // Groups change between these two kinds.
             kinds.addAll(EnumSet.of(Feature.CLASSIC_GROUPS, Feature.CONSUMER_GROUPS));
         }
         return kinds;
     }
 
-    /** Those of a text as `toString` gives it; `all` is all of them. */
+    /** Parses a text in the form of `toString`; `all` means all features. */
     static Features parse(String text) {
         return new Features(
             text.equals("all")
@@ -63,7 +67,7 @@ record Features(Set<Feature> on) {
         return Arrays.stream(features).anyMatch(on::contains);
     }
 
-    /** Their names in lower case, in the order of the enumeration, with commas between them. */
+    /** The names in lower case, in the order of the enumeration, separated by commas. */
     @Override
     public String toString() {
         return on.stream().sorted().map(feature -> feature.name().toLowerCase(Locale.ROOT)).collect(Collectors.joining(","));

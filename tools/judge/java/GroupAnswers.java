@@ -28,7 +28,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** What a group coordinator answers that has loaded a log up to a cut. No answer changes what it holds, so one is asked all. */
+/**
+ * The answers of a group coordinator that has loaded a log up to a cut. No answer changes its state, so one coordinator
+ * is asked everything.
+ */
 final class GroupAnswers {
     private static final Client ASKING = Client.of("judge", new byte[] {127, 0, 0, 1}, ApiKeys.DESCRIBE_GROUPS);
 
@@ -40,7 +43,7 @@ final class GroupAnswers {
     private final GroupCoordinatorShard shard;
     private final List<ObjectNode> answers = new ArrayList<>();
 
-    /** Raises Refused. */
+    /** Throws Refused. */
     GroupAnswers(Kafka kafka, Loaded loaded, Recorded.Moment moment) {
         this.loaded = loaded;
         cut = moment.cut();
@@ -90,7 +93,7 @@ final class GroupAnswers {
         return line;
     }
 
-    /** The description, or an error: of what a cleaner has left Kafka cannot always tell. */
+    /** The description, or an error: Kafka cannot always describe what a cleaner has left. */
     private JsonNode description(String group, String type) {
         try {
             return Json.sorted(description(List.of(group), type));
@@ -174,7 +177,7 @@ final class GroupAnswers {
         try {
             written = shard.cleanupGroupMetadata().records();
         } catch (UnsupportedOperationException error) {
-            // A share group has no rule for offsets, and a cleaner may leave it some of the group before it.
+            // A share group has no rule for offsets, and a cleaner may leave it offsets of the previous group.
             line.put("error", error.getMessage());
             return;
         }

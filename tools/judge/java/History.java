@@ -8,7 +8,9 @@ import java.util.TreeSet;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** One random history: what happened in a world of its own, and what is asked about it. All follows from the seed. */
+/**
+ * One random history: what happened in a simulated world, and the questions about it. Everything follows from the seed.
+ */
 final class History {
     private static final long FIRST_START = 1_700_000_000_000L;
     private static final long LAST_START = 1_800_000_000_000L;
@@ -20,7 +22,7 @@ final class History {
     private final World world;
     private final long start;
 
-    /** Lets it happen, with those features. */
+    /** Simulates the history, with these features. */
     History(long seed, Features features) {
         this.seed = seed;
         this.features = features;
@@ -32,7 +34,7 @@ final class History {
         world.live((int) chance.spread(60, 500), 500);
     }
 
-    /** Writes what happened and why, and with `isAnswered` Kafka's answers. */
+    /** Writes what happened and why and, with `isAnswered`, Kafka's answers. */
     void write(Path folder, boolean isAnswered) {
         List<ObjectNode> why = new ArrayList<>();
         List<Recorded> recorded = new ArrayList<>(List.of(recorded(name, world.groups.log, why)));
@@ -111,7 +113,7 @@ final class History {
         return moments;
     }
 
-    /** The newest time in the log up to `cut`: the broker that loads it has the right one. */
+    /** The newest time in the log up to `cut`. The broker that loads the log has the right time. */
     private static long latest(Log log, long cut) {
         return log.entries.stream().limit(cut + 1).mapToLong(Log.Entry::timestamp).max().orElseThrow();
     }

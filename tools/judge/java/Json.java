@@ -45,7 +45,7 @@ final class Json {
         }
     }
 
-    /** The same with every array in it sorted. */
+    /** The same node with every array in it sorted. */
     static JsonNode sorted(JsonNode node) {
         if (node.isObject()) {
             ObjectNode copy = object();

@@ -16,7 +16,7 @@ import org.apache.kafka.timeline.SnapshotRegistry;
 
 import com.yammer.metrics.core.MetricsRegistry;
 
-/** Makes Kafka's coordinators, empty, with the settings of a broker. */
+/** Makes empty coordinators of Kafka, with the settings of a broker. */
 final class Kafka {
     static final String OFFSETS = "__consumer_offsets";
     static final String SHARE_STATE = "__share_group_state";
@@ -35,7 +35,7 @@ final class Kafka {
         groupConfigs = Configs.of(groups, settings);
     }
 
-    /** A coordinator of groups; what it holds can be read as of the snapshots taken of it. */
+    /** A group coordinator. Its state can be read as of its snapshots. */
     GroupCoordinatorShard groupCoordinator(Clock clock, Timers timers, Tasks tasks, SnapshotRegistry snapshots) {
         return Calls.withoutAuthorizer(new GroupCoordinatorShard.Builder(groups, groupConfigs))
             .withLogContext(Release.LOGS)

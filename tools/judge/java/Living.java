@@ -9,7 +9,7 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorShard;
 
-/** A coordinator that clients call, with its log: what CoordinatorRuntime does with calls, on one thread. */
+/** A running coordinator with its log. Does what CoordinatorRuntime does with calls, on one thread. */
 final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
     final S shard;
     final Log log;
@@ -22,7 +22,7 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
     private final Causes causes;
     private final Batches batches;
 
-    /** `asWritten` makes what an older broker might have written in place of a record. */
+    /** `asWritten` replaces a record by one that an older broker might have written. */
     Living(
         S shard,
         Log log,
@@ -43,12 +43,12 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
         this.batches = batches;
     }
 
-    /** Calls the coordinator, and writes and replays its records. Returns its response, or null when it refuses. */
+    /** Calls the coordinator, and writes and replays its records. Returns its response, or null if it refuses. */
     <T> T call(String name, Function<S, CoordinatorResult<T, CoordinatorRecord>> operation) {
         return call(name, Log.Producer.NONE, () -> operation.apply(shard));
     }
 
-    /** As above, on behalf of a producer. */
+    /** The same on behalf of a producer. */
     <T> T call(String name, Log.Producer producer, Function<S, CoordinatorResult<T, CoordinatorRecord>> operation) {
         return call(name, producer, () -> operation.apply(shard));
     }
@@ -61,7 +61,10 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
         shard.replayEndTransactionMarker(producer.id(), producer.epoch(), result);
     }
 
-    /** Runs the timer that is due next at `time` or before, at the time it is due. Returns whether there was one. */
+    /**
+     * Runs the next timer that is due at `time` or before, at the time at which it is due. Returns whether there was
+     * one.
+     */
     boolean runTimer(long time) {
         Timers.Task task = timers.takeDue(time);
         if (task == null) {
@@ -88,7 +91,7 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
         try {
             result = operation.get();
         } catch (RuntimeException error) {
-            // A broker answers with the error, if it is not one of its ApiExceptions with UNKNOWN_SERVER_ERROR.
+            // A broker returns the error, or UNKNOWN_SERVER_ERROR if it is not an ApiException.
             refused = true;
             return null;
         }

@@ -9,7 +9,7 @@ import org.apache.kafka.common.requests.TransactionResult;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorShard;
 
-/** A log as a coordinator reads it when it takes the partition over, as CoordinatorLoaderImpl does. */
+/** A log as a coordinator reads it when it becomes responsible for the partition, as in CoordinatorLoaderImpl. */
 final class Loaded {
     private final Log log;
     private final List<CoordinatorRecord> records = new ArrayList<>();
@@ -26,7 +26,7 @@ final class Loaded {
         return log.serde.deserialize(ByteBuffer.wrap(entry.key()), value);
     }
 
-    /** A coordinator does not take a record, and so not the partition. */
+    /** A coordinator refuses a record, and therefore the partition. */
     static final class Refused extends RuntimeException {
         private static final long serialVersionUID = 1L;
 
@@ -35,7 +35,9 @@ final class Loaded {
         }
     }
 
-    /** Gives a coordinator all up to and with the offset `cut`; then it is loaded. Raises Refused. */
+    /**
+     * Passes everything up to and including the offset `cut` to a coordinator, which is loaded then. Throws Refused.
+     */
     <S extends CoordinatorShard<CoordinatorRecord>> S into(S shard, long cut, Topics topics) {
         Phase before = Phase.enter(Phase.LOADING);
         try {

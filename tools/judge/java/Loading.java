@@ -4,9 +4,9 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 
 import org.apache.kafka.timeline.SnapshotRegistry;
 
-/** Whether a coordinator loads a log up to a cut, which may be one that no coordinator leaves, and nothing else. */
+/** Only whether a coordinator loads a log up to a cut; the log may be one that no coordinator would leave. */
 record Loading(Kafka kafka, Loaded loaded, Recorded.Moment moment) {
-    /** A line without an answer. Raises Refused. */
+    /** A line without an answer. Throws Refused. */
     ObjectNode answer(String topic) {
         Clock clock = new Clock(moment.now());
         Timers timers = new Timers(clock);

@@ -6,9 +6,9 @@ import java.util.List;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde;
 
-/** One log partition in memory: records and markers in order, each with what wrote it. */
+/** One log partition in memory: records and markers in order, each with the call that wrote it. */
 final class Log {
-    /** Who writes within a transaction; `NONE` does not. */
+    /** The producer of a transaction; `NONE` outside transactions. */
     record Producer(long id, short epoch) {
         static final Producer NONE = new Producer(-1, (short) -1);
 

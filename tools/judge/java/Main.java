@@ -7,9 +7,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 
 /**
- * Works through the lines of its input, in a folder: `write SEED` writes the history of a seed with the answers to it,
- * `log SEED` without them, `answer NAME` the answers to a log that is there. A seed may have a second word: the features
- * that its history has, in place of those that are drawn. After each line the same line goes to its output.
+ * Executes the lines of its input, in a folder: `write SEED` writes the history of a seed with its answers, `log SEED`
+ * without them, `answer NAME` the answers to an existing log. A seed may be followed by the features of its history,
+ * instead of those that are drawn. After each line, the same line is printed.
  */
 public final class Main {
     private Main() {}

@@ -2,7 +2,7 @@ package judge;
 
 import org.apache.kafka.common.protocol.ApiKeys;
 
-/** A client in a group. What it does depends on what the coordinator answered before. */
+/** A client in a group. Its actions depend on the coordinator's earlier answers. */
 abstract class Member {
     final World world;
     final Chance chance;
@@ -22,13 +22,13 @@ abstract class Member {
         this.address = new byte[] {10, (byte) chance.between(0, 3), (byte) chance.between(0, 255), (byte) chance.between(1, 255)};
     }
 
-    /** Continues: joins, or keeps its place. */
+    /** Joins, or sends a heartbeat. */
     abstract void heartbeat();
 
     /** Commits offsets as this member. */
     abstract void commit();
 
-    /** Leaves; some clients come back later under the same instance id. */
+    /** Leaves. Some clients return later with the same instance id. */
     abstract void leave();
 
     /** Subscribes to something else. */
@@ -38,7 +38,7 @@ abstract class Member {
         return Client.of(clientId, address, api);
     }
 
-    /** Does one thing, mostly to keep its place. */
+    /** Does one action, mostly a heartbeat. */
     void act() {
         int choice = chance.between(0, 99);
         if (choice < 60) {
@@ -50,7 +50,7 @@ abstract class Member {
         } else if (choice < 97) {
             leave();
         } else {
-            // Without a word: the session runs out.
+            // Silently: the session times out.
             isGone = true;
         }
     }

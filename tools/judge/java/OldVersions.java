@@ -17,7 +17,7 @@ import org.apache.kafka.coordinator.group.generated.OffsetCommitKey;
 import org.apache.kafka.coordinator.group.generated.OffsetCommitValue;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 
-/** Makes of offset commits, classic groups and consumer groups what older brokers wrote, of all of them or of a part. */
+/** Converts offset commits, classic groups and consumer groups into records of older brokers, all or some of them. */
 final class OldVersions implements Function<CoordinatorRecord, List<CoordinatorRecord>> {
     private static final long NONE = -1;
     private static final short TOPICS = 4;
@@ -30,7 +30,7 @@ final class OldVersions implements Function<CoordinatorRecord, List<CoordinatorR
     private final boolean hasKeysOfType0;
     private final boolean hasTopicsOfGroups;
 
-    /** `topics` gives those that there are. */
+    /** `topics` returns the existing topics. */
     OldVersions(Chance chance, Supplier<Topics> topics) {
         this.chance = chance;
         this.topics = topics;
@@ -44,7 +44,7 @@ final class OldVersions implements Function<CoordinatorRecord, List<CoordinatorR
     @Override
     public List<CoordinatorRecord> apply(CoordinatorRecord record) {
         if (record.value() != null && Records.key(record) instanceof ConsumerGroupMetadataKey key && hasTopicsOfGroups) {
-            // Each time, for it tells what the topics are now.
+            // Written each time, because it has the present topics.
             return List.of(topicsOf(key.groupId()), record);
         }
         if (!chance.is(share)) {
@@ -68,7 +68,7 @@ final class OldVersions implements Function<CoordinatorRecord, List<CoordinatorR
         return record;
     }
 
-    /** What the topics of a consumer group were, in a record of its own before 4.1; since then a hash of them does. */
+    /** The topics of a consumer group, which had a separate record before 4.1; since then, a hash replaces it. */
     private CoordinatorRecord topicsOf(String group) {
         var told = topics.get().all().stream()
             .map(topic -> new ConsumerGroupPartitionMetadataValue.TopicMetadata()
@@ -79,7 +79,7 @@ final class OldVersions implements Function<CoordinatorRecord, List<CoordinatorR
     }
 
     private CoordinatorRecord older(CoordinatorRecord record, OffsetCommitValue value) {
-        // Only version 1 has a time at which the offset expires.
+        // Only version 1 has an expiry time of the offset.
         short version = (short) (value.expireTimestamp() != NONE ? 1 : chance.between(oldestCommit, 3));
         return with(record, loaded(value, version), version);
     }

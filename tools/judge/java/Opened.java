@@ -22,13 +22,16 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** What is in the bytes of the members of a classic group, as Kafka's consumers and Connect read it. */
+/** The decoded bytes of the members of a classic group, as Kafka's consumers and Connect read them. */
 final class Opened {
     private static final Set<String> KNOWN = Set.of("consumer", "connect");
 
     private Opened() {}
 
-    /** By member, of the answer to DescribeGroups; null if bytes cannot be read, or only some client reads them. */
+    /**
+     * The decoded bytes by member, from the answer to DescribeGroups; null if bytes cannot be read, or only some
+     * clients can read them.
+     */
     static ObjectNode members(JsonNode described) {
         String type = described.get("protocolType").asText();
         String protocol = described.get("protocolData").asText();
@@ -53,7 +56,7 @@ final class Opened {
         try {
             return reader.get();
         } catch (RuntimeException unreadable) {
-            // SchemaException, BufferUnderflowException, or plain ones of generated classes.
+            // SchemaException, BufferUnderflowException, or plain exceptions of generated classes.
             return null;
         }
     }
@@ -89,7 +92,7 @@ final class Opened {
         return partitions;
     }
 
-    /** As the sticky assignors read it, who take what they cannot read for nothing. */
+    /** The user data as the sticky assignors read it; unreadable bytes count as none. */
     private static JsonNode userData(String protocol, byte[] metadata) {
         ConsumerPartitionAssignor.Subscription read = subscription(metadata);
         return switch (protocol) {
@@ -101,7 +104,7 @@ final class Opened {
 
     private static final class Sticky extends StickyAssignor {
         JsonNode read(ConsumerPartitionAssignor.Subscription subscription) {
-            // Partitions that are in the subscription itself come before those in the user data.
+            // Partitions in the subscription itself have precedence over those in the user data.
             var plain = new ConsumerPartitionAssignor.Subscription(subscription.topics(), subscription.userData());
             MemberData data = memberData(plain);
             ObjectNode opened = Json.object().put("generation", data.generation.orElse(-1));
@@ -131,7 +134,7 @@ final class Opened {
 
     private static JsonNode allocation(ExtendedAssignment read) {
         if (read == null || read.leader() == null) {
-            // Connect takes one that is missing for an empty one, which no leader has made.
+            // Connect reads a missing assignment as an empty one, which no leader has made.
             return null;
         }
         ObjectNode opened = Json.object().put("error", read.error()).put("leader", read.leader())

@@ -2,11 +2,13 @@ package judge;
 
 import java.util.function.Consumer;
 
-/** What Kafka's classes are doing now, so that reached code is counted by phase. One thread does all of it. */
+/**
+ * The current activity of Kafka's classes, so that executed code is counted by phase. Everything runs on one thread.
+ */
 enum Phase {
-    /** Coordinators take calls, write records and replay them. */
+    /** Coordinators get calls, write records and replay them. */
     WRITING,
-    /** Coordinators replay an existing log, with its markers, and learn that they are loaded. */
+    /** Coordinators replay an existing log with its markers, and are told that they are loaded. */
     LOADING,
     /** Loaded coordinators are asked. */
     ANSWERING;
@@ -14,12 +16,12 @@ enum Phase {
     private static Phase current = WRITING;
     private static Consumer<Phase> ended = phase -> { };
 
-    /** From now on `listener` gets each phase that has just ended. */
+    /** From now on, `listener` gets each phase when it ends. */
     static void listen(Consumer<Phase> listener) {
         ended = listener;
     }
 
-    /** Begins a phase; returns the one that it ends. */
+    /** Begins a phase. Returns the one that ends. */
     static Phase enter(Phase phase) {
         Phase before = current;
         if (phase != before) {

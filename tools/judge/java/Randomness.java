@@ -5,7 +5,7 @@ import java.security.SecureRandomSpi;
 import java.security.Security;
 import java.util.Random;
 
-/** What Java takes secure random numbers from, so that the ids which Kafka makes up follow from the seed too. */
+/** The source of Java's secure random numbers, so that the ids that Kafka makes follow from the seed too. */
 public final class Randomness extends SecureRandomSpi {
     private static final long serialVersionUID = 1L;
     private static Random random = new Random(0);
@@ -13,7 +13,7 @@ public final class Randomness extends SecureRandomSpi {
     /** Called by Java's provider mechanism. */
     public Randomness() {}
 
-    /** Has to be called before the first id is made. */
+    /** Must be called before the first id is made. */
     static void install() {
         Security.insertProviderAt(new Provider("Judge", "1", "Random numbers from a seed") {
             private static final long serialVersionUID = 1L;

@@ -21,7 +21,7 @@ import org.apache.kafka.coordinator.share.ShareCoordinatorRecordSerde;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** A log with the header of its file, which says what is asked about it. */
+/** A log with the header of its file, which has the questions about it. */
 record Recorded(JsonNode header, Log log) {
     private static final HexFormat HEX = HexFormat.of();
 
@@ -31,7 +31,7 @@ record Recorded(JsonNode header, Log log) {
         );
     }
 
-    /** Reads `name`.log.jsonl.gz; what wrote a record it does not tell. Offsets may have gaps. */
+    /** Reads `name`.log.jsonl.gz, which does not say what wrote a record. Offsets may have gaps. */
     static Recorded read(Path folder, String name) {
         Path file = folder.resolve(name + ".log.jsonl.gz");
         try (var lines = new BufferedReader(
@@ -84,7 +84,7 @@ record Recorded(JsonNode header, Log log) {
         return header.get("history").asText();
     }
 
-    /** Asks what the header says is asked, and writes the answers of Kafka's coordinators. */
+    /** Asks the questions in the header, and writes the answers of Kafka's coordinators. */
     void answer(Path folder) {
         Phase before = Phase.enter(Phase.ANSWERING);
         try {
@@ -126,7 +126,7 @@ record Recorded(JsonNode header, Log log) {
         }
     }
 
-    /** A log up to `cut`, loaded at the time `now`, when there were those topics. */
+    /** A log up to `cut`, loaded at the time `now`, with the topics of that time. */
     record Moment(long cut, long now, Topics topics) {}
 
     private Map<String, String> settings() {

@@ -8,11 +8,11 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorExecutor;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 
-/** The executor of a coordinator: tasks wait until they are taken, in the order in which they came. */
+/** The executor of a coordinator: tasks wait until they are taken, in the order of their arrival. */
 final class Tasks implements CoordinatorExecutor<CoordinatorRecord> {
     private final Map<String, Supplier<CoordinatorResult<Void, CoordinatorRecord>>> waiting = new LinkedHashMap<>();
 
-    /** Takes the oldest task, or null. What it supplies are the records of its completion. */
+    /** Takes the oldest task, or null. It supplies the records of its completion. */
     Supplier<CoordinatorResult<Void, CoordinatorRecord>> take() {
         var tasks = waiting.values().iterator();
         if (!tasks.hasNext()) {

@@ -11,7 +11,10 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 
 /** The timers of a coordinator, as in CoordinatorTimerImpl; the code that moves the clock runs those that are due. */
 final class Timers implements Ticking {
-    /** What runs when the time `due` has passed; the first planned comes first among those that are due together. */
+    /**
+     * Runs when the time `due` has passed. Of tasks that are due at the same time, the one that was planned first comes
+     * first.
+     */
     record Task(String key, long due, long number, Supplier<CoordinatorResult<Void, CoordinatorRecord>> operation) {}
 
     private final Clock clock;

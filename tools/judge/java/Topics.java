@@ -8,14 +8,14 @@ import java.util.stream.Collectors;
 
 import org.apache.kafka.common.Uuid;
 
-/** The topics of a cluster at one moment, unchanging. `version` rises with each change. */
+/** The immutable topics of a cluster at a moment. `version` rises with each change. */
 record Topics(Map<String, Topic> byName, long version) {
     static final Topics NONE = new Topics(Map.of(), 0);
 
-    /** A topic; its partitions are in no rack. */
+    /** A topic; its partitions have no racks. */
     record Topic(String name, Uuid id, int partitionCount) {}
 
-    /** The topics that are new, others, and gone. */
+    /** The topics that are new, changed, and deleted. */
     record Changes(Set<Uuid> created, Set<Uuid> changed, Set<Uuid> deleted) {}
 
     Collection<Topic> all() {
@@ -40,7 +40,7 @@ record Topics(Map<String, Topic> byName, long version) {
         return all().stream().filter(topic -> topic.id().equals(id)).findFirst().orElse(null);
     }
 
-    /** These topics with one more, or another in the place of that with the same name. */
+    /** These topics with one more, or with one replaced by another of the same name. */
     Topics with(Topic topic) {
         Map<String, Topic> changed = new LinkedHashMap<>(byName);
         changed.put(topic.name(), topic);
@@ -53,7 +53,7 @@ record Topics(Map<String, Topic> byName, long version) {
         return new Topics(changed, version + 1);
     }
 
-    /** What has changed since `before`. */
+    /** The changes since `before`. */
     Changes since(Topics before) {
         Set<Uuid> created = ids();
         created.removeAll(before.ids());

@@ -11,13 +11,13 @@ import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.StickyAssignor;
 import org.apache.kafka.common.TopicPartition;
 
-/** What the assignors of Kafka's consumers put into the user data of a subscription, written by themselves. */
+/** The user data that the assignors of Kafka's consumers put into a subscription, written by these assignors. */
 final class UserData {
     private static final int GENERATION_BYTES = 4;
 
     private UserData() {}
 
-    /** What the assignor called `protocol` writes that last got `owned` in a generation; null for nothing. */
+    /** The user data of the assignor `protocol` that last got `owned` in a generation; null for none. */
     static ByteBuffer of(
         Chance chance, String protocol, List<String> topics, List<TopicPartition> owned, ConsumerGroupMetadata group
     ) {
@@ -40,7 +40,7 @@ final class UserData {
         return written;
     }
 
-    /** A group as an assignor knows it. */
+    /** A group from the view of an assignor. */
     @SuppressWarnings("removal") // nothing else makes one
     static ConsumerGroupMetadata in(String group, int generation, String memberId) {
         return new ConsumerGroupMetadata(group, generation, memberId, Optional.empty());

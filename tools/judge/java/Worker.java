@@ -12,7 +12,7 @@ import org.apache.kafka.connect.runtime.distributed.ExtendedWorkerState;
 import org.apache.kafka.connect.runtime.distributed.IncrementalCooperativeConnectProtocol;
 import org.apache.kafka.connect.util.ConnectorTaskId;
 
-/** A Connect worker, in what it tells its group: the bytes are those of Connect's own classes. */
+/** The data that a Connect worker sends to its group. The bytes are from Connect's own classes. */
 final class Worker {
     static final String EAGER = "default";
     static final String COMPATIBLE = "compatible";
@@ -28,7 +28,7 @@ final class Worker {
         url = "http://worker-" + chance.between(0, 9) + ":8083/";
     }
 
-    /** What it sends when it joins. */
+    /** The metadata that it sends when it joins. */
     byte[] metadata(String protocol) {
         long configOffset = chance.spread(-1, 1L << 40);
         if (protocol.equals(EAGER)) {
@@ -38,7 +38,7 @@ final class Worker {
         return Utils.toArray(IncrementalCooperativeConnectProtocol.serializeMetadata(state, protocol.equals(SESSIONED)));
     }
 
-    /** What it assigns to a worker, as the leader of the group. */
+    /** The assignment of a worker that it makes as the leader of the group. */
     byte[] assignment(String protocol, String leader) {
         short error = chance.is(5) ? ConnectProtocol.Assignment.CONFIG_MISMATCH : ConnectProtocol.Assignment.NO_ERROR;
         long configOffset = chance.spread(-1, 1L << 40);
@@ -56,7 +56,7 @@ final class Worker {
             isSessioned));
     }
 
-    /** Takes what the leader assigned, which it tells when it joins again. */
+    /** Takes over the leader's assignment, which it reports when it joins again. */
     void run(byte[] assignment) {
         try {
             running = IncrementalCooperativeConnectProtocol.deserializeAssignment(ByteBuffer.wrap(assignment));

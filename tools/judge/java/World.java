@@ -43,7 +43,7 @@ final class World {
     private final List<Member> members = new ArrayList<>();
     private final List<String> possibleKinds;
     private final Map<String, String> kinds = new HashMap<>();
-    /** By log: the topics from an offset on. */
+    /** The topics from an offset on, by log. */
     private final Map<Log, TreeMap<Long, Topics>> before = new HashMap<>();
     private Topics topics = Topics.NONE;
 
@@ -102,7 +102,7 @@ final class World {
         return topics;
     }
 
-    /** Lets things happen until the log has so many entries, or `steps` are over. */
+    /** Simulates until the log has this many entries, or after `steps` steps. */
     void live(int entries, int steps) {
         for (int step = 0; step < steps && groups.log.end() < entries; step++) {
             step();
@@ -136,7 +136,7 @@ final class World {
         }
     }
 
-    /** Mostly so little time that members with heartbeats keep their places. */
+    /** Mostly short times, so that members with heartbeats stay in their groups. */
     private void pass() {
         if (features.has(Feature.CLOCK_JUMPS) && chance.is(30)) {
             jump();
@@ -154,14 +154,14 @@ final class World {
 
     private void join() {
         String group = anyGroup();
-        // A group mostly stays what it is.
+        // A group mostly keeps its kind.
         String kind = kinds.get(group);
         if (chance.is(10)) {
             kind = chance.oneOf(possibleKinds);
             kinds.put(group, kind);
         }
         if (features.hasAnyOf(Feature.CONVERSIONS, Feature.DOWNGRADES) && List.of("classic", "consumer").contains(kind)) {
-            // Members of both protocols meet in one group, which goes over from one to the other.
+            // Members of both protocols meet in one group, which is converted from one kind to the other.
             kind = chance.is(60) ? kind : kind.equals("classic") ? "consumer" : "classic";
         }
         boolean isStatic = features.has(Feature.STATIC_MEMBERS) && chance.is(50);
@@ -218,13 +218,13 @@ final class World {
         return chance.oneOf(groupNames);
     }
 
-    /** One that is mostly of that kind; any if none is. */
+    /** A group that is mostly of this kind; any group if there is none. */
     String anyGroupOf(String kind) {
         List<String> found = groupNames.stream().filter(group -> kind.equals(kinds.get(group))).toList();
         return found.isEmpty() ? anyGroup() : chance.oneOf(found);
     }
 
-    /** Names to subscribe to or commit for: mostly of topics that there are. */
+    /** Names to subscribe to or commit for: mostly of existing topics. */
     List<String> someTopicNames() {
         List<String> names = chance.some(topics.names().stream().sorted().toList(), 1, 3);
         if (chance.is(15)) {
@@ -233,7 +233,7 @@ final class World {
         return names;
     }
 
-    /** All names that are, were or may be topics. */
+    /** The names of all topics that exist, existed, or may exist. */
     List<String> allTopicNames() {
         List<String> names = new ArrayList<>(TOPIC_NAMES);
         topics.names().stream().sorted().filter(name -> !names.contains(name)).forEach(names::add);
@@ -246,7 +246,7 @@ final class World {
         ).toList();
     }
 
-    /** The topics there were when the log was written up to `cut`. */
+    /** The topics that existed when the log was written up to `cut`. */
     Topics topicsAt(Log log, long cut) {
         return before.get(log).floorEntry(cut).getValue();
     }
