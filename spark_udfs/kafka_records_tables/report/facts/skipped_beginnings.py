@@ -66,7 +66,7 @@ def _skip(
     ends = _ends_for(context, group)
     records, left, times, partitions = 0, 0, [], []
     for partition, commit in commits.items():
-        given_ms = _assigned_ms(events, topic, partition, commit["commit_timestamp_ms"])
+        given_ms = assigned_ms(events, topic, partition, commit["commit_timestamp_ms"])
         end = ends.end_at((topic, partition), given_ms)
         if given_ms is None or end is None:
             continue
@@ -92,13 +92,13 @@ def _began_below_ends(context: RuleContext, group: str, topic: str, events: list
     for (_, other, partition), spans in commit_spans(context, (group,)).items():
         first = spans[0]
         if other != topic and first.from_ms is not None:
-            end = ends.end_at((other, partition), _assigned_ms(events, other, partition, first.from_ms))
+            end = ends.end_at((other, partition), assigned_ms(events, other, partition, first.from_ms))
             if end is not None and first.offset < end:
                 return True
     return False
 
 
-def _assigned_ms(events: list[dict[str, Any]], topic: str, partition: int, until_ms: int) -> int | None:
+def assigned_ms(events: list[dict[str, Any]], topic: str, partition: int, until_ms: int) -> int | None:
     """When a member was last assigned a partition before a commit."""
     found = None
     for each in events:

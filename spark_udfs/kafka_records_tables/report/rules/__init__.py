@@ -22,6 +22,7 @@ from kafka_records_tables.report.rules import (
     foreign_offsets,
     held_partitions,
     held_transactions,
+    late_partitions,
     left_out_partitions,
     left_transactions,
     lost_offsets,
@@ -97,5 +98,6 @@ RULES: Final[tuple[ReportRule, ...]] = (
     *unneeded_offsets.RULES,
     *unread_topics.RULES,
     *left_out_partitions.RULES,
+    *late_partitions.RULES,
 )
 """All rules, in the order in which the page about them lists them."""
