@@ -207,6 +207,13 @@ class LogEnds:
         is_whole = row["exact_from"] is not None and row["exact_from"] <= (row["log_start_offset"] or 0)
         return row["log_start_offset"] if is_whole else None
 
+    def most_at(self, place: Place, at_ms: int) -> int | None:
+        """An upper bound of where a log ended at a given time: for a time before the first known batch, the end of this
+        batch; None if no batch is known."""
+        row, end = self._rows.get(place), self.end_at(place, at_ms)
+        samples = () if row is None else row["samples"] or ()
+        return int(samples[0]["offset"]) + 1 if end is None and samples else end
+
     def latest(self, place: Place) -> tuple[int, int] | None:
         """The latest timestamp among the samples of a log, and its offset; None if there are none."""
         row = self._rows.get(place)
