@@ -454,6 +454,7 @@ CASES: Final = (
         END_MS - HOUR,
         Evidence(OFFSETS, 0),
         (_TABLE, _GROUPS),
+        topics=("orders",),
     ),
     RuleCase(
         "share_redelivery",

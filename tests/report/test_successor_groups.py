@@ -168,6 +168,16 @@ def test_a_new_version_of_a_group_may_read_everything_again() -> None:
     assert [each.level for each in _found(life.context(), "group_id_changed")] == [Level.NOTE]
 
 
+def test_groups_of_jobs_that_read_everything_are_a_note() -> None:
+    """Three jobs, each with a group of its own, whose names have no number in common."""
+    life = _Life()
+    for number, name in enumerate(("audit-red", "audit-green", "audit-blue")):
+        from_ms = STOPPED + number * MINUTE
+        commits = {from_ms + SECOND: 100, from_ms + 50 * SECOND: 3000 + number}
+        life.group(name, from_ms, from_ms + 50 * SECOND, commits, "audit-1")
+    assert [each.level for each in _found(life.context(), "group_id_changed")] == [Level.NOTE, Level.NOTE]
+
+
 def _restarts(*, fixed: bool = True, pause: int = SECOND, number: int = 4, prefix: str = "eta") -> RuleContext:
     """An application that is restarted every half a minute, with a new group each time, which reads everything."""
     life, at = _Life(), STOPPED

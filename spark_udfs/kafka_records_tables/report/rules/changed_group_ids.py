@@ -28,7 +28,10 @@ _MOST_LINES: Final = 20
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    found = [_incident(context, each) for each in successions(context) if not _is_made_up(each)]
+    every = [each for each in successions(context) if not _is_made_up(each)]
+    # Jobs that each have a group of their own come one after the other, and leave.
+    old, new = {each.old for each in every}, {each.new for each in every}
+    found = [_incident(context, each, each.old in new or each.new in old) for each in every]
     return [each for each in found if each is not None]
 
 
@@ -38,7 +41,7 @@ def _is_made_up(succession: Succession) -> bool:
     return RANDOM in pattern and pattern == pattern_of(succession.old)
 
 
-def _incident(context: RuleContext, succession: Succession) -> Incident | None:
+def _incident(context: RuleContext, succession: Succession, is_one_of_several: bool) -> Incident | None:
     begins = [each.beginning for each in succession.began]
     if not any(each.is_unsure or each.again or each.skipped for each in begins):
         return None
@@ -66,7 +69,7 @@ def _incident(context: RuleContext, succession: Succession) -> Incident | None:
     )
     finding = ReportFinding(
         kind=KIND,
-        level=_level(context, succession, begins),
+        level=_level(context, succession, begins, is_one_of_several),
         title=RULE.title,
         problem=(
             f"The last member of {shown(old)} ({whose}) left at {moment(succession.stopped_ms)}, and none came back. "
@@ -96,8 +99,9 @@ def _incident(context: RuleContext, succession: Succession) -> Incident | None:
     return Incident(finding, sum(each.skipped + each.again for each in begins), _verdicts(succession, evidence))
 
 
-def _level(context: RuleContext, succession: Succession, begins: list[Beginning]) -> Level:
-    is_next = _NUMBER.sub("", succession.old) == _NUMBER.sub("", succession.new)
+def _level(context: RuleContext, succession: Succession, begins: list[Beginning], is_one_of_several: bool) -> Level:
+    has_left = all(each.left_at is not None for each in succession.new_lives)
+    is_next = is_one_of_several or has_left or _NUMBER.sub("", succession.old) == _NUMBER.sub("", succession.new)
     if succession.joined_ms < context.at_ms - context.limit(f"{KIND}.lately"):
         return Level.NOTE if is_next else Level.LOW
     if any(each.skipped for each in begins):
@@ -198,10 +202,11 @@ the start; both counts are given. A group that was created while the old one sti
     tables=("groups", "timeline", "current_offsets"),
     levels={
         Level.HIGH: "records were skipped, if the new group began at the end",
-        Level.MODERATE: "records were read again; or records were skipped, and only numbers in the names differ",
+        Level.MODERATE: "records were read again; or records were skipped, if it is one of several (only numbers in "
+        "the names differ, it has stopped too, or a third group comes before or after)",
         Level.LOW: "nothing was skipped, and no record shows whether records were read again; or longer than `lately` "
         "ago",
-        Level.NOTE: "as for LOW, or records were read again, if only numbers in the names differ",
+        Level.NOTE: "as for LOW, or records were read again, if it is one of several: each may be a job of its own",
     },
     find=_find,
     listing=Rows("groups", ("member_count=0",)),

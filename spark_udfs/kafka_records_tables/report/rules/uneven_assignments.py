@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +20,16 @@ from kafka_records_tables.report.case_columns import (
     true_where,
     with_columns,
 )
+from kafka_records_tables.report.facts.group_facts import Place
 from kafka_records_tables.report.levels import Level
-from kafka_records_tables.report.report_parts import Evidence, ReportFinding, Rows
-from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Folds, Hypothesis, ReportRule, Threshold, Verdict
 from kafka_records_tables.report.rule_context import RuleContext, counted, of_group, shown
 from kafka_records_tables.report.rules.group_spans import settled
 from kafka_records_tables.topics import OFFSETS
+
+_RANGE: Final = "range"
+"""The name of the range assignor in group metadata."""
 
 
 def _cases(context: RuleContext) -> pa.Table:
@@ -91,11 +96,79 @@ def _cases(context: RuleContext) -> pa.Table:
         & settled(context, cases)
     )
     cases = cases.filter(uneven)
+    cases = with_columns(cases, topic_list=pa.array(_burdened_topics(context, cases), pa.list_(pa.string())))
     much = numbers(cases, "partition_count_max") - numbers(cases, "least")
     levels = level_by(
         (much >= context.limit("uneven_assignments.moderate_difference"), Level.MODERATE), default=Level.LOW
     )
     return ranked(cases, levels, much)
+
+
+def _burdened_topics(context: RuleContext, cases: pa.Table) -> list[list[str]]:
+    """For each group, the topics of which members with far more partitions than the mean have all partitions."""
+    found = []
+    columns = (cases[name].to_pylist() for name in ("group_id", "mean"))
+    for group, mean in zip(*columns, strict=True):
+        own, others = set[str](), set[str]()
+        for owned in owned_by_member(context, group).values():
+            is_much = len(owned) >= context.limit("uneven_assignments.times_mean") * mean
+            (own if is_much else others).update(topic for topic, _ in owned)
+        found.append(sorted(own - others))
+    return found
+
+
+def owned_by_member(context: RuleContext, group: str) -> dict[str, set[Place]]:
+    """The partitions that members of a group have now, by member id, for members with any."""
+    rows = context.rows_of_group("assignments", group)
+    rows = kept(rows, equal(rows, "role", "current"), pc.is_valid(rows["topic"]), pc.is_valid(rows["partition"]))
+    found: dict[str, set[Place]] = {}
+    columns = (rows[name].to_pylist() for name in ("member_id", "topic", "partition"))
+    for member, topic, partition in zip(*columns, strict=True):
+        found.setdefault(member, set()).add((topic, partition))
+    return found
+
+
+def _waiting(context: RuleContext, case: dict[str, Any]) -> tuple[int, int]:
+    """The known records that are to be read from the partitions of the members with most of them, and from those of
+    the other members."""
+    owned = owned_by_member(context, case["group_id"])
+    least = context.limit("uneven_assignments.times_mean") * case["mean"]
+    burdened = {place for places in owned.values() if len(places) >= least for place in places}
+    of_burdened = of_others = 0
+    for row in context.rows_of_group("lag", case["group_id"]).to_pylist():
+        if (row["topic"], row["partition"]) in burdened:
+            of_burdened += row["lag"] or 0
+        else:
+            of_others += row["lag"] or 0
+    return of_burdened, of_others
+
+
+def _weigh_range(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
+    """The range assignor assigns each topic for itself, from the first member on (`RangeAssignor.assign`)."""
+    if case["protocol"] != _RANGE:
+        return None
+    owned = owned_by_member(context, case["group_id"])
+    counts = Counter(topic for places in owned.values() for topic, _ in places)
+    few = sum(number < case["member_number"] for number in counts.values())
+    proof = Evidence(
+        f"the assignor of the group is {_RANGE}, and {few} of its {counted(len(counts), 'topic')} have fewer "
+        f"partitions than the group has members ({case['member_number']})",
+        OFFSETS,
+        case["log_partition_first_first"],
+        case["log_offset_first_max"],
+    )
+    return Verdict(
+        f"The range assignor of {shown(case['group_id'])} assigns the partitions of each topic for itself, and begins "
+        "with the same members each time.",
+        evidence_for=(proof,),
+        is_certain=few == len(counts),
+        steps=(
+            NextStep(
+                "Change partition.assignment.strategy of all members to the CooperativeStickyAssignor (first both, "
+                "then without range) or the RoundRobinAssignor, or group.protocol to consumer"
+            ),
+        ),
+    )
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
@@ -107,6 +180,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         of_it, ["member_id"], [("partition", "count"), ("log_partition", "first"), ("log_offset", "first")]
     ).sort_by([("partition_count", "descending")])
     first = by_member.slice(0, 3).to_pylist()
+    waiting, others = _waiting(context, case)
+    backlog = "" if not waiting else f" Its partitions have {counted(waiting, 'unread record')}, all others {others}."
     by = f" by the assignor {case['protocol']}" if case["protocol"] else ""
     return ReportFinding(
         kind="uneven_assignments",
@@ -115,10 +190,12 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         problem=(
             f"In the group {shown(group)} one member has {case['partition_count_max']} partitions and another "
             f"{case['least']}, where {case['mean']:.1f} would be even; all {counted(case['member_number'], 'member')} "
-            f"subscribe to the same{by}. The member with the most partitions sets the pace, and more members do not "
-            "help."
+            f"subscribe to the same{by}.{backlog}"
         ),
+        impact="The member with the most partitions sets the pace, and more members do not help.",
         group_ids=(group,),
+        topics=tuple(case["topic_list"]),
+        scale={"records_waiting": waiting} if waiting else {},
         since_timestamp_ms=case["log_timestamp_ms_max_max"],
         since_note="the last change of an assignment; it may have been uneven before",
         evidence=tuple(
@@ -157,16 +234,26 @@ RULE = ReportRule(
     title="members of a group have very different numbers of partitions",
     about="""\
 Stable groups whose members all subscribe to the same and have very different numbers of partitions, or of active tasks:
-the range assignor over many small topics causes this, or members with classic protocols in a converted group. Left out
-are groups whose members subscribe to different topics, Connect and share groups, and groups with an event within
-`report.group_settles_within`, because an incremental rebalance takes two steps.""",
-    tables=("assignments", "members", "groups", "timeline"),
+the range assignor over many small topics causes this, or members with classic protocols in a converted group. If the
+backlog of a topic grows (`too_slow`) and members with `times_mean` the mean have all of its partitions, it is an effect
+of this. Left out are groups whose members subscribe to different topics, Connect and share groups, and groups with an
+event within `report.group_settles_within`, because an incremental rebalance takes two steps.""",
+    tables=("assignments", "members", "groups", "timeline", "lag"),
     levels={
         Level.MODERATE: "the most and the fewest differ by `moderate_difference`",
         Level.LOW: "the most and the fewest differ by `difference`, and the most is `times_mean` the mean",
     },
     cases=_cases,
     tell=_tell,
+    causes=(
+        Hypothesis(
+            "range_assignor",
+            "the range assignor assigns each topic for itself, so that the first members get most partitions",
+            "certain if all topics have fewer partitions than the group has members",
+            _weigh_range,
+        ),
+    ),
+    folds=(Folds("too_slow", ("group_id", "topic")),),
     listing=lambda _: Rows("assignments", ("role=current",)),
     thresholds=(
         Threshold(
