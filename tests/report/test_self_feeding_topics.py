@@ -42,11 +42,14 @@ def _rising(times: int, *, before: int = 2, until: int = END_MS - BEGAN) -> Call
     return end
 
 
+STEADY, RISING = _steady(), _rising(20)
+
+
 def _group(
     topic: str = "refunds.retry",
     *,
-    second: Callable[[int], int] = _rising(20),
-    first: Callable[[int], int] = _steady(),
+    second: Callable[[int], int] = RISING,
+    first: Callable[[int], int] = STEADY,
     joined: int = JOINED,
     consumed: float = 1,
 ) -> RuleContext:
