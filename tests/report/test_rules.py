@@ -56,6 +56,7 @@ INCIDENTS = {
     "never_commits",
     "mixed_environments",
     "group_id_changed",
+    "outside_reader_commits",
     "grows_since_consumed",
     "group_id_random",
     "subscription_dropped",
