@@ -463,7 +463,7 @@ CASES: Final = (
         Level.MODERATE,
         None,
         Evidence(SHARE_STATE, 0),
-        (_TABLE, "kafka-records dump", "kafka-console-consumer --bootstrap-server", _SHARE_GROUPS, "-"),
+        (_TABLE, "kafka-records dump", "kafka-console-consumer --bootstrap-server", _SHARE_GROUPS),
         topics=("orders",),
     ),
     RuleCase(

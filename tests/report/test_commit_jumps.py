@@ -74,3 +74,11 @@ def test_a_backlog_at_the_beginning_is_no_jump() -> None:
     (found,) = _report([8, 60, *[8] * 9, 250, 8, 8], 200, 1)
     assert (found.scale["jumps"], found.scale["records_lost"]) == (1, 60)
     assert found.since_timestamp_ms == END_MS - 2 * 4 * SECOND
+
+
+def test_a_group_that_reads_a_backlog_commits_more_together() -> None:
+    """It commits each record by itself at first, and 40 together when it has fallen behind. The jumps are far longer
+    than both."""
+    (found,) = _report([*[1] * 30, *[40] * 6, 1500, *[40] * 4, 1800, 40], 30 + 240 + 1500 + 160 + 1000, 1)
+    assert (found.scale["jumps"], found.since_timestamp_ms) == (2, END_MS - 6 * 4 * SECOND)
+    assert found.scale["records_lost"] == 1500 - 40 + 1000

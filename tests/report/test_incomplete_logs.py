@@ -207,11 +207,12 @@ def test_without_configs_the_limit_of_deliveries_may_be_lower(
             "log_offset": 1,
             "first_offset": at,
             "last_offset": at,
+            "delivery_state": 4,
             "delivery_count": deliveries,
         }
         for at in range(0, 20, 2)
     ]
-    looks: dict[str, list[Row]] = {"share_archives": archived, "topics": topics}
+    looks: dict[str, list[Row]] = {"share_deliveries": archived, "topics": topics}
     (found,) = _found(_context(looks, share_partitions=[row], members=[]), "share_records_archived")
     assert sorted(each.name for each in found.causes) == sorted(causes)
 

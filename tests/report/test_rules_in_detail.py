@@ -21,7 +21,7 @@ from kafka_records_tables.report.causes import with_causes
 from kafka_records_tables.report.facts import first_uses, log_times, producer_starts
 from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Span
 from kafka_records_tables.report.facts.group_work import work_of
-from kafka_records_tables.report.facts.share_archives import Covered
+from kafka_records_tables.report.facts.share_deliveries import Covered
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, ReportFinding, ReportRequest
 from kafka_records_tables.report.rule_context import RuleContext
@@ -447,7 +447,8 @@ def test_the_limit_of_deliveries_is_that_of_the_group_where_it_is_told(limit: st
     row = {"group_id": "g", "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ", "topic": "orders", "partition": 0}
     archived = {**row, "log_partition": 0, "log_offset": 1, "first_offset": 5, "last_offset": 5}
     archived["delivery_count"] = 2 if limit == "2" else 5
-    looks: dict[str, list[Row]] = {"configs": configs, "share_archives": [archived]}
+    archived["delivery_state"] = 4
+    looks: dict[str, list[Row]] = {"configs": configs, "share_deliveries": [archived]}
     found = _found(_context(looks, share_partitions=[row], members=[]), "share_records_archived")
     assert len(found) == kinds
     assert all("The last one was" not in each.problem and each.causes[0].confidence == "high" for each in found)

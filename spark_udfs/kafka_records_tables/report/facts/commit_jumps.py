@@ -51,11 +51,16 @@ def steps_of(spans: Sequence[Span]) -> Steps:
 
 
 def usual_if_few_jump(steps: Steps, least: int, times: float) -> UsualStep | None:
-    """The usual distance if few commits jump, so that it is near the median; None if there are fewer than `least`."""
-    distances = [after.offset - before.offset for before, after in steps]
+    """The usual distance if few commits jump, so that it is near the median; None if there are fewer than `least`.
+
+    A group that reads a backlog commits more records together than one that waits for each record. So if at most one
+    distance in ten is `times` as long as all others, only these are jumps."""
+    distances = sorted(after.offset - before.offset for before, after in steps)
     if len(distances) < least:
         return None
     limit = max(times * median(distances), 2)
+    rarest = distances[-(len(distances) // 10) - 1 :]
+    limit = max(limit, next((before for before, after in pairwise(rarest) if after >= times * before), 0))
     usual = [each for each in distances if each <= limit]
     step = round(quantiles(usual, n=4)[2]) if len(usual) > 1 else round(median(distances))
     return UsualStep(step, limit, least)

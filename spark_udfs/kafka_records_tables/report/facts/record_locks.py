@@ -1,4 +1,4 @@
-"""Determines whether the locks of archived records ran out, or consumers released the records earlier."""
+"""Determines whether the locks of records ran out, or consumers released the records earlier."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import Any, Final
 
 from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.cluster_settings import cluster_settings
+from kafka_records_tables.report.facts.share_deliveries import ARCHIVED
 from kafka_records_tables.report.report_parts import Evidence
 from kafka_records_tables.report.rule import Verdict
 from kafka_records_tables.report.rule_context import RuleContext, length, shown
 
 LOCK: Final = "share.record.lock.duration.ms"
+TOO_LATE: Final = (
+    "Do the logs of the consumers show that such records were processed, and their acknowledgements came too late "
+    "(InvalidRecordStateException)?"
+)
 _DEFAULT_MS: Final = 30_000
 """`group.share.record.lock.duration.ms`, if no record has another value."""
 _LEAST: Final = 5
@@ -25,13 +30,19 @@ _EQUAL: Final = 0.25
 as equal."""
 
 
+def _end(delivered: Mapping[str, Any]) -> list[int | None]:
+    """The end of the last delivery of a range, if a lock that ran out may have ended it."""
+    return [delivered["log_timestamp_ms"]] if delivered["delivery_state"] == ARCHIVED else []
+
+
 def lock_verdict(context: RuleContext, group: str, ranges: Iterable[Mapping[str, Any]]) -> Verdict | None:
-    """Weighs whether locks ran out, from the times between the ends of deliveries; None if too few are known. A
+    """Weighs whether locks ran out, from the times between the ends of deliveries (rows of `share_deliveries`); None if
+    too few are known. A
     delivery whose lock ran out lasts as long as the lock or longer, with the time until the next one."""
     gaps = sorted(
         after - before
         for each in ranges
-        for before, after in pairwise([*(each["released_ms"] or ()), each["log_timestamp_ms"]])
+        for before, after in pairwise([*(each["released_ms"] or ()), *_end(each)])
         if before is not None and after is not None
     )
     if len(gaps) < _LEAST:
@@ -58,8 +69,10 @@ def lock_verdict(context: RuleContext, group: str, ranges: Iterable[Mapping[str,
         f"{LOCK}={2 * lock_ms}",
     )
     if usual > _TIMES * lock_ms:
-        # Records wait that long before they are delivered again, regardless of how the deliveries end.
-        return None
+        # Records wait that long before they are delivered again, regardless of how the deliveries end. So locks may run
+        # out, and nothing shows it.
+        waits = (f"the time of each delivery: {length(usual)} pass from the end of one to the end of the next",)
+        return Verdict(statement, lacked=waits, steps=(raised,)) if told is not None and long == len(gaps) else None
     if long >= _MOST * len(gaps):
         shows = f"{long} of {len(gaps)} deliveries ended {length(lock_ms)} or more after the one before them"
         return Verdict(statement, (Evidence(shows),), steps=(raised,))

@@ -7,13 +7,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
-from kafka_records_tables.report.case_columns import kept, numbers
+from kafka_records_tables.report.case_columns import equal, kept, numbers
 from kafka_records_tables.report.command_lines import command_line, condition_of, option
 from kafka_records_tables.report.facts.cluster_settings import delivery_limits, lacking_settings
 from kafka_records_tables.report.facts.group_facts import log_ends
 from kafka_records_tables.report.facts.known_logs import members_known
-from kafka_records_tables.report.facts.record_locks import lock_verdict
-from kafka_records_tables.report.facts.share_archives import TABLE
+from kafka_records_tables.report.facts.record_locks import TOO_LATE, lock_verdict
+from kafka_records_tables.report.facts.share_deliveries import ARCHIVED, TABLE
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, command_of, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
@@ -44,6 +44,7 @@ def _find(context: RuleContext) -> list[Incident]:
     if not context.table("share_partitions").num_rows:
         return []
     rows = context.look(TABLE, context.request.groups)
+    rows = kept(rows, equal(rows, "delivery_state", ARCHIVED))
     # A record that a consumer rejects is archived before the delivery limit is reached, so such a record is not a
     # failure.
     limits = delivery_limits(context, rows["group_id"].to_pylist(), context.limit(f"{KIND}.deliveries"))
@@ -96,7 +97,7 @@ def _incident(
     goes_on = until is not None and until >= context.at_ms - max(MINUTE_MS, 3 * lasts // max(len(ranges), 1))
     gap = _usual_gap(ranges)
     locks = None if is_rejected else lock_verdict(context, group, ranges)
-    runs_out = locks is not None and locks.refuted_by is None
+    runs_out = locks is not None and bool(locks.evidence_for)
     pattern = (
         ""
         if not gap
@@ -311,8 +312,7 @@ at the first deliveries are reported if there are `rejected` of them or more."""
         Question(
             "locks_run_out",
             "cannot_be_processed",
-            "Do the logs of the consumers show that such records were processed, and their acknowledgements came too "
-            "late (InvalidRecordStateException)?",
+            TOO_LATE,
         ),
         Question(
             "rejected",

@@ -103,6 +103,10 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
         ends = ends_of_topic(context, group, rows[0]["topic"])
         if any(was_outrun(row, steps.get(row["partition"], ()), ends, _largest_file(context, row)) for row in left):
             found += [jump for row in left for jump in jumps_of(row, steps.get(row["partition"], ()), usual)]
+    if found:
+        # The topic loses records before this group reads them, so it lost those of its other partitions the same way.
+        found += unproven
+        unproven = []
     topic = rows[0]["topic"]
     starts = {row["partition"]: row["log_start_offset"] for row in rows}
     emptied = _emptied(context, group) if found or unproven else []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import (
+    equal,
     grouped,
     kept,
     level_by,
@@ -18,9 +19,11 @@ from kafka_records_tables.report.case_columns import (
 from kafka_records_tables.report.command_lines import command_line, condition_of, option
 from kafka_records_tables.report.facts.cluster_settings import delivery_limits
 from kafka_records_tables.report.facts.known_logs import members_known
+from kafka_records_tables.report.facts.record_locks import TOO_LATE, lock_verdict
+from kafka_records_tables.report.facts.share_deliveries import TABLE
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule import Hypothesis, Question, ReportRule, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
     MOST_EVIDENCE,
     RuleContext,
@@ -112,8 +115,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         problem=(
             f"In the share group {shown(group)}, topic {shown(topic or topic_id)}, {partitions_shown(partitions)}: "
             f"{'; '.join(parts)}. "
-            f"{_now(context, group)}{' Archived records are not delivered again.' if given_up else ''} Its consumers "
-            "cannot process these records, or do not acknowledge them in time."
+            f"{_now(context, group)}{' Archived records are not delivered again.' if given_up else ''}"
         ),
         group_ids=(group,),
         topics=(topic,) if topic else (),
@@ -157,11 +159,6 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
                 "--members",
                 *option("--group", group),
             ),
-            NextStep(
-                "Find out from the logs of the consumers what fails at these offsets. Fix it, or have them reject "
-                "such records (acknowledge with REJECT); if they only take too long, raise the group's "
-                "share.record.lock.duration.ms"
-            ),
         ),
         measured={
             "given_up_records": given_up,
@@ -169,6 +166,30 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             "most_deliveries": case["deliveries_max"],
         },
         thresholds=context.limits_of("share_redelivery.deliveries", "share_redelivery.delivery_limit"),
+    )
+
+
+def _weigh_locks(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
+    rows = context.look(TABLE, (case["group_id"],))
+    rows = kept(rows, equal(rows, "topic_id", case["topic_id"]))
+    return lock_verdict(context, case["group_id"], rows.to_pylist())
+
+
+def _weigh_failures(context: RuleContext, case: dict[str, Any]) -> Verdict:
+    locks = _weigh_locks(context, case)
+    runs_out = locks is not None and bool(locks.evidence_for)
+    return Verdict(
+        f"The consumers of {shown(case['group_id'])} cannot process these records: they "
+        + (
+            "hang, or fail without releasing them." if runs_out else "release them, or do not acknowledge them in time."
+        ),
+        evidence_for=() if locks is None or locks.refuted_by is None else (locks.refuted_by,),
+        steps=(
+            NextStep(
+                "Find out from the logs of the consumers what fails at these offsets. Fix it, or have them reject "
+                "such records (acknowledge with REJECT)"
+            ),
+        ),
     )
 
 
@@ -204,6 +225,22 @@ records before it are not counted.""",
     cases=_cases,
     tell=_tell,
     listing=lambda _: Rows("share_partitions"),
+    causes=(
+        Hypothesis(
+            "locks_run_out",
+            "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
+            "for: the time between the ends of deliveries is that of the lock, or is always the same; refuted if most "
+            "deliveries end sooner",
+            _weigh_locks,
+        ),
+        Hypothesis(
+            "cannot_be_processed",
+            "consumers release the records, or let their locks run out, at each delivery",
+            "for: deliveries end sooner than the lock",
+            _weigh_failures,
+        ),
+    ),
+    questions=(Question("locks_run_out", "cannot_be_processed", TOO_LATE),),
     thresholds=(
         Threshold(
             "deliveries",

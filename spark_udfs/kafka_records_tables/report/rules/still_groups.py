@@ -186,11 +186,7 @@ def _incident(
     finding = ReportFinding(
         kind=KIND,
         level=Level.HIGH if seldom is None else Level.MODERATE,
-        title=(
-            "a group no longer reads some partitions"
-            if rest
-            else RULE.title if seldom is None else "a group has members but commits nothing"
-        ),
+        title="a group no longer reads some partitions" if rest else RULE.title,
         problem=(
             f"The group {shown(group)} has {counted(len(members), 'member')} ({listed(list(names.values()))}) and "
             f"makes no progress in {where}: records wait for "
@@ -303,7 +299,7 @@ _CHANGES: Final = ("member_joined", "member_replaced", "assignment_changed")
 
 RULE = incident_rule(
     kind=KIND,
-    title="a group has members but reads nothing",
+    title="a group has members but commits nothing",
     about="""\
 Groups with members whose partitions are `stopped` in `progress`: nothing is committed, and records wait for too long.
 Too long is twice what 95 % of the intervals between the group's commits of new offsets took at most (for running

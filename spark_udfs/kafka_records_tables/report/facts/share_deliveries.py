@@ -1,9 +1,11 @@
-"""Records that share groups archived, over the whole history of their state: a table that only the report uses."""
+"""Records that share groups archived, or were delivered several times, over the whole history of their state: a table
+that only the report uses."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -21,12 +23,14 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 _AVAILABLE: Final = 0
-_ARCHIVED: Final = 4
+ARCHIVED: Final = 4
+_SEVERAL: Final = 2
+"""A range has been delivered several times if it became available again this often."""
 
 TABLE: Final = Table(
-    name="share_archives",
+    name="share_deliveries",
     topic=SHARE_STATE,
-    about="every range of offsets that a share group archived, with its deliveries",
+    about="every range of offsets that a share group archived, or that was delivered three times or more",
     helper="history",
     records=("ShareSnapshot", "ShareUpdate"),
     reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),
@@ -37,11 +41,14 @@ TABLE: Final = Table(
         Column("partition", "int32", "partition of the topic"),
         Column("first_offset", "int64", "first offset of the range"),
         Column("last_offset", "int64", "last offset of the range"),
+        Column(
+            "delivery_state", "int8", "the state of its records after that: 0 available, 2 acknowledged, 4 archived"
+        ),
         Column("delivery_count", "int32", "how many times its records were delivered"),
         Column(
             "released_ms",
             "list<int64>",
-            "when its records became available again after each earlier delivery, if the log shows it",
+            "when its records became available again after each delivery, if the log shows it",
         ),
         *timestamps("log", "when the first record that says so was written"),
         *LOG_PLACE,
@@ -51,9 +58,21 @@ TABLE: Final = Table(
     module=__name__,
     rules="""\
 One row per range of offsets, from the first record of the state that has it archived. If a part of a range was archived
-before, or a start offset that moved has cut it, only the new part has a row.
+before, or a start offset that moved has cut it, only the new part has a row. Ranges that were not archived have a row if
+they became available again twice or more: from the record that has them acknowledged, or from the last one of those.
 """,
 )
+
+
+@dataclass(slots=True)
+class _Released:
+    """A range of offsets that became available again."""
+
+    times: dict[int, int | None] = field(default_factory=dict)
+    """When it became available, by the number of deliveries before."""
+    last: int = -1
+    event: Any = None
+    """The record that has it available after its last delivery."""
 
 
 class Covered:
@@ -87,8 +106,8 @@ class Reader(RecordReader):
         super().__init__(context, "share_group_state", TABLE.records, "not used: its share partition is unknown")
         self._rows: list[dict[str, Any]] = []
         self._seen: dict[tuple[str, str, int], Covered] = {}
-        self._released: dict[tuple[tuple[str, str, int], int], dict[int, int | None]] = {}
-        """By share partition and first offset, for each number of deliveries when records were available again."""
+        self._released: dict[tuple[tuple[str, str, int], int], _Released] = {}
+        """Ranges that became available again, by share partition and first offset."""
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         names = {record: tuple(each for each in PICKED[record] if "." in each) for record in (SNAPSHOT, UPDATE)}
@@ -110,27 +129,40 @@ class Reader(RecordReader):
         for first, last, state, count in batches:
             # A snapshot repeats the ranges of earlier updates.
             if state == _AVAILABLE and count:
-                self._released.setdefault((event.key, first), {}).setdefault(count, event.timestamp_ms)
+                of_range = self._released.setdefault((event.key, first), _Released())
+                if count not in of_range.times:
+                    of_range.times[count] = event.timestamp_ms
+                    of_range.last, of_range.event = last, event
                 continue
-            released = self._released.pop((event.key, first), {})
-            for new in seen.add(first, last) if state == _ARCHIVED else ():
-                group_id, topic_id, partition = event.key
-                self._rows.append(
-                    {
-                        "group_id": group_id,
-                        "topic_id": topic_id,
-                        "topic": self.context.log.topics.names.get(topic_id),
-                        "partition": partition,
-                        "first_offset": new[0],
-                        "last_offset": new[1],
-                        "delivery_count": count,
-                        "released_ms": list(released.values()),
-                        "log_timestamp_ms": event.timestamp_ms,
-                        "log_partition": self.context.partition,
-                        "log_offset": event.offset,
-                    }
-                )
+            times = self._released.pop((event.key, first), _Released()).times
+            if state == ARCHIVED:
+                for new in seen.add(first, last):
+                    self._tell(event, *new, state, count, times)
+            elif len(times) >= _SEVERAL:
+                self._tell(event, first, last, state, count, times)
+
+    def _tell(self, event: Any, first: int, last: int, state: int, count: int, times: dict[int, int | None]) -> None:
+        group_id, topic_id, partition = event.key
+        self._rows.append(
+            {
+                "group_id": group_id,
+                "topic_id": topic_id,
+                "topic": self.context.log.topics.names.get(topic_id),
+                "partition": partition,
+                "first_offset": first,
+                "last_offset": last,
+                "delivery_state": state,
+                "delivery_count": count,
+                "released_ms": list(times.values()),
+                "log_timestamp_ms": event.timestamp_ms,
+                "log_partition": self.context.partition,
+                "log_offset": event.offset,
+            }
+        )
 
     def finish(self) -> Iterator[pa.RecordBatch]:
+        for (_, first), each in self._released.items():
+            if len(each.times) >= _SEVERAL:
+                self._tell(each.event, first, each.last, _AVAILABLE, max(each.times), each.times)
         if self._rows:
             yield batch_of(TABLE.schema, self._rows)
