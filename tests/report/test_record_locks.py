@@ -32,7 +32,8 @@ LOCKS, CANNOT = "locks_run_out", "cannot_be_processed"
 def test_locks_run_out_if_deliveries_last_as_long(lock: str | None, gaps: list[int], causes: list[str]) -> None:
     row = {"group_id": "g", "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ", "topic": "orders", "partition": 0}
     released = [END_MS - sum(gaps[at:]) for at in range(len(gaps))]
-    archived = {**row, "log_partition": 0, "log_offset": 1, "delivery_count": 5, "delivery_state": 4, "released_ms": released}
+    archived = {**row, "log_partition": 0, "log_offset": 1, "released_ms": released}
+    archived |= {"delivery_count": 5, "delivery_state": 4}
     rows = [archived | {"first_offset": at, "last_offset": at, "log_timestamp_ms": END_MS} for at in range(5, 9)]
     looks: dict[str, list[Row]] = {
         "configs": [] if lock is None else [dict(_config(LOCK, lock, "g", "group"))],

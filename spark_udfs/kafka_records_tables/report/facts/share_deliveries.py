@@ -57,9 +57,10 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     rules="""\
-One row per range of offsets, from the first record of the state that has it archived. If a part of a range was archived
-before, or a start offset that moved has cut it, only the new part has a row. Ranges that were not archived have a row if
-they became available again twice or more: from the record that has them acknowledged, or from the last one of those.
+One row per range of offsets, from the first record of the state that has it archived. If a part of a range was
+archived before, or a start offset that moved has cut it, only the new part has a row. Ranges that were not archived
+have a row if they became available again twice or more: from the record that has them acknowledged, or else from the
+last one that has them available.
 """,
 )
 
