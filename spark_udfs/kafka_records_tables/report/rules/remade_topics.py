@@ -158,8 +158,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     if going:
         verb = "has" if len(going) == 1 else "have"
         parts.append(
-            f"{counted(len(going), 'group')} {verb} continued with the new one ({listed(going)}): records of the old "
-            "one that had not been consumed are deleted."
+            f"{counted(len(going), 'group')} {verb} continued with the new one ({listed(going)}). Any records "
+            f"of the old one that {'it' if len(going) == 1 else 'they'} had not consumed are deleted."
         )
     skips = possible_skips(context, topic, went)
     parts += [_skipped(each) for each in skips[:_MOST_WAITING]]
