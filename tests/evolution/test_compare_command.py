@@ -98,7 +98,7 @@ def test_no_change(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_cannot_be_compared(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "older", "nowhere"]) == 2
-    assert capsys.readouterr().err.startswith("kafka-records-codegen: nowhere: no such folder or jar, and no release")
+    assert capsys.readouterr().err.startswith("kafka-records-codegen: nowhere: not a folder, a jar, or a release")
     folder(sides / "newer" / "teams", value(colour="red"))
     assert main(["compare", "older", "newer"]) == 2
     captured = capsys.readouterr()

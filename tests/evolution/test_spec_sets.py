@@ -124,7 +124,7 @@ class TestRevisions:
         monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
         specs = folder(tmp_path / "specs", key(), value())
         assert unusable("main", str(specs)) == (
-            "main: no such folder or jar, and no release such as 4.3.1; it cannot be a git revision, because "
+            "main: not a folder, a jar, or a release such as 4.3.1; it cannot be a git revision, because "
             f"{specs} is in no git repository: clone the repository, or give a second folder"
         )
 

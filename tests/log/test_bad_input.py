@@ -336,7 +336,7 @@ def test_a_record_that_does_not_parse(tmp_path: Path, second: bytes, why: str) -
     broken = batch(record(0, b"k", b"v") + second, 3, offset=1)
     offsets, said, finding = read(tmp_path, {0: commit(0) + broken + commit(4)})
     assert offsets == [0, 1, 4]
-    lost, known = ("2 lost", 2) if len(second) >= 14 else ("the batch claims 2 more", -(-len(second) // 7))
+    lost, known = ("2 lost", 2) if len(second) >= 14 else ("the batch claims to have 2 more", -(-len(second) // 7))
     assert said == [f"{FILE}: byte 71, batch at offset 1: {why} (1 record delivered, {lost})"]
     assert (finding.records, finding.bytes) == (known, len(second))
 
@@ -347,7 +347,7 @@ def test_a_count_that_is_too_large(tmp_path: Path) -> None:
     assert offsets == [0, 1, 2, 3, 4]
     assert said == [
         f"{FILE}: byte 71, batch at offset 1: record 5 of 500 is missing"
-        " (4 records delivered, the batch claims 496 more)"
+        " (4 records delivered, the batch claims to have 496 more)"
     ]
     assert (finding.records, finding.bytes) == (0, 0)
 
@@ -402,10 +402,10 @@ def test_a_senseless_count(tmp_path: Path, count: int) -> None:
     offsets, said, _ = read(tmp_path, {0: commit(0) + broken + commit(4)})
     if count < 0:
         assert offsets == [0, 4]
-        expected = "the batch claims -1 records (0 records delivered, 9 bytes that may be records not read)"
+        expected = "the batch claims to have -1 records (0 records delivered, 9 bytes that may be records not read)"
     else:
         assert offsets == [0, 1, 4]
-        expected = "record 2 of 1073741824 is missing (1 record delivered, the batch claims 1073741823 more)"
+        expected = "record 2 of 1073741824 is missing (1 record delivered, the batch claims to have 1073741823 more)"
     assert said == [f"{FILE}: byte 71, batch at offset 1: {expected}"]
 
 

@@ -82,7 +82,7 @@ def test_a_record_that_does_not_parse_in_a_later_block(tmp_path: Path, most: int
     assert [row["offset"] for row in rows] == [*range(1000), 1003]
     assert lines(findings, tmp_path) == [
         f"{FILE}: byte 0, batch at offset 0: record 1001 of 1003 has a key of 8 bytes, but 2 are left"
-        " (1000 records delivered, the batch claims 3 more)"
+        " (1000 records delivered, the batch claims to have 3 more)"
     ]
 
 

@@ -96,11 +96,11 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {**LIVE, "endingOffsets": '{"s": {"0": 3}}'},
-            "the option 'endingOffsets' is about s, but the query reads topic t",
+            "the option 'endingOffsets' names s, but the query reads topic t",
         ),
         (
             {"path": "/data", "startingOffsets": '{"s": {"0": 3}}'},
-            "the option 'startingOffsets' is about s, but the query reads one topic, which the option 'topic' sets",
+            "the option 'startingOffsets' names s, but the query reads one topic, which the option 'topic' sets",
         ),
         (
             {**LIVE, "startingOffsets": "newest"},

@@ -410,7 +410,7 @@ class TestCommand:
 
     def test_no_such_release(self, ours: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["specs", str(ours / "nowhere")]) == 2
-        assert "no such folder or jar" in capsys.readouterr().err
+        assert "not a folder, a jar, " in capsys.readouterr().err
 
 
 def page_of(older: SpecSet, newer: SpecSet) -> str:

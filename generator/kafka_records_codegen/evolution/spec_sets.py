@@ -181,7 +181,7 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
     folder = Path(inside or ".") if colon else Path(other)
     if not colon and not folder.is_dir():
         raise UnusableSpecs(
-            f"{word}: no such folder or jar, and no release such as 4.3.1. If it is a git revision, give a folder in "
+            f"{word}: not a folder, a jar, or a release such as 4.3.1. If it is a git revision, give a folder in "
             f"it, as {word}:message_specs; without one, the other set must be a folder, which {other} is not"
         )
     start = folder if folder.is_dir() else Path()
@@ -214,10 +214,10 @@ def _git(folder: Path, word: str, *arguments: str) -> bytes:
         said = done.stderr.decode("utf-8", "replace").strip() or "there is no such revision"
         if _OUTSIDE in said:
             raise UnusableSpecs(
-                f"{word}: no such folder or jar, and no release such as 4.3.1; it cannot be a git revision, because "
+                f"{word}: not a folder, a jar, or a release such as 4.3.1; it cannot be a git revision, because "
                 f"{folder} is in no git repository: clone the repository, or give a second folder"
             )
         raise UnusableSpecs(
-            f"{word}: no such folder or jar, no release such as 4.3.1, and no git revision in {folder}: {said}"
+            f"{word}: not a folder, a jar, a release such as 4.3.1, or a git revision in {folder}: {said}"
         )
     return done.stdout

@@ -78,7 +78,7 @@ FIXED_SIZES: Final[Mapping[str, int]] = {
 
 
 def natural_default(type: str) -> object:
-    """The default of a field of `type` (as in a spec, including `[]`) that has no default in the spec."""
+    """The default of a field of `type` (as in a spec, including `[]`) if the spec does not set one."""
     return () if type.startswith("[]") else _NATURAL_DEFAULTS.get(type, EMPTY_STRUCT)
 
 

@@ -15,7 +15,7 @@ class TimeLimit:
     """
 
     def __init__(self, seconds: float) -> None:
-        """The limit is `seconds` from now on. Raises ValueError unless that is more than 0."""
+        """The limit is reached `seconds` from now. Raises ValueError unless that is more than 0."""
         if not 0 < seconds < inf:
             raise ValueError(f"invalid timeout: {seconds:g} s; give more than 0 seconds")
         self.seconds = seconds

@@ -92,7 +92,7 @@ def repeat_run(arguments: Sequence[str]) -> int | None:
     kept, content = found
     if not kept.fits_now():
         return None
-    # Most runs have returned by now, and need not load the modules that ask brokers.
+    # Most runs have returned by now, and need not load the modules that send requests to brokers.
     from kafka_records_engine.sources.seen_logs import unchanged_state
     from kafka_records_engine.sources.time_limit import TimeLimit
     from kafka_records_tables.console.waiting_notes import tell_waiting

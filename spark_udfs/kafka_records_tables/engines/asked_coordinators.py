@@ -63,7 +63,8 @@ def asked_coordinators(source: object) -> AskedCoordinators | None:
 
 
 def check_coordinators(request: TableRequest, source: object) -> None:
-    """Raise LogSourceError if the source asks coordinators and these cannot answer a table, or an option of it."""
+    """Raise LogSourceError if the source asks coordinators, and their answers do not have what the table or one of its
+    options needs."""
     if not has(source, AnswersForCoordinators):
         return
     name, table, question = getattr(source, "name", ""), request.table, request.question

@@ -97,7 +97,7 @@ def bound_of(text: str, topic: str | None) -> Bound:
         raise ValueError(f"is {text!r}: write {form}") from None
     if topic is None or set(topics) != {topic}:
         there = f"topic {topic}" if topic is not None else "one topic, which the option 'topic' sets"
-        raise ValueError(f"is about {', '.join(topics) or 'nothing'}, but the query reads {there}")
+        raise ValueError(f"names {', '.join(topics) or 'no topic'}, but the query reads {there}")
     offsets: dict[int, Any] = topics[topic]
     for partition, offset in offsets.items():
         if type(offset) is not int or offset < FROM_START or partition < 0:

@@ -275,7 +275,7 @@ def records_end(entry: bytes, count: int) -> int | None:
 def _batch_spans(batch: BatchHead, data: bytes, done: int, position: int) -> Iterator[Span]:
     count = batch.count or 0
     if count < 0:
-        raise BrokenRecordsError(f"the batch claims {count} records")
+        raise BrokenRecordsError(f"the batch claims to have {count} records")
     log_append = batch.timestamp_type == "log_append"
     end = len(data)
     for number in range(done + 1, count + 1):

@@ -75,11 +75,11 @@ def broken(
         lost = f"{plural(left, 'byte')} that may be records not read" if left else "no record is known to be lost"
     elif is_cut:
         known = missing if _may_hold(head, head.count) else 0
-        lost = f"{known} lost" if known else f"the batch claims {missing} more"
+        lost = f"{known} lost" if known else f"the batch claims to have {missing} more"
     else:
         known = min(missing, -(-left // _SMALLEST_RECORD))
         fits = missing * _SMALLEST_RECORD <= left
-        lost = f"{known} lost" if fits else f"the batch claims {missing} more"
+        lost = f"{known} lost" if fits else f"the batch claims to have {missing} more"
     consequence = f"{plural(delivered, 'record')} delivered, {lost}"
     return in_file(path, head.position, head.offset, what, consequence, records=known, bytes=unread)
 

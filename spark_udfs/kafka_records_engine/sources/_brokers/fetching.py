@@ -283,7 +283,7 @@ class Fetcher:
             self._patience.wait(f"{missing} any more")
             return
         if topic.has_id and self._topic.has_id and topic.topic_id != self._topic.topic_id:
-            raise TopicMissing(f"topic {topic.name} was deleted and recreated while it was read")
+            raise TopicMissing(f"topic {topic.name} was deleted and recreated while it was being read")
         self._leader = topic.leaders.get(self._partition, -1)
         self._patience.leader = self._led_by
 

@@ -158,7 +158,7 @@ class Group:
     """The number of members that have an epoch and a state. It is kept up to date because counting the members of a
     large group each time would be slow."""
     broken: set[tuple[str, str]] = field(default_factory=set)
-    """Role and member id of each record whose last value could not be decoded."""
+    """Role and member id of each record key whose latest value could not be decoded."""
     records: dict[tuple[str, str], Event] = field(default_factory=dict)
     """The current records, by role and by the last field of the key."""
     told_ms: int | None = None

@@ -19,7 +19,8 @@ def commit_rate(rows: INT64, ms: INT64, after: INT64, offset: INT64, start: int,
     base_ms = np.full(len(offset), NONE, np.int64)
     before = np.flatnonzero(ms <= start)  # commits are in the order in which they took effect
     base[rows[before]], base_ms[rows[before]] = after[before], ms[before]
-    # The last change in each part of the window is known, so there was no change between an older change and the start.
+    # The last change in each part of the time is known. So if the last known change before the start is more than one
+    # part older, nothing changed in the part before the start.
     began = np.maximum(base_ms, start - part)
     return rate(offset - np.where(base == NONE, offset, base), now - began, base == NONE)
 
