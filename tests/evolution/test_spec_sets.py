@@ -114,7 +114,7 @@ class TestRevisions:
         assert len(compare(read_spec_set(*words), read_spec_set(*words[::-1])).changes) == 1
 
     def test_what_is_no_revision(self, repository: Path) -> None:
-        assert "no git revision in my specs: there is no such revision" in unusable("nine", "my specs")
+        assert "or a git revision in my specs: there is no such revision" in unusable("nine", "my specs")
         said = "If it is a git revision, give a folder in it, as nine:"
         assert said in unusable("nine", "ten")
         assert "../gone is outside of the repository" in unusable("main:../gone", "my specs")
