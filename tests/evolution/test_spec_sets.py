@@ -118,7 +118,7 @@ class TestRevisions:
         said = "If it is a git revision, give a folder in it, as nine:"
         assert said in unusable("nine", "ten")
         assert "../gone is outside of the repository" in unusable("main:../gone", "my specs")
-        assert "no git revision" in unusable("--output=x", "my specs")
+        assert "or a git revision in my specs: " in unusable("--output=x", "my specs")
 
     def test_a_folder_outside_of_git(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
