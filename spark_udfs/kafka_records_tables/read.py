@@ -20,6 +20,7 @@ from kafka_records_tables.engines.asked_moment import moment_notes
 from kafka_records_tables.engines.checked_request import chosen_columns, question_of, requests_of, table_called
 from kafka_records_tables.engines.log_tasks import LogTask, RunReports
 from kafka_records_tables.engines.logs_to_read import asked_of_logs
+from kafka_records_tables.engines.packed_rows import RowStore
 from kafka_records_tables.engines.repeated_groups import RepeatedGroups
 from kafka_records_tables.engines.request import OnProgress
 from kafka_records_tables.engines.several_tables import SeveralTables
@@ -310,7 +311,7 @@ def read_answers(question: Question, source: Any, engine: Engine) -> Results:
     several = SeveralTables(requests, source, question.topic)
     several.read(engine.run, engine.on_progress)
     absent = AbsentGroups(question.groups)
-    columns = SharedColumns()
+    columns, store = SharedColumns(), RowStore()
     answers = {}
     for table in declarations:
         if table.name in several.there:
@@ -318,14 +319,17 @@ def read_answers(question: Question, source: Any, engine: Engine) -> Results:
             repeated = RepeatedGroups(table)
             batches = list(absent.watched(table, repeated.watched(iter(rows))))
             report.add(repeated.notes(), Counts())
-            found = columns.shared(_sorted(table, batches))
+            found = _sorted(table, batches)
             several.share(table.name, found)
-            answers[table.name] = table, found, report
+            # Nothing but `several` needs the rows until all tables are answered.
+            answers[table.name] = table, store.packed(found.to_batches()), report
+            del rows, batches, found
     reading = several.reading
     for report in (reading, *(report for _, _, report in answers.values())):
         report.add(absent.notes(), Counts())
-    results = {
-        name: Result(table, rows, tuple(report.findings), report.counts)
-        for name, (table, rows, report) in answers.items()
-    }
+    results = {}
+    for name in several.there:
+        table, packed, report = answers.pop(name)
+        found = columns.shared(pa.Table.from_batches(packed, table.schema))
+        results[name] = Result(table, found, tuple(report.findings), report.counts)
     return Results(results, several.missing, reading)

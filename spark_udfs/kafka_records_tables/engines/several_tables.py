@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -32,6 +31,7 @@ from kafka_records_tables.engines.logs_to_read import (
     uses_topics,
     with_topics,
 )
+from kafka_records_tables.engines.packed_rows import PackedRows, RowStore
 from kafka_records_tables.engines.query_checkpoints import CheckpointReader
 from kafka_records_tables.engines.request import TableRequest
 
@@ -69,7 +69,8 @@ class SeveralTables:
         self._answers: dict[str, tuple[TableRequest, LogsThere]] = {}
         self._lacking: dict[Finding, None] = {}
         self._about_topics: list[Finding] = []
-        self._rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
+        self._store = RowStore()
+        self._rows: dict[int, PackedRows | list[pa.RecordBatch]] = {}
         self._joined: dict[str, tuple[TableRequest, ViewRows]] = {}
         """The rows of answered views from which other views are computed, by name."""
         self._left: list[str] = []
@@ -117,6 +118,9 @@ class SeveralTables:
         tasks = self._tasks(are_ends)
         if tasks:
             for number, batch in run(tasks, self._ends if are_ends else self._reports, on_progress):
+                if number not in self._rows:
+                    # The inputs of a single view are used at once.
+                    self._rows[number] = self._store.packed(()) if len(self._answers) > 1 else []
                 self._rows[number].append(batch)
 
     def _find_kept(self, answers: KeptAnswers) -> None:
@@ -126,7 +130,7 @@ class SeveralTables:
             bottom = {each.table.name: each for each in at_the_bottom(request) if each.table.name in there.logs}
             asked = {at: (each, there.logs[at]) for at, each in bottom.items() if each.table.helper != "ends"}
             ends = {
-                at: (self._rows[self._number(each)], self._ends.of([self._number(each)]))
+                at: (list(self._rows.get(self._number(each), ())), self._ends.of([self._number(each)]))
                 for at, each in bottom.items()
                 if each.table.helper == "ends"
             }
@@ -158,7 +162,7 @@ class SeveralTables:
             report.add([note for note in notes if note not in report.findings], Counts())
 
         def was_read(asked: TableRequest, _: Sequence[LogPartition]) -> Iterator[pa.RecordBatch]:
-            return iter(self._rows[self._number(asked)])
+            return iter(self._rows.get(self._number(asked), ()))
 
         if self._answers_kept is not None:
             self._answers_kept.begin()
