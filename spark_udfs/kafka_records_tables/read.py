@@ -20,7 +20,7 @@ from kafka_records_tables.engines.asked_moment import moment_notes
 from kafka_records_tables.engines.checked_request import chosen_columns, question_of, requests_of, table_called
 from kafka_records_tables.engines.log_tasks import LogTask, RunReports
 from kafka_records_tables.engines.logs_to_read import asked_of_logs
-from kafka_records_tables.engines.packed_rows import RowStore
+from kafka_records_tables.engines.packed_rows import RowStore, return_memory
 from kafka_records_tables.engines.repeated_groups import RepeatedGroups
 from kafka_records_tables.engines.request import OnProgress
 from kafka_records_tables.engines.several_tables import SeveralTables
@@ -323,13 +323,19 @@ def read_answers(question: Question, source: Any, engine: Engine) -> Results:
             several.share(table.name, found)
             # Nothing but `several` needs the rows until all tables are answered.
             answers[table.name] = table, store.packed(found.to_batches()), report
+            count = found.num_rows
             del rows, batches, found
+            return_memory(count)
     reading = several.reading
     for report in (reading, *(report for _, _, report in answers.values())):
         report.add(absent.notes(), Counts())
     results = {}
-    for name in several.there:
-        table, packed, report = answers.pop(name)
+    # The largest tables first, while little else is unpacked.
+    for name in sorted(answers, key=lambda each: -answers[each][1].num_rows):
+        table, packed, report = answers[name]
         found = columns.shared(pa.Table.from_batches(packed, table.schema))
+        packed.clear()
+        return_memory(found.num_rows)
         results[name] = Result(table, found, tuple(report.findings), report.counts)
+    results = {name: results[name] for name in answers}
     return Results(results, several.missing, reading)

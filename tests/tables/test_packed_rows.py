@@ -50,6 +50,9 @@ def test_rows_come_back_as_they_were_and_more_than_once() -> None:
         assert [each.schema.equals(SCHEMA, check_metadata=True) for each in found] == [True] * 3
         for each in found:
             each.validate(full=True)
+    assert packed.num_rows == 1300
+    packed.clear()
+    assert (list(packed), packed.num_rows) == ([], 0)
 
 
 def test_only_rows_beyond_the_first_are_compressed() -> None:

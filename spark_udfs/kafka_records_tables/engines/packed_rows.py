@@ -11,10 +11,21 @@ from typing import Final
 
 import pyarrow as pa
 
-_CODEC: Final = "lz4" if pa.Codec.is_available("lz4") else None
+_CODEC: Final = pa.Codec("zstd", 1) if pa.Codec.is_available("zstd") else None
 
 _PLAIN_BYTES: Final = 64 * 1024 * 1024
 """How many bytes of rows remain as they are: less is not worth the time to compress it."""
+
+_MANY: Final = 100_000
+"""The number of rows of a table from which its memory is worth returning."""
+
+
+def return_memory(rows: int) -> None:
+    """Return freed memory to the system, after so many rows were computed or unpacked. Otherwise both Arrow's allocator
+    and that of the system, which has the compressed rows, keep it for later."""
+    if rows > _MANY:
+        pa.default_memory_pool().release_unused()
+        pa.system_memory_pool().release_unused()
 
 
 class RowStore:
@@ -50,10 +61,17 @@ class PackedRows:
     def __init__(self, store: RowStore) -> None:
         self._store = store
         self._parts: list[pa.RecordBatch | bytes] = []
+        self.num_rows = 0
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Add a batch."""
         self._parts.append(self._store.part(batch))
+        self.num_rows += batch.num_rows
+
+    def clear(self) -> None:
+        """Drop all rows."""
+        self._parts.clear()
+        self.num_rows = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         options = pa.ipc.IpcReadOptions(use_threads=False)

@@ -24,6 +24,7 @@ from kafka_records_tables.report.facts.group_facts import (
 from kafka_records_tables.report.facts.known_logs import known_ends, members_known
 from kafka_records_tables.report.facts.moved_groups import without_old_copies
 from kafka_records_tables.report.facts.usual_values import STOP, usual_gap
+from kafka_records_tables.tables.lagging.matching import has_match
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -97,17 +98,16 @@ def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
     if not groups.num_rows:
         return {}
     rows = context.table("assignments")
-    rows = kept(
-        rows,
-        equal(rows, "role", "current"),
-        pc.is_in(rows["group_id"], groups["group_id"].combine_chunks()),
-        pc.is_in(rows["topic"], _topics_with_records(context)),
-    )
     committed = pa.concat_tables(
         [context.table(name).select(_PLACE) for name in ("current_offsets", "pending_offsets")]
     )
-    columns = [*_PLACE, "member_id", "log_timestamp_ms", "log_partition", "log_offset"]
-    rows = rows.select(columns).join(committed, _PLACE, join_type="left anti", use_threads=False)
+    rows = kept(
+        rows.select([*_PLACE, "member_id", "log_timestamp_ms", "log_partition", "log_offset"]),
+        equal(rows, "role", "current"),
+        pc.is_in(rows["group_id"], groups["group_id"].combine_chunks()),
+        pc.is_in(rows["topic"], _topics_with_records(context)),
+        pc.invert(has_match(rows, committed, _PLACE)),
+    )
     names = set(rows["group_id"].unique().to_pylist())
     whole = without_old_copies(context, kept(groups, equal(groups, "group_id", *names)))
     begins = {each["partition"]: each["log_start_offset"] for each in _offsets_logs(context)}
