@@ -66,8 +66,9 @@ class MovingCluster:
         return ArrowRows(written.table()).partitions(topic)
 
     def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
-        assert topics is None
         now = self._moved("starts")
+        if topics is not None and "repartition" not in topics:
+            return LogStarts({}, asked_ms=now)
         topic_id, offset, partitions = self._topic(now)
         return LogStarts({("repartition", each): (topic_id, offset) for each in partitions}, asked_ms=now)
 
@@ -75,7 +76,7 @@ class MovingCluster:
         now = self._moved("ends")
         context.counts.note_moment("log_ends", now)
         topic_id, offset, partitions = self._topic(now)
-        for each in partitions:
+        for each in partitions if "repartition" in topics else ():
             yield LogEnds("repartition", each, topic_id, offset, offset + 3, offset + 3, now, offset + 3)
 
 
