@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
-from kafka_records_tables.tables.cluster.metadata_reader import MetadataReader, MetadataReplay
+from kafka_records_tables.report.facts.metadata_changes import ChangeReader, ChangeReplay, times_of
 from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events
 from kafka_records_tables.tables.declaration import REPLAYED, Column, Table
 from kafka_records_tables.topics import METADATA
@@ -62,16 +60,15 @@ TABLE: Final = Table(
 )
 
 
-class AclReplay(MetadataReplay):
+class AclReplay(ChangeReplay):
     """Collects the changes of ACLs in the order of the log."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(MetadataRecords(context, (_ADDED, _REMOVED)))
-        self.rows: list[dict[str, Any]] = []
         self._entries: dict[str, dict[str, Any]] = {}
 
     def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
-        times = [None] * decoded.rows.num_rows if is_checkpoint else decoded.rows.column("timestamp_ms").to_pylist()
+        times = times_of(decoded, is_checkpoint)
         for at, name, value in events(decoded, self._records.numbers):
             if name == _ADDED:
                 entry = self._entries[value["id"]] = _entry(value)
@@ -97,14 +94,11 @@ def _entry(value: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class Reader(MetadataReader[AclReplay]):
+class Reader(ChangeReader):
+    table = TABLE
+
     def __init__(self, context: Context) -> None:
         super().__init__(AclReplay(context))
-
-    def _rows(self) -> pa.RecordBatch:
-        # Records of a checkpoint, which have no times, come before those of the log.
-        rows = sorted(self._replay.rows, key=lambda each: (each["at_timestamp_ms"] is not None, each["log_offset"]))
-        return pa.RecordBatch.from_pylist(rows, schema=TABLE.schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from kafka_records_tables.report.facts.group_facts import MemberLife
+from kafka_records_tables.report.facts.group_facts import MemberLife, joined_at
 
 _COMMON: Final = 4
 """The number of equal letters at the start of client ids from which they count as those of one application."""
@@ -47,15 +47,11 @@ def by_application(lives: Sequence[MemberLife]) -> list[list[MemberLife]]:
         rest = [each for each in found if not _are_alike(each[0], words)]
         one = (words.union(*(each[0] for each in own)), [member for each in own for member in each[1]] + [life])
         found = [*rest, one]
-    return sorted((each[1] for each in found), key=lambda members: min(_joined(each) for each in members))
+    return sorted((each[1] for each in found), key=lambda members: min(joined_at(each) for each in members))
 
 
 def _are_alike(some: frozenset[str], others: frozenset[str]) -> bool:
     return any(one[:_COMMON] == other[:_COMMON] for one in some for other in others)
-
-
-def _joined(life: MemberLife) -> tuple[int, int]:
-    return life.joined_ms or 0, life.joined_at
 
 
 def together(one: Sequence[MemberLife], other: Sequence[MemberLife], until_ms: int) -> list[tuple[int, int]]:

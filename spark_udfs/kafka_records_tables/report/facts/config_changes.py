@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
-from kafka_records_tables.tables.cluster.metadata_reader import MetadataReader, MetadataReplay
+from kafka_records_tables.report.facts.metadata_changes import ChangeReader, ChangeReplay, times_of
 from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events
 from kafka_records_tables.tables.declaration import REPLAYED, Column, Table
 from kafka_records_tables.topics import METADATA
@@ -51,16 +49,15 @@ TABLE: Final = Table(
 )
 
 
-class ConfigReplay(MetadataReplay):
+class ConfigReplay(ChangeReplay):
     """Collects the changes of configs in the order of the log."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(MetadataRecords(context, (_CONFIG,)))
-        self.rows: list[dict[str, Any]] = []
         self._values: dict[tuple[str, str, str], str | None] = {}
 
     def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
-        times = [None] * decoded.rows.num_rows if is_checkpoint else decoded.rows.column("timestamp_ms").to_pylist()
+        times = times_of(decoded, is_checkpoint)
         for at, _, value in events(decoded, self._records.numbers):
             kind = _TYPES.get(value["resource_type"])
             if kind is None or value["name"] not in _SHOWN:
@@ -73,11 +70,8 @@ class ConfigReplay(MetadataReplay):
             self.rows.append(row | {"at_timestamp_ms": times[at], "log_offset": int(decoded.offsets[at])})
 
 
-class Reader(MetadataReader[ConfigReplay]):
+class Reader(ChangeReader):
+    table = TABLE
+
     def __init__(self, context: Context) -> None:
         super().__init__(ConfigReplay(context))
-
-    def _rows(self) -> pa.RecordBatch:
-        # Records of a checkpoint, which have no times, come before those of the log.
-        rows = sorted(self._replay.rows, key=lambda each: (each["at_timestamp_ms"] is not None, each["log_offset"]))
-        return pa.RecordBatch.from_pylist(rows, schema=TABLE.schema)

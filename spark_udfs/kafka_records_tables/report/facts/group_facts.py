@@ -128,6 +128,16 @@ def places_of(changes: Mapping[str, Any]) -> list[Place]:
     return [(topic, number) for topic, partitions in lists for number in partitions]
 
 
+def first_joined(lives: Iterable[MemberLife]) -> MemberLife:
+    """The member that joined first, of at least one."""
+    return min(lives, key=joined_at)
+
+
+def joined_at(life: MemberLife) -> tuple[int, int]:
+    """The time at which a member joined, and the offset of the record, to put members in order."""
+    return life.joined_ms or 0, life.joined_at
+
+
 def names_of(lives: Iterable[MemberLife]) -> list[str]:
     """The names of members, each once, in their order."""
     return list(dict.fromkeys(each.name for each in lives))

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kafka_records_tables.tables.column_types import record_batch
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table
-from kafka_records_tables.tables.reader import TableReader
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from kafka_records_engine.sources import Context
+from kafka_records_tables.tables.passed_columns import PassedColumns
 
 TABLE: Final = Table(
     name="last_batches",
@@ -37,9 +30,5 @@ TABLE: Final = Table(
 )
 
 
-class Reader(TableReader):
-    def __init__(self, context: Context) -> None:
-        pass
-
-    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        yield record_batch(TABLE.schema, {name: batch.column(name) for name in TABLE.names}, batch.num_rows)
+class Reader(PassedColumns):
+    table = TABLE

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_tables.tables.column_types import record_batch
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table
-from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.passed_columns import PassedColumns
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from kafka_records_engine.sources import Context
     from kafka_records_tables.report.facts.group_facts import Place
     from kafka_records_tables.report.rule_context import RuleContext
 
@@ -43,12 +38,8 @@ TABLE: Final = Table(
 )
 
 
-class Reader(TableReader):
-    def __init__(self, context: Context) -> None:
-        pass
-
-    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        yield record_batch(TABLE.schema, {name: batch.column(name) for name in TABLE.names}, batch.num_rows)
+class Reader(PassedColumns):
+    table = TABLE
 
 
 @dataclass(frozen=True, slots=True)

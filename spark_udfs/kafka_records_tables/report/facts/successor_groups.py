@@ -21,6 +21,7 @@ from kafka_records_tables.report.facts.group_facts import (
     Place,
     Span,
     commit_spans,
+    first_joined,
     log_ends,
     member_lives,
 )
@@ -173,7 +174,7 @@ def _succession(
 
 def _were_set(lives: Sequence[MemberLife], commits: Mapping[Place, Sequence[Span]]) -> bool:
     """Whether somebody set offsets of a group before its first member joined."""
-    first = min(lives, key=lambda each: (each.joined_ms or 0, each.joined_at))
+    first = first_joined(lives)
     return any(
         each.log_partition == first.log_partition and each.log_offset < first.joined_at
         for of_place in commits.values()

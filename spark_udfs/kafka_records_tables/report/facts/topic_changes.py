@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
-from kafka_records_tables.tables.cluster.metadata_reader import MetadataReader, MetadataReplay
+from kafka_records_tables.report.facts.metadata_changes import ChangeReader, ChangeReplay, times_of
 from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events, values_of
 from kafka_records_tables.tables.declaration import REPLAYED, Column, Table
 from kafka_records_tables.topics import METADATA
@@ -59,12 +57,11 @@ Compaction begins and ends with `cleanup.policy`, if that changes later.
 )
 
 
-class TopicChangeReplay(MetadataReplay):
+class TopicChangeReplay(ChangeReplay):
     """Collects the changes of topics in the order of the log."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(MetadataRecords(context, (_CREATED, _DELETED, _CONFIG, _PARTITION), (_PARTITION,)))
-        self.rows: list[dict[str, Any]] = []
         self._by_id: dict[str, dict[str, Any]] = {}
         """The creation of each topic."""
         self._by_name: dict[str, dict[str, Any]] = {}
@@ -74,7 +71,7 @@ class TopicChangeReplay(MetadataReplay):
 
     def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
         numbers = self._records.numbers
-        times = [None] * decoded.rows.num_rows if is_checkpoint else decoded.rows.column("timestamp_ms").to_pylist()
+        times = times_of(decoded, is_checkpoint)
         for at, name, value in events(decoded, {each: numbers[each] for each in (_CREATED, _DELETED, _CONFIG)}):
             if name == _CREATED:
                 row = self._row(value["topic_id"], value["name"], "created", times[at], int(decoded.offsets[at]))
@@ -139,15 +136,11 @@ class TopicChangeReplay(MetadataReplay):
         return row
 
 
-class Reader(MetadataReader[TopicChangeReplay]):
+class Reader(ChangeReader):
+    table = TABLE
+
     def __init__(self, context: Context) -> None:
         super().__init__(TopicChangeReplay(context))
-
-    def _rows(self) -> pa.RecordBatch:
-        # Records of a checkpoint, which have no times, come before those of the log.
-        rows = self._replay.complete()
-        rows.sort(key=lambda each: (each["at_timestamp_ms"] is not None, each["log_offset"]))
-        return pa.RecordBatch.from_pylist(rows, schema=TABLE.schema)
 
 
 def changes_of(context: RuleContext, topic: str) -> list[dict[str, Any]]:

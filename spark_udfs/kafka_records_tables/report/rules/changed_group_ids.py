@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.beginnings import consequence_of, either_words, repeated_words, scale_of
-from kafka_records_tables.report.facts.group_facts import names_of
+from kafka_records_tables.report.facts.group_facts import first_joined, names_of
 from kafka_records_tables.report.facts.random_names import RANDOM, pattern_of
 from kafka_records_tables.report.facts.successor_groups import Succession, successions
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
@@ -16,6 +16,7 @@ from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
 from kafka_records_tables.report.rule_context import RuleContext, counted, length, listed, moment, of_group, shown
+from kafka_records_tables.report.rules.reset_steps import MOST_LINES, reset_from_file
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 KIND: Final = "group_id_changed"
 _NUMBER: Final = re.compile(r"\d+")
-_MOST_LINES: Final = 20
-"""The maximum number of partitions that a step lists."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -49,7 +48,7 @@ def _incident(context: RuleContext, succession: Succession, is_one_of_several: b
     whose, theirs = listed(names_of(succession.old_lives)), listed(names_of(succession.new_lives))
     topics, scale = succession.topics, scale_of(begins)
     before = max(each.before.from_ms or 0 for each in succession.began)
-    first = min(succession.new_lives, key=lambda each: (each.joined_ms or 0, each.joined_at))
+    first = first_joined(succession.new_lives)
     last = succession.began[0].before
     evidence = (
         Evidence(
@@ -149,10 +148,7 @@ def _steps(context: RuleContext, succession: Succession) -> tuple[NextStep, ...]
     gaps = [each for each in succession.began if each.beginning.skipped]
     spans = "; ".join(
         f"{_place(each.place)} from {each.before.offset} to {each.before.offset + each.beginning.skipped - 1}"
-        for each in gaps[:_MOST_LINES]
-    )
-    lines = "; ".join(
-        f"{each.place[0]},{each.place[1]},{each.before.offset}" for each in succession.began[:_MOST_LINES]
+        for each in gaps[:MOST_LINES]
     )
     steps = []
     if gaps:
@@ -164,15 +160,12 @@ def _steps(context: RuleContext, succession: Succession) -> tuple[NextStep, ...]
         )
     return (
         *steps,
-        context.ask_kafka(
-            f"Or stop {shown(new)}, and have it begin where {shown(old)} ended: write into offsets.csv, one a line: "
-            f"{lines} (it is done with --execute in place of --dry-run, and everything since is then read again)",
-            "kafka-consumer-groups",
-            "--reset-offsets",
-            *option("--group", new),
-            "--from-file",
-            "offsets.csv",
-            "--dry-run",
+        reset_from_file(
+            context,
+            new,
+            f"Or stop {shown(new)}, and have it begin where {shown(old)} ended:",
+            [(each.place, each.before.offset) for each in succession.began],
+            ", and everything since is then read again",
         ),
         context.ask_kafka(
             f"If {shown(old)} is not used any more, delete it after that, so that nobody restarts it for its lag",

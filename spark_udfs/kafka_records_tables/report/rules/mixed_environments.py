@@ -10,13 +10,13 @@ from typing import Final
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept
-from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.client_names import together, words_of
 from kafka_records_tables.report.facts.group_facts import (
     MOST_GROUPS,
     MemberLife,
     Place,
     commit_spans,
+    first_joined,
     member_lives,
     names_of,
     places_of,
@@ -34,6 +34,7 @@ from kafka_records_tables.report.rule_context import (
     places_shown,
     shown,
 )
+from kafka_records_tables.report.rules.reset_steps import reset_from_file
 from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "mixed_environments"
@@ -54,8 +55,6 @@ _ENVIRONMENTS: Final = {word: words.split()[0] for words in _SAME_NAMES for word
 _TOKEN: Final = re.compile(r"[a-z]+")
 _ANY: Final = f'"client_id": "([^"]*[^a-z"])?(pre[^a-z])?({"|".join(_ENVIRONMENTS)})[^a-z]'
 
-_MOST_LINES: Final = 20
-"""The maximum number of partitions that a step lists."""
 
 Taken = dict[Place, tuple[int, int]]
 """Partitions with the offset at which a member took over, and the last one that it committed."""
@@ -104,7 +103,7 @@ def _incident(
     taken = _taken(context, group, joined)
     missed = sum(end - start for start, end in taken.values())
     whose, theirs = listed(names_of(own)), listed(names_of(joined))
-    come = min(joined, key=lambda each: (each.joined_ms or 0, each.joined_at))
+    come = first_joined(joined)
     proof = Evidence(f"{come.name} joins", OFFSETS, come.log_partition, come.joined_at, come.joined_ms)
     where = places_shown(taken) if taken else "partitions"
     finding = ReportFinding(
@@ -157,18 +156,11 @@ def _again(context: RuleContext, group: str, environment: str, taken: Taken) -> 
     """The step to read again what the other environment took."""
     if not taken:
         return ()
-    lines = "; ".join(
-        f"{topic},{number},{start}" for (topic, number), (start, _) in sorted(taken.items())[:_MOST_LINES]
-    )
-    step = context.ask_kafka(
-        f"Then have {environment} read these records: stop the group, and write into offsets.csv, one a line: "
-        f"{lines} (--execute in place of --dry-run does it)",
-        "kafka-consumer-groups",
-        "--reset-offsets",
-        *option("--group", group),
-        "--from-file",
-        "offsets.csv",
-        "--dry-run",
+    step = reset_from_file(
+        context,
+        group,
+        f"Then have {environment} read these records: stop the group, and",
+        [(place, start) for place, (start, _) in sorted(taken.items())],
     )
     return (step,)
 

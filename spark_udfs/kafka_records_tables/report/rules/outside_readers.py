@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Final
 
 from kafka_records_tables.report.case_columns import equal, grouped, kept
-from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.event_runs import goes_on
 from kafka_records_tables.report.facts.group_facts import (
     MOST_GROUPS,
@@ -34,12 +33,11 @@ from kafka_records_tables.report.rule_context import (
     places_shown,
     shown,
 )
+from kafka_records_tables.report.rules.reset_steps import reset_from_file
 from kafka_records_tables.tables.words.timeline_words import OFFSETS_RESET
 from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "outside_reader_commits"
-_MOST_LINES: Final = 20
-"""The maximum number of partitions that a step lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +123,6 @@ def _incident(context: RuleContext, group: str, absences: list[_Absence]) -> Inc
         if waiting
         else ""
     )
-    lines = "; ".join(
-        f"{topic},{partition},{each.offset}" for (topic, partition), each in sorted(firsts.items())[:_MOST_LINES]
-    )
     is_much = skipped >= context.limit(f"{KIND}.records")
     is_new = times[-1] >= context.at_ms - context.limit(f"{KIND}.lately")
     finding = ReportFinding(
@@ -157,16 +152,12 @@ def _incident(context: RuleContext, group: str, absences: list[_Absence]) -> Inc
                 f"Find the client with the group id {shown(group)} that is not a member, stop it, and give it another "
                 "group id or set its enable.auto.commit to false; no record names it"
             ),
-            context.ask_kafka(
-                "If the skipped records must be processed, set the group back while it has no members: write into "
-                f"offsets.csv, one a line: {lines} (it is done with --execute in place of --dry-run; what members read "
-                "since is then read again)",
-                "kafka-consumer-groups",
-                "--reset-offsets",
-                *option("--group", group),
-                "--from-file",
-                "offsets.csv",
-                "--dry-run",
+            reset_from_file(
+                context,
+                group,
+                "If the skipped records must be processed, set the group back while it has no members:",
+                [(place, each.offset) for place, each in sorted(firsts.items())],
+                "; what members read since is then read again",
             ),
             context.see("List when it had no members", Rows("timeline", of_group(group))),
         ),

@@ -14,7 +14,7 @@ from kafka_records_tables.report.facts.beginnings import (
     scale_of,
 )
 from kafka_records_tables.report.facts.event_runs import goes_on
-from kafka_records_tables.report.facts.group_facts import MemberLife, names_of
+from kafka_records_tables.report.facts.group_facts import MemberLife, first_joined, names_of
 from kafka_records_tables.report.facts.random_names import RANDOM, pattern_of, stem_of
 from kafka_records_tables.report.facts.successor_groups import Succession, successions
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
@@ -31,13 +31,12 @@ from kafka_records_tables.report.rule_context import (
     of_group,
     shown,
 )
+from kafka_records_tables.report.rules.reset_steps import reset_from_file
 from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "group_id_random"
 _TOOLS: Final = ("console-consumer", "kafka-console", "kcat")
 """How groups of tools begin with which people look at records."""
-_MOST_LINES: Final = 20
-"""The maximum number of partitions that a step lists."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -74,8 +73,8 @@ def _incident(context: RuleContext, pattern: str, groups: tuple[str, ...], famil
             f"{each.new} gets its first member, {length(each.joined_ms - each.stopped_ms)} after the last one of "
             f"{each.old} left",
             OFFSETS,
-            _first(each.new_lives).log_partition,
-            _first(each.new_lives).joined_at,
+            first_joined(each.new_lives).log_partition,
+            first_joined(each.new_lives).joined_at,
             each.joined_ms,
         )
         for each in family
@@ -123,12 +122,8 @@ def _lives(family: Sequence[Succession]) -> Mapping[str, Sequence[MemberLife]]:
     return of_old | {each.new: each.new_lives for each in family}
 
 
-def _first(lives: Sequence[MemberLife]) -> MemberLife:
-    return min(lives, key=lambda each: (each.joined_ms or 0, each.joined_at))
-
-
 def _started(lives: Sequence[MemberLife]) -> int:
-    return _first(lives).joined_ms or 0
+    return first_joined(lives).joined_ms or 0
 
 
 def _level(context: RuleContext, had_fixed: bool, is_service: bool, is_going_on: bool, last_ms: int) -> Level:
@@ -193,22 +188,17 @@ def _steps(
 ) -> tuple[NextStep, ...]:
     own = f"its group id {shown(fixed)} again" if fixed is not None else f"a fixed group id, such as {shown(stem)}"
     ends = _ends(context, groups[-1])
-    lines = "; ".join(f"{topic},{number},{offset}" for (topic, number), offset in ends[:_MOST_LINES])
     deletion = (word for each in groups[:3] for word in option("--group", each))
     return (
         NextStep(
             f"Give the application {own if fixed or stem else 'a fixed group id'}, without a part that changes at each "
             "start"
         ),
-        context.ask_kafka(
-            f"Before it starts with that, have it begin where {shown(groups[-1])} ended: write into offsets.csv, one a "
-            f"line: {lines} (it is done with --execute in place of --dry-run)",
-            "kafka-consumer-groups",
-            "--reset-offsets",
-            *option("--group", fixed or stem or groups[-1]),
-            "--from-file",
-            "offsets.csv",
-            "--dry-run",
+        reset_from_file(
+            context,
+            fixed or stem or groups[-1],
+            f"Before it starts with that, have it begin where {shown(groups[-1])} ended:",
+            ends,
         ),
         NextStep("Find out why the application restarts so often, if these are not planned restarts"),
         context.ask_kafka(

@@ -8,7 +8,13 @@ from typing import Final
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, grouped, kept
-from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, MemberLife, member_lives, names_of
+from kafka_records_tables.report.facts.group_facts import (
+    MOST_GROUPS,
+    MemberLife,
+    first_joined,
+    member_lives,
+    names_of,
+)
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
@@ -34,7 +40,7 @@ class Application:
     @property
     def first(self) -> MemberLife:
         """The member that joined first."""
-        return min(self.lives, key=lambda each: (each.joined_ms or 0, each.joined_at))
+        return first_joined(self.lives)
 
     def was_there(self, at_ms: int) -> bool:
         """Whether it had a member at a given time."""

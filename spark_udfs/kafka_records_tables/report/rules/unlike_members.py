@@ -12,7 +12,13 @@ import pyarrow.compute as pc
 from kafka_records_tables.report.case_columns import equal, grouped, kept
 from kafka_records_tables.report.command_lines import instant, option
 from kafka_records_tables.report.facts.client_names import by_application, together
-from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, MemberLife, commit_spans, member_lives
+from kafka_records_tables.report.facts.group_facts import (
+    MOST_GROUPS,
+    MemberLife,
+    commit_spans,
+    first_joined,
+    member_lives,
+)
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, command_of, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
@@ -93,7 +99,7 @@ def _sharing(context: RuleContext, group: str, lives: list[MemberLife]) -> Shari
         return None
     came = None
     if alone > 0 and all(each.left_at is None or (each.left_ms or until) >= until for each in _there(first, since)):
-        joined = min(second, key=lambda each: (each.joined_ms or 0, each.joined_at))
+        joined = first_joined(second)
         shows = f"{joined.name} joins; each of {listed(_names(first))} that was there then stays"
         came = Evidence(shows, OFFSETS, joined.log_partition, joined.joined_at, since)
     software = _software(context, group, first, second)
