@@ -48,9 +48,9 @@ report.findings[1].rows[0].table
 
 `--group G` limits the report to a group, and `--topic-filter 'orders*'` to findings that name such a topic, or a group
 with a row about one. Findings still count all rows: "2 of 3 partitions" of a group are those of all its topics.
-Findings about the coordinators' logs stay, because everything depends on them. Tables keep only rows about such topics,
-as with `table --topic-filter`. If the source has nothing about these groups or topics, there is no report: the exit
-status is 2, and the message suggests similar names. (`table` only prints a note.)
+Findings about the coordinators' logs stay, because everything depends on them. Tables contain only rows about these
+topics, as with `table --topic-filter`. If the source has nothing about these groups or topics, there is no report: the
+exit status is 2, and the message suggests similar names. (`table` only prints a note.)
 
 Pass the brokers' `offsets.retention.minutes` with `--retention`, because expiry is computed with it. Commands in
 findings name the brokers of the report; in a report of files they name `$BOOTSTRAP`, which you set.

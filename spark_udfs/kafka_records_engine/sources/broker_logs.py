@@ -50,8 +50,7 @@ _TRIES_TO_CUT: Final = 3
 """How often a request is repeated if the broker sends only a part of a batch."""
 _CUT_OFF: Final = "cut off: the broker has no more than {} bytes of it"
 _QUIET: Final = 5
-"""How often a leader has to answer that there are no further records, with pauses in between, before it is asked which
-records it has."""
+"""The number of empty answers of a leader, with pauses in between, after which it is asked which records it has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,6 @@ What the log does not show: heartbeats, so `member_left` and `session_timeout` m
 keeps its members in one record, so a member that leaves writes no tombstone. Two requests that a coordinator wrote into
 one batch within a millisecond look like one. In a log that was cleaned or begins in the middle, fewer causes can be
 ruled out and tombstones are missing; a finding says from which offset on it is complete. Without `timestamp_ms` there
-are no times, and without `base_offset` more writes look like one.
+are no times. Without `base_offset`, more requests look like one.
 """,
 )

@@ -23,7 +23,7 @@ class EpochStart:
     offset: int
     """The offset of the first record that the leader appended, or would append."""
     before_ms: int | None
-    """The latest time in the batch before it; None if there is no such batch."""
+    """The latest time in the batch before this offset; None if there is no earlier batch."""
     at_ms: int | None
     """The time of the first record in the batch at that offset; None if there is none, or if a cleaner removed it."""
 

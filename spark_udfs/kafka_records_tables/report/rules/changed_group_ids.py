@@ -186,8 +186,8 @@ RULE = incident_rule(
     title="an application continues with another group id, without its offsets",
     about="""\
 A group without members and a new one that was created at most 30 minutes after the last member had left, for the same
-topics. The client ids have a word in common or, if they name no application, the names of the groups have. Nobody set
-offsets of the new group before its first member joined. The old group must be away for longer than three times its
+topics. Their client ids have a word in common. If client ids name no application, the names of the groups do. Nobody
+set offsets of the new group before its first member joined. The old group must be away for longer than three times its
 longest absence before, because jobs come back. The gap is counted from the last commits of the old group to the ends of
 the logs when the first member of the new one joined. If its first commits are at the ends, it may also have begun at
 the start; both counts are given. A group that was created while the old one still had members is not a finding

@@ -297,10 +297,10 @@ were written, so the finding is a note there too. Groups are left out if their l
 record.""",
     tables=("groups", "assignments", "current_offsets", "pending_offsets", "members", "timeline", "log_ends", "lag"),
     levels={
-        Level.MODERATE: "the group commits other partitions, or did so earlier, and is not behind in them",
+        Level.MODERATE: "the group commits other partitions or has committed them, and has no backlog in them",
         Level.LOW: "it has never committed, and was restarted while records were written",
-        Level.NOTE: "it has never committed and was not restarted; or it is behind in its other partitions; or it is "
-        "unknown when records were written",
+        Level.NOTE: "it has never committed and was not restarted, or it has a backlog in its other partitions, or the "
+        "times of the records are unknown",
     },
     find=_find,
     listing=Rows("assignments", ("role=current",)),
