@@ -11,7 +11,7 @@ import argparse
 import sys
 import textwrap
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kafka_records_tables.report.levels import Level
@@ -47,33 +47,27 @@ report.findings[1].rows[0].table
 ```
 
 `--group G` limits the report to a group, and `--topic-filter 'orders*'` to findings that name such a topic, or a group
-with a row about one. Findings still count all rows: "2 of 3 partitions" of a group are those of all its topics.
-Findings about the coordinators' logs stay, because everything depends on them. Tables contain only rows about these
-topics, as with `table --topic-filter`. If the source has nothing about these groups or topics, there is no report: the
-exit status is 2, and the message suggests similar names. (`table` only prints a note.)
+with a row about one. Findings still count all rows ("2 of 3 partitions" of a group are those of all its topics), and
+findings about the coordinators' logs stay. Tables contain only rows about these topics. If the source has nothing about
+these groups or topics, the exit status is 2, and the message suggests similar names.
 
-Pass the brokers' `offsets.retention.minutes` with `--retention`, because expiry is computed with it. Commands in
-findings name the brokers of the report; in a report of files they name `$BOOTSTRAP`, which you set.
+Expiry is computed with `--retention`: pass the brokers' `offsets.retention.minutes`. Commands in findings name the
+brokers of the report; in a report of files they name `$BOOTSTRAP`, which you set.
 
 The moment of the report is `--as-of`, by default now for running brokers and the time of the last record for files.
 Durations such as `--as-of 2h` count back from now, also for files.
 
-- If the moment is at or after the last record in files, the report is as of that record, because nothing after it is
-  known; a note says so if you named a later moment. `table expirations --as-of` shows what expires until then if
-  nothing is committed.
-- If the moment is before the last record, or before now on running brokers, it is unknown where logs ended. Then
-  findings from `lag`, `group_lag`, `progress` or `log_ends` ([below](#kinds-of-findings)) are missing or less detailed,
-  and the last line says that the report does not judge whether groups keep up. Leave out `--as-of` to get them.
+- At or after the last record in files, the report is as of that record; a note says so if you named a later moment.
+  `table expirations --as-of` shows what expires until then if nothing is committed.
+- Before the last record, or before now on running brokers, it is unknown where logs ended. Then findings from `lag`,
+  `group_lag`, `progress` or `log_ends` ([below](#kinds-of-findings)) are missing or less detailed, and the last line
+  says that the report does not judge whether groups keep up.
 
 ## The first screen
 
 As text, a report lists what needs attention (all levels except `note`), the worst first, in three lines each: what
 happened to whom; when it began, whether it continues, how much was affected and who is involved; the first step, with
-its command. `--details` prints all findings with causes, effects, evidence and all steps. Problems while reading have
-one line per reason. A report without findings is one line.
-
-A page has the same lines for each incident, and a time axis with the records that show it, joining and leaving members,
-rebalances and commits, and offsets compared with the end of the log.
+its command. `--details` prints all findings with causes, effects, evidence and all steps.
 
 ## Levels
 
@@ -96,9 +90,9 @@ A finding is an incident. It says what happened (`problem`), its consequence (`i
 that shows it), whether it continues, how much was affected (`scale`), who is involved (`who`), and what to do, the
 first step first. Findings that follow from another one are its `effects`.
 
-Each kind has possible causes, which records, metadata and log ends support or rule out. Causes that are ruled out are
-not shown; `refuted_by` has the fact. If two remain, `decision` has the question that decides between them, and the
-command that answers it. `lacked` lists what the report did not have, and the causes that it therefore could not
+Each kind has possible causes, which records, metadata and log ends support or rule out. `refuted_by` has the fact that
+rules a cause out; such causes are not shown. If two remain, `decision` has the question that decides between them, and
+the command that answers it. `lacked` lists what the report did not have, and the causes that it therefore could not
 distinguish.
 
 `confidence` is about the cause: `high` if records show it, or if it is the only one left and nothing was missing;
@@ -108,30 +102,30 @@ if it is not `high`, `why_not_sure` says what no record shows, or what a cleaner
 ## Thresholds
 
 Thresholds decide levels; each kind lists its own. `kafka-records report --print-thresholds` prints a file of all of
-them, with what each decides and why. To change some, list them in a file for `--thresholds` (TOML):
+them, with the reason for each default. To change some, list them in a file for `--thresholds` (TOML):
 
 ```toml
 [offsets_expiring]
 high_within = "48h"
 ```
 
-An unknown name is an error, which suggests the likely one. Two thresholds that contradict each other, such as a
-`high_within` above `within`, are an error too.
+An unknown name is an error, which suggests the likely one. So are two thresholds that contradict each other, such as a
+`high_within` above `within`.
 
 ## The page
 
-`--output report.html` writes one file for people: findings first, then numbers, groups, activity, who reads a topic,
-and a page for each group, topic and table, with links such as `report.html#group=billing`. It makes no network
-requests. Everybody who opens it sees the names, offsets and metadata of the topics. If it would exceed 15 MB, rows are
-left out, and the page shows the command that prints them. It needs a browser of 2023 or later.
+`--output report.html` writes one file: each incident with a time axis (the records that show it, members that join and
+leave, rebalances, commits, and offsets compared with the end of the log), then numbers, groups, activity, who reads a
+topic, and a page for each group, topic and table, with links such as `report.html#group=billing`. It makes no network
+requests. Everybody who opens it sees the names, offsets and metadata of the topics. Above 15 MB, rows are left out, and
+the page shows the command that prints them. It needs a browser of 2023 or later.
 
 ## JSON
 
 `--format json` writes one document: `format_version`, the `request`, `findings`, `numbers`, what is `missing`, problems
 while `reading`, `counts` (with the times of the first and the last record), and the rows of all `tables` as `table
---format json` prints them (`--no-tables` leaves them out). The schema is
-[report.schema.json](../spark_udfs/kafka_records_tables/report/report.schema.json). Every number names the rows that it
-counts or sums.
+--format json` prints them (`--no-tables` leaves them out). Every number names the rows that it counts or sums. The
+schema is [report.schema.json](../spark_udfs/kafka_records_tables/report/report.schema.json).
 
 ## Since the last report
 
@@ -154,11 +148,9 @@ later.diff.notes[0].partition(":")[0]  # findings from them are new or gone beca
 ## A job that watches
 
 `--fail-on high` exits with status 3 if there is a finding of that level or a worse one. `--fail-on new:high`, with
-`--diff`, does so only if the finding is new or worse since the earlier report. [Exit statuses](command.md#exit-status)
-are 0 (complete), 1 (rows are missing), 2 (no answer) and 3 (findings); 1 takes precedence over 3.
-
-The job keeps its last report and compares with it. A new report replaces it only if it is complete (0 or 3): otherwise,
-findings that an incomplete report lacks would look new in the next run.
+`--diff`, does so only if the finding is new or worse since the earlier report. The job keeps its last report and
+compares with it. Only a complete report ([status](command.md#exit-status) 0 or 3) replaces the last one: findings that
+an incomplete one lacks would look new in the next run.
 
 ```sh
 last=/var/lib/kafka-records/last.json
@@ -181,17 +173,13 @@ esac
 ```
 
 Transient states of a healthy cluster are not findings, so successive reports agree (`transaction_open.open_after`,
-`report.group_settles_within`). If one of two reports lacks rows, findings from these rows come and go.
-
-[incidents.md](incidents.md) shows how often the report is right about incidents that were caused on purpose.
+`report.group_settles_within`). [incidents.md](incidents.md) shows how often the report is right.
 
 ## Kinds of findings
 
-Each section lists tables, levels, possible causes with evidence, findings shown as effects, and thresholds with default
-and reason.
+Each section lists levels, possible causes with evidence, questions that decide between causes, findings shown as
+effects, thresholds with defaults, and the tables that the kind is found in.
 
-| kind | meaning |
-|---|---|
 """
 
 _OF_ALL = f"\nThresholds of all kinds, as `{OF_REPORT}.NAME`:\n"
@@ -224,34 +212,37 @@ def main() -> int:
 def page(rules: Sequence[ReportRule]) -> str:
     """The page about some rules."""
     levels = "".join(f"| `{level.word}` | {_ASKS[level]} |\n" for level in sorted(Level, reverse=True))
-    overview = "".join(f"| [{rule.kind}](#{rule.kind}) | {rule.title} |\n" for rule in rules)
+    overview = "".join(f"{_item(f'[{rule.kind}](#{rule.kind}): {rule.title}')}\n" for rule in rules)
     times = Counter(threshold for rule in rules for threshold in rule.thresholds)
     shared = [threshold for threshold, count in times.items() if count >= _MANY]
     lines = [_OF_ALL, *_thresholds(of_report()), "", _OF_SEVERAL, *_thresholds(shared)]
-    return (
-        _HEAD
-        + levels
-        + _JSON
-        + overview
-        + "\n".join([*lines, *(line for each in rules for line in _rule(each, shared))])
-    )
+    return _HEAD + levels + _JSON + overview + "\n".join([*lines, *_sections(rules, shared)])
 
 
-def _rule(rule: ReportRule, shared: Sequence[Threshold]) -> Iterator[str]:
+def _sections(rules: Sequence[ReportRule], shared: Sequence[Threshold]) -> Iterator[str]:
+    """The sections about the kinds. A cause that several kinds have is described for the first of them."""
+    described: dict[tuple[str, str, str], str] = {}
+    for rule in rules:
+        yield from _rule(rule, shared, described)
+        for cause in rule.causes:
+            described.setdefault((cause.name, cause.about, cause.evidence), rule.kind)
+
+
+def _rule(
+    rule: ReportRule, shared: Sequence[Threshold], described: Mapping[tuple[str, str, str], str]
+) -> Iterator[str]:
     yield f"\n### {rule.kind}\n"
     yield "\n\n".join(map(_wrapped, rule.about.split("\n\n"))) + "\n"
-    if rule.tables:
-        yield _wrapped(f"From {', '.join(f'[{name}](tables.md#{name})' for name in rule.tables)}.") + "\n"
     yield from (_item(f"`{level.word}`: {rule.levels[level]}") for level in sorted(rule.levels, reverse=True))
     if rule.causes:
         yield "\nCauses:\n"
-        yield from (_item(f"`{cause.name}`: {cause.about} ({_evidence(cause.evidence)})") for cause in rule.causes)
-    pairs = defaultdict(list)
-    for each in rule.questions:
-        pairs[each.question].append(f"between `{each.yes}` and `{each.no}`")
-    for question, between in pairs.items():
-        text = f"{', and '.join(between)}: {question}"
-        yield f"\n{_wrapped(text[0].upper() + text[1:])}"
+        for cause in rule.causes:
+            first = described.get((cause.name, cause.about, cause.evidence))
+            text = f"as for [{first}](#{first})" if first else f"{cause.about} ({_evidence(cause.evidence)})"
+            yield _item(f"`{cause.name}`: {text}")
+    if questions := [*_questions(rule)]:
+        yield "\nQuestions:\n"
+        yield from questions
     if rule.folds:
         yield ""
         yield _wrapped(f"Effects: {', '.join(f'[{each.kind}](#{each.kind})' for each in rule.folds)}.")
@@ -263,6 +254,20 @@ def _rule(rule: ReportRule, shared: Sequence[Threshold]) -> Iterator[str]:
     if own:
         yield ""
         yield from _thresholds(own)
+    if rule.tables:
+        yield ""
+        yield _wrapped(f"Tables: {', '.join(f'[{name}](tables.md#{name})' for name in rule.tables)}.")
+
+
+def _questions(rule: ReportRule) -> Iterator[str]:
+    """The questions between causes of a kind, each once with all of its pairs."""
+    names = {cause.name for cause in rule.causes}
+    pairs = defaultdict(list)
+    for each in rule.questions:
+        if {each.yes, each.no} <= names:
+            pairs[each.question].append(f"`{each.yes}` or `{each.no}`")
+    for question, causes in pairs.items():
+        yield _item(f"{', '.join(causes)}: {question}")
 
 
 def _evidence(text: str) -> str:
@@ -281,7 +286,7 @@ def _item(text: str) -> str:
 
 
 def _thresholds(thresholds: Sequence[Threshold]) -> Iterator[str]:
-    yield from (_item(f"`{each.name}` = `{each.default}`: {each.about} ({each.reason})") for each in thresholds)
+    yield from (_item(f"`{each.name}` = `{each.default}`: {each.about}") for each in thresholds)
 
 
 if __name__ == "__main__":

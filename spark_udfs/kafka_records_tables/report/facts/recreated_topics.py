@@ -249,16 +249,16 @@ _LACKED: Final = "the metadata log (__cluster_metadata) from before the topic wa
 CAUSES: Final = (
     Hypothesis(
         "created_for_a_client",
-        "a client still used the deleted topic, and a broker created it again",
-        "for: created within two seconds after the deletion, or without its earlier configs; against: missing for "
-        "longer although groups that read it had members; refuted by configs that were set at the creation",
+        "a broker created it again for a client that still used it",
+        "for: created within two seconds, or without its earlier configs; against: missing for longer although "
+        "its groups had members; refuted by configs that were set at the creation",
         _weigh_by_client,
     ),
     Hypothesis(
         "recreated_on_purpose",
         "somebody deleted the topic and created it again",
-        "for: configs that were set at the creation, or missing for more than two seconds although groups that read it "
-        "had members. The number of partitions shows nothing, because no record has num.partitions",
+        "for: configs that were set at the creation, or missing for more than two seconds although its groups "
+        "had members",
         _weigh_on_purpose,
     ),
 )

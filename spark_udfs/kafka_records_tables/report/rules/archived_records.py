@@ -274,10 +274,10 @@ RULE = incident_rule(
     kind=KIND,
     title="a share group archived records that no consumer accepted",
     about="""\
-Ranges of offsets that were archived after `deliveries` deliveries or more (or after as many as the
-share.delivery.count.limit of the group, if the metadata log shows it). They are counted over the whole history of the
-state, because the present state no longer has ranges that its start offset has passed. Records that a consumer rejects
-at the first deliveries are reported if there are `rejected` of them or more.""",
+Ranges of offsets that were archived after `deliveries` deliveries (or as many as the group's
+share.delivery.count.limit, if the metadata log has it), over the whole history of the state: the present state
+lacks ranges before its start offset. Records that consumers rejected at the first deliveries count from `rejected`
+ranges on.""",
     tables=("share_partitions", "share_group_topics", "members"),
     levels={
         Level.CRITICAL: "it goes on",
@@ -290,13 +290,13 @@ at the first deliveries are reported if there are `rejected` of them or more."""
         PossibleCause(
             "locks_run_out",
             "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
-            "for: the time between the ends of deliveries is that of the lock, or is always the same, and "
-            "records that follow one another are archived; refuted if most deliveries end sooner",
+            "for: deliveries end after the time of the lock, or after always the same time, and records that "
+            "follow one another are archived; refuted if most end sooner",
         ),
         PossibleCause(
             "cannot_be_processed",
             "consumers release the records, or let their locks run out, at each delivery",
-            "for: archived after as many deliveries as the limit allows; a rejection at the last one looks the same",
+            "for: archived after the last delivery; a rejection at the last one looks the same",
         ),
         PossibleCause(
             "rejected", "consumers reject the records", "for: archived at the first deliveries; refuted otherwise"
@@ -304,8 +304,8 @@ at the first deliveries are reported if there are `rejected` of them or more."""
         PossibleCause(
             "no_records",
             "the offsets are markers of transactions or gaps (`AcknowledgeType.GAP`)",
-            "for: archived at the first deliveries; refuted if they were archived later, or if batches of the "
-            "topic end with such offsets",
+            "for: archived at the first deliveries; refuted if archived later, or if batches of the topic end "
+            "with such offsets",
         ),
     ),
     questions=(

@@ -185,13 +185,12 @@ RULE = incident_rule(
     kind=KIND,
     title="an application continues with another group id, without its offsets",
     about="""\
-A group without members and a new one that was created at most 30 minutes after the last member had left, for the same
-topics. Their client ids have a word in common. If client ids name no application, the names of the groups do. Nobody
-set offsets of the new group before its first member joined. The old group must be away for longer than three times its
-longest absence before, because jobs come back. The gap is counted from the last commits of the old group to the ends of
-the logs when the first member of the new one joined. If its first commits are at the ends, it may also have begun at
-the start; both counts are given. A group that was created while the old one still had members is not a finding
-(blue-green deployments).""",
+A group without members and a new one, created at most 30 minutes after the last member had left, for the same
+topics. Their client ids have a word in common, or their names do if client ids name no application. Nobody set
+offsets of the new group before its first member joined. The old group must be away for longer than three times its
+longest earlier absence, because jobs come back. The gap is counted from its last commits to the ends of the logs
+when the first member of the new one joined. If the first commits are at the ends, it may also have begun at the
+start: both counts are given. Groups with members at the same time (blue-green deployments) are not a finding.""",
     tables=("groups", "timeline", "current_offsets"),
     levels={
         Level.HIGH: "records were skipped, if the new group began at the end",
@@ -199,7 +198,7 @@ the start; both counts are given. A group that was created while the old one sti
         "the names differ, it has stopped too, or a third group comes before or after)",
         Level.LOW: "nothing was skipped, and no record shows whether records were read again; or longer than `lately` "
         "ago",
-        Level.NOTE: "as for LOW, or records were read again, if it is one of several: each may be a job of its own",
+        Level.NOTE: "as for low, or records were read again, if it is one of several",
     },
     find=_find,
     listing=Rows("groups", ("member_count=0",)),
@@ -207,12 +206,12 @@ the start; both counts are given. A group that was created while the old one sti
         PossibleCause(
             "id_of_release",
             "a release or configuration changed the group id of an application",
-            "for: words that client ids have in common, the time between them, the same hosts",
+            "for: common words of client ids, the time between them, the same hosts",
         ),
         PossibleCause(
             "other_application",
             "one application was retired, and another one started",
-            "against: words that client ids have in common",
+            "against: common words of client ids",
         ),
     ),
     questions=(

@@ -313,23 +313,23 @@ RULE = incident_rule(
     kind=KIND,
     title="members fail on a record, leave and join again, endlessly",
     about="""\
-Partitions with records to read whose offset does not move while `attempts` members get the partition one after another
-and leave. If the log has twenty earlier offsets of the partition, it must be twice as many as left before the offset
-moved in 95 % of these cases, because members may be short-lived by design. From files, members count only while there
-was a record to read. No member gets past the oldest waiting record.
-Jobs that start and end are not a finding: they leave moved offsets or nothing to read. From files, a loop that is over
-and lasted `report.group_settles_within` is a finding too, if the log of the topic shows when its record was
-written.
-If a cleaner has removed what happened since the record was written, tombstones of members (consumer and streams groups)
-must show that members began to leave when it was written: `attempts` for each partition and member of the group, at
-least five times as many as before. Or two members joined, had the partition and left in what remains, so soon after
-each other that `attempts` for each partition would have failed since the record was written; the epoch of the group
-must be high enough for that. The finding names what is missing, and its counts are lower bounds. Classic groups leave
-no tombstones: if a cleaner has reached their last record, nothing is found.""",
+Partitions with records to read whose offset does not move while `attempts` members get the partition one after
+another and leave. If the log has twenty earlier offsets of the partition, it must be twice as many as left in 95 %
+of these cases, because members may be short-lived by design. Jobs that start and end are not a finding: they leave
+moved offsets or nothing to read.
+
+Files show more. Members count only while there was a record to read. A loop that is over and lasted
+`report.group_settles_within` is a finding too, if the log of the topic shows when its record was written. If a
+cleaner has removed the beginning, one of two things must be left: tombstones of members (consumer and streams
+groups) which show that they began to leave when the record was written, `attempts` for each partition and member,
+and five times as many as before; or two members that joined, had the partition and left, so soon after each other
+that `attempts` for each partition fit into the time since the record was written, in a group with an epoch that is
+high enough. Counts are then lower bounds. Classic groups leave no tombstones: if a cleaner has reached their last
+record, nothing is found.""",
     tables=("timeline", "lag", "members", "groups"),
     levels={
         Level.HIGH: "it goes on",
-        Level.MODERATE: "the last member that failed left a while ago, or it is over and lasted longer than the topic "
+        Level.MODERATE: "the last member that failed left a while ago, or it lasted longer than the topic "
         "keeps records",
         Level.LOW: "it is over (from files)",
     },

@@ -134,9 +134,8 @@ DAMAGE = ReportRule(
     title="a log is damaged, or records cannot be used",
     about="""\
 All damage that was found while reading: wrong checksums, torn batches, records that cannot be decoded, transactions
-with an unknown end. One finding for a topic, with all its partitions: a disk that fails hits many. Files that the user
-may not read, and sources with nothing to read, are findings of their own; the report is made from the others. Rights
-that brokers do not give are `right_missing`.""",
+with an unknown end. One finding for a topic. Files that the user may not read, and sources with nothing to read,
+are findings of their own. Missing rights on brokers are `right_missing`.""",
     tables=("checks", "groups"),
     levels={Level.HIGH: "always"},
     cases=_damage_cases,
@@ -225,9 +224,9 @@ LOST = ReportRule(
     kind="segment_lost",
     title="records between two segment files are missing",
     about="""\
-Offsets that are in no file, of a log that is complete up to there. No cleaner has removed these: it begins at the start
-of a log. In a cleaned part a missing file looks like a cleaned one, and there is no finding. Only the first gap of a
-log is reported, and the logs of a topic are one finding. A missing beginning or end is `log_cut`.""",
+Offsets that are in no file, of a log that is complete up to there. In a cleaned part, a missing file looks like a
+cleaned one, and there is no finding. Only the first gap of a log is reported, and the logs of a topic are one
+finding. A missing beginning or end is `log_cut`.""",
     tables=("groups",),
     levels={Level.HIGH: "always"},
     cases=_lost_cases,
@@ -294,9 +293,8 @@ RIGHT = ReportRule(
     kind="right_missing",
     title="a right is missing, so that the report is not complete",
     about="""\
-Topics of coordinators, and topics that groups commit for or are assigned, that the user of the report may not describe
-or read (an ACL is missing). Brokers do not say whether a topic exists that the user may not describe. The command ends
-with status 1.""",
+Topics of coordinators, and topics that groups commit for or are assigned, that the user may not describe or read
+(an ACL is missing). Brokers do not say whether such a topic exists. The command ends with status 1.""",
     tables=("lag",),
     levels={Level.HIGH: "always"},
     cases=_right_cases,

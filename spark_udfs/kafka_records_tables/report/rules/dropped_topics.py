@@ -323,11 +323,11 @@ RULE = incident_rule(
     kind=KIND,
     title="a group no longer subscribes to a topic that it read, while records arrive",
     about="""\
-Topics with committed offsets of a group that has members, none of which subscribes to the topic (`deletable_offsets`,
-not_subscribed), if records were written to it since its last member with it left it, or since its last commit if no
-record shows that. A group with an event within `report.group_settles_within` is left out. A group that began to read
-the topic after the middle of the time for which the first one read it, and within a day before the change or later,
-counts as its successor. If nothing was written since, the offsets are a note (`offsets_unneeded`).""",
+Topics with committed offsets of a group whose members no longer subscribe to them (`deletable_offsets`,
+not_subscribed), if records were written since the last subscriber left, or since its last commit if no record shows
+that. A group with an event within `report.group_settles_within` is left out. A group that began to read the topic
+in the second half of the time in which the first one read it, and within a day before the change or later, counts
+as its successor. If nothing was written since, the offsets are `offsets_unneeded`.""",
     tables=("deletable_offsets", "expirations", "timeline", "log_ends", "current_offsets", "share_group_topics"),
     levels={
         Level.MODERATE: "records were written since, and no other group took over",
@@ -340,13 +340,13 @@ counts as its successor. If nothing was written since, the offsets are a note (`
             _MISTAKE,
             "a new version of the application lacks the topic in its list by mistake",
             "for: the topic is still written, other topics came into the list at the same time; against: "
-            "another group began to read it at about that time",
+            "another group began to read it then",
         ),
         PossibleCause(
             _PURPOSE,
             "the topic was removed from the subscription on purpose",
-            "for: another group began to read it at about that time, all members were replaced; against: it is "
-            "still written, and no other group began to read it",
+            "for: another group began to read it then, all members were replaced; against: it is still "
+            "written, and no other group began",
         ),
     ),
     questions=(

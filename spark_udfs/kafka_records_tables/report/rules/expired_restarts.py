@@ -252,14 +252,13 @@ RULE = incident_rule(
     kind=KIND,
     title="offsets expired while a group was away, and it started again elsewhere",
     about="""\
-Tombstones of offsets that a clean-up wrote or somebody asked for, and the first commits for these partitions after
-them. The end of the log when its member joined shows whether the group began at the start or at the end. Records that
-were read again or skipped are counted for each partition. If its first commit is at the end, it may have begun at
-either, and both counts are given.""",
+Offsets that expired or were deleted, and the first commits for their partitions afterwards. The end of the log when
+the first member joined shows whether the group began at the start or at the end. If its first commit is at the end,
+it may have done either: both counts are given.""",
     tables=("activity", "current_offsets", "timeline"),
     levels={
         Level.CRITICAL: "records were skipped",
-        Level.HIGH: "records were read again, or no record shows whether they were skipped or read again",
+        Level.HIGH: "records were read again, or may have been",
         Level.LOW: "it started again longer than `lately` ago, or got its offsets back",
     },
     find=_find,

@@ -212,17 +212,16 @@ RULE = ReportRule(
     kind="offsets_expiring",
     title="offsets of a group that was in use expire soon",
     about="""\
-Committed offsets, of groups without members, that a clean-up deletes within `within`. A consumer group that is down for
-as long as the retention loses its place. So does a simple group (its consumers assign partitions to themselves) that is
-at work (`alive_within`) but has committed nothing for one of its partitions. Offsets that a group with members does not
-need are `offsets_unneeded`. A group that was in use only briefly, as that of a console consumer, is a note. A group
-that has just lost its last member is not judged for `report.group_settles_within`: it may be a restart.
+Committed offsets of groups without members that a clean-up deletes within `within`. A consumer group that is down
+for as long as the retention loses its place. So does a simple group (its consumers assign partitions to themselves)
+that is at work (`alive_within`) but has committed nothing for a partition. A group that was in use only briefly is
+a note. A group that has just lost its last member is not judged for `report.group_settles_within`. Left out are
+offsets that a group with members does not need (`offsets_unneeded`), and offsets with an expiry time of their own,
+which a client requested.
 
-Offsets with an expiry time of their own do not count, because their client requested it.
-
-How long a group was in use follows from its records, and from its epoch (`in_use_epoch`), which rises whenever a member
-joins or leaves. If a cleaner has removed the first records and the epoch is low, that is unknown, and the level is one
-or two lower. Expiry is computed with the retention that was passed (see `retention_differs`).""",
+How long a group was in use follows from its records, and from its epoch (`in_use_epoch`). If a cleaner has removed
+the first records and the epoch is low, that is unknown, and the level is one or two lower. Expiry is computed with
+the retention that was passed (see `retention_differs`).""",
     tables=("expirations", "groups", "activity", "current_offsets", "timeline", "lag", "log_ends", "assignments"),
     levels={
         Level.CRITICAL: "the group is at work, and one of its offsets expires within `critical_within`",
@@ -342,9 +341,9 @@ OVERDUE = ReportRule(
     kind="retention_differs",
     title="brokers keep offsets longer than the retention that was passed",
     about="""\
-Offsets that should have been deleted by the retention of this report (`--retention`, 7 days by default) but were not.
-So the brokers' retention is longer, and everything computed with that of the report is wrong. Offsets in a partition
-that no coordinator loads do not count: nothing cleans up there.""",
+Offsets that should have been deleted by the retention of this report (`--retention`, 7 days by default) but were
+not: the brokers' retention is longer, and everything computed with that of the report is wrong. Partitions that no
+coordinator loads do not count: nothing cleans up there.""",
     tables=("expirations", "checks"),
     levels={Level.NOTE: "always"},
     cases=_overdue_cases,

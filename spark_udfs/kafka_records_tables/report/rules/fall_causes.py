@@ -169,8 +169,7 @@ CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
         Hypothesis(
             "member_went_back",
             "a member went back by itself (seek)",
-            "For: the group had members when the lower offset was committed. Against: it had none when the higher one "
-            "was.",
+            "for: the group had members when the lower offset was committed; against: it had none at the " "higher one",
             _weigh_seek,
         ),
         Hypothesis(
@@ -182,8 +181,8 @@ CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
         Hypothesis(
             "beyond_end",
             "the higher offset was beyond the end of the log, and auto.offset.reset decided",
-            "For: the log ends before it, or the group had no members when it was committed. It also remains if the "
-            "end of the log is unknown.",
+            "for: the log ends before it, or the group had no members when it was committed; remains if the "
+            "end is unknown",
             _weigh_beyond_end,
         ),
     ),

@@ -306,11 +306,10 @@ RULE = incident_rule(
     kind=KIND,
     title="offsets of another log were written for a group",
     about="""\
-Commits beyond the end of their log for a group that had no members then, with the present topic id or none. No consumer
-has read that far, and no log was cut. If earlier records of the group are missing, it may have had members, and both
-causes are named. What consumers did afterwards is counted from their next commits; if these are at the end of the log,
-consumers may have begun at either end, and both counts are given. If a member committed such offsets, the log was cut
-(`offsets_beyond_end`).""",
+Commits beyond the end of their log for a group without members, with the present topic id or none, although no
+consumer has read that far and no log was cut. If earlier records of the group are missing, it may have had members:
+then both causes are named. What consumers did is counted from their next commits; if these are at the end of the
+log, both possible counts are given. If a member committed such offsets, the log was cut (`offsets_beyond_end`).""",
     tables=("lag", "regressions", "timeline", "log_ends"),
     levels={Level.CRITICAL: "records were skipped", Level.HIGH: "nothing was skipped so far, or no record shows it"},
     find=_find,
@@ -319,7 +318,7 @@ consumers may have begun at either end, and both counts are given. If a member c
         PossibleCause(
             "another_cluster",
             "a tool wrote offsets of another cluster or topic",
-            "for: the group never had a member, and the offset was beyond the end at that time",
+            "for: the group never had a member, and the offset was beyond the end",
         ),
         PossibleCause("topic_recreated", "the topic was created again", "refuted by the topic id of the commit"),
         PossibleCause("log_truncated", "the log was cut", "refuted by the end of the log at that time"),

@@ -395,22 +395,21 @@ RULE = ReportRule(
     kind="transaction_open",
     title="a transaction hangs",
     about="""\
-Open transactions. One hangs when it is open for longer than its timeout and five minutes, or when no transactional id
-has it (KIP-664). In a copy of a log the time of the last record counts, not the present, so a transaction that began a
-while before is a note. Groups whose committed offset is at the beginning of the transaction are named: with
-`read_committed` they get nothing until it ends. A group with members that has committed nothing there for two times the
-longest interval between its commits in the log, and at least `group_stands_still.after`, is taken to wait for it. What
-is long for a transaction is taken from at least five earlier ones of its transactional id.
+Open transactions. One hangs when it is open for longer than its timeout and five minutes, or when no transactional
+id has it (KIP-664). In a copy of a log the time of the last record counts, so a transaction that began a while
+before is a note. Groups whose committed offset is at the beginning of the transaction are named: with
+`read_committed` they get nothing until it ends. A group with members that has committed nothing there for twice the
+longest interval between its commits, and at least `group_stands_still.after`, is taken to wait for it. What is long
+for a transaction follows from at least five earlier ones of its transactional id.
 
-Transactions with the same cause are one finding: orphaned ones per group whose offsets they hold back, which is their
-application; late ones per coordinator; and those that are just open per group.""",
+Transactions with the same cause are one finding: orphaned ones and open ones per group whose offsets they hold
+back, late ones per coordinator.""",
     tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag", "groups", "log_ends"),
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",
         Level.HIGH: "it hangs; or a group has stopped at it, and it has been open for `times_usual` times the longest "
         "earlier one of its transactional id",
-        Level.MODERATE: "it does not hang yet, but a group with members has stopped at it, for two times the longest "
-        "interval between its commits in the log",
+        Level.MODERATE: "it does not hang yet, but a group with members has stopped at it",
         Level.NOTE: "it has been open for `open_after`, as transactions of batch jobs are",
     },
     cases=_cases,
@@ -454,13 +453,13 @@ application; late ones per coordinator; and those that are just open per group."
         Hypothesis(
             "producer_died",
             "the producer died in the transaction",
-            "For: earlier transactions of its id were much shorter. Weighed only if a group has stopped at it.",
+            "for: earlier transactions of its id were much shorter; weighed only if a group has stopped at it",
             lambda context, case: why_open(context, context.once(_causes)[case["at"]], True),
         ),
         Hypothesis(
             "producer_hangs",
             "the producer hangs in the transaction",
-            "For: earlier transactions of its id were much shorter. No record shows whether it still runs.",
+            "the same; no record shows whether it still runs",
             lambda context, case: why_open(context, context.once(_causes)[case["at"]], False),
         ),
     ),

@@ -290,17 +290,17 @@ RULE = incident_rule(
     kind=KIND,
     title="a group does not read some partitions of a topic",
     about=f"""\
-Groups that commit offsets of some partitions of a topic, and never of others, to which records have been written since
+Groups that commit offsets of some partitions of a topic and never of others, to which records were written since
 the group began, for longer than `after` and twice the longest interval between its commits. With members, the
-partitions must be assigned to none of them, for `assigned_after`. Left out are groups that together read all partitions
-and whose names are equal except for their ends, and Kafka's own topics (`{_INTERNAL}…`). Files of the topic and of
-`{OFFSETS}` are needed: running brokers do not report when records were written.""",
+partitions must be assigned to none of them, for `assigned_after`. Left out are Kafka's own topics (`{_INTERNAL}…`),
+and groups that together read all partitions and whose names are equal except for their ends. Files of the topic and
+of `{OFFSETS}` are needed.""",
     tables=("current_offsets", "log_ends", "lag", "groups", "assignments"),
     levels={
         Level.HIGH: "the partitions were added after the group had begun",
         Level.MODERATE: "no record shows that, and the group has members",
-        Level.NOTE: "no record shows that, and the group assigns itself partitions; or other groups read a part of the "
-        "topic too, and all of these partitions",
+        Level.NOTE: "no record shows that, and the group assigns itself partitions; or other groups read all "
+        "of these partitions",
     },
     find=_find,
     listing=Rows("current_offsets"),

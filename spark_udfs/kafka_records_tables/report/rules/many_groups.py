@@ -144,9 +144,8 @@ RULE = incident_rule(
     title="each run of a program creates a new group",
     about="""\
 `groups` or more groups whose names are equal except for an end that may be random or a counter. Nine in ten have an
-epoch of at most `epochs`, had at most one member, and have none now, and they were created one after another over
-`spread` or longer. Groups that one deployment created at once are not a finding; groups of people (fewer than
-`an_hour`) are a note.""",
+epoch of at most `epochs`, had at most one member and have none now, and they were created one after another over
+`spread`. Groups of people (fewer than `an_hour`) are a note.""",
     tables=("groups", "timeline", "current_offsets"),
     levels={
         Level.MODERATE: "it goes on",

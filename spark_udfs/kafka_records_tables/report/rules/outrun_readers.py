@@ -385,12 +385,12 @@ RULE = incident_rule(
     kind=KIND,
     title="records are deleted before a group reads them",
     about="""\
-Commits that jump `times` as far as commits of the group usually do, from offsets that the log no longer has, in groups
-that lag. At least one of them, or the present offset, must show that the log had been deleted up to there. If most
-commits jump, the shorter distances of the others are the usual ones, provided that none lies between these and twice as
-far, and that the group was once further from the end than the log is long. The loss is the sum of all jumps, minus
-what the group usually reads in between. A long distance among the first `commits` of a partition, which the group may
-have found waiting, does not count unless the present start of the log is in it.""",
+Commits of lagging groups that jump `times` as far as usual, from offsets that the log no longer has. At least one
+of them, or the present offset, must show that the log had been deleted up to there. If most commits jump, the
+shorter distances of the others are the usual ones, provided that none lies between these and twice as far, and that
+the group was once further from the end than the log is long. The loss is the sum of all jumps, minus what the group
+usually reads in between. A long distance among the first `commits` of a partition counts only if the present start
+of the log is in it: the group may have found these records waiting.""",
     tables=("lag",),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,
@@ -404,14 +404,15 @@ have found waiting, does not count unless the present start of the log is in it.
         PossibleCause(
             "too_slow",
             "the group is slower than the retention of the topic",
-            "for: jumps over the start of the log; refuted if no record is deleted by its age, if the topic is younger "
-            "than its retention.ms, by DeleteRecords, or if the group was away for longer than that before each jump",
+            "for: jumps over the start of the log; refuted if no record is deleted by its age, if the topic is "
+            "younger than its retention.ms, by DeleteRecords, or if the group was away for that long before "
+            "each jump",
         ),
         PossibleCause(
             "away",
             "the group was away for longer than the retention of the topic",
-            "for: it had no members before each jump; refuted if it was not away for that long, and by "
-            "what refutes too_slow",
+            "for: it had no members before each jump; refuted if it was away for a shorter time, and by what "
+            "refutes too_slow",
         ),
         PossibleCause(
             "by_hand",
@@ -422,7 +423,7 @@ have found waiting, does not count unless the present start of the log is in it.
         PossibleCause(
             "early_timestamps",
             "a producer writes timestamps that are long past, such as seconds in place of milliseconds",
-            "certain if the records that are left have timestamps before the topic was created, by more than the "
+            "certain if the records left have timestamps from before the topic was created, by more than the "
             "retention",
         ),
     ),

@@ -257,27 +257,28 @@ CAUSES: Final = (
     Hypothesis(
         "topic_deleted",
         "a topic of its members was deleted, and clients join again when they notice",
-        "For: a record of the metadata log deleted it within ten minutes before the rebalances, or before three "
-        "quarters of them. Does not apply otherwise.",
+        "for: it was deleted within ten minutes before the rebalances, or before three quarters of them; does "
+        "not apply otherwise",
         _weigh_deletion,
     ),
     Hypothesis(
         "fails_on_record",
         "its members fail on a record, leave and join again, as in crash_loop; only if ends of logs are missing",
-        "For: an offset has not moved since members began to leave far more often than before.",
+        "for: an offset has not moved since members began to leave far more often",
         _weigh_failure,
     ),
     Hypothesis(
         "members_freeze",
         "members freeze for longer than their session timeout, are removed and join again",
-        "For: the same clients leave and return while others stay; members committed nothing for the session timeout "
-        "before. Against: clients do not return, or return before the old member is removed; commits until the end.",
+        "for: the same clients leave and return while others stay, and committed nothing for the session "
+        "timeout before; against: clients do not return, or before the old member is removed, or commit until "
+        "the end",
         weigh_freezes,
     ),
     Hypothesis(
         "processes_restart",
         "the processes of its members end and start again",
-        "For: members leave, and new member ids join. Against: most stay for max.poll.interval.ms; no member left.",
+        "for: members leave, and new member ids join; against: most stay for max.poll.interval.ms; no member " "left",
         _weigh_restarts,
     ),
     Hypothesis(
@@ -289,8 +290,7 @@ CAUSES: Final = (
     Hypothesis(
         "polls_too_late",
         "members poll later than max.poll.interval.ms, leave and join again",
-        "For: members leave, and most of them stay for max.poll.interval.ms. Against: no member left, or half of them "
-        "left sooner than their rebalance timeout.",
+        "for: most stay for max.poll.interval.ms before they leave; against: no member left, or half left " "sooner",
         _weigh_late_polls,
     ),
     Hypothesis(

@@ -301,16 +301,15 @@ RULE = ReportRule(
     kind="endless_rebalances",
     title="a group rebalances without end",
     about="""\
-A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once would
-cause. Fewer rebalances are enough if it is always the same client that times out and comes back. A rolling restart is
-not a finding: each member leaves and joins once. Neither is a job that starts, commits and
-leaves: no other member waits then. But if the source lacks the ends of the logs that the group consumes, so that
-[crash_loop](#crash_loop) cannot be found, it is a finding if members suddenly leave at least five times as often as
-before, and an offset has not moved since. It is a note for a group that scales by two members or more, is `ok` or
-`idle` in all partitions (`progress`), and rebalances at most twice as often as during the first half of its rebalances
-(eleven or more). If the source lacks the ends of its logs, the note says so, as long as offsets of these still move.
-Epochs of a streams group that give no member a new target do not count: they are steps of warm-up tasks. A cleaner may
-have removed earlier changes, so counts are lower bounds.""",
+A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once
+cause. Fewer are enough if the same client times out and comes back again and again. Not a finding are a rolling
+restart, in which each member leaves and joins once, and a job that starts, commits and leaves while no other member
+waits. If the source lacks the ends of the logs, so that [crash_loop](#crash_loop) cannot be found, there is a
+finding for members that suddenly leave at least five times as often as before, while an offset has not moved since.
+A group is a note if it scales by two members or more, is `ok` or `idle` in all partitions (or its offsets move,
+without ends of logs), and rebalances at most twice as often as during the first half of its rebalances (eleven or
+more). Epochs of a streams group that give no member a new target (warm-up tasks) do not count. A cleaner may have
+removed earlier changes, so counts are lower bounds.""",
     tables=("timeline", "groups", "members", "assignments", "current_offsets", "log_ends", "group_lag", "progress"),
     levels={
         Level.HIGH: "it goes on",
@@ -469,11 +468,11 @@ UNSETTLED = ReportRule(
     kind="members_unsettled",
     title="members of a group never settle",
     about="""\
-Groups of the newer kinds (consumer, streams) that are Assigning, Reconciling or NotReady since their epoch changed,
-`report.group_settles_within` ago or earlier. The coordinator removes a member that is not done by its rebalance
-timeout. A member that sends heartbeats but never gives up a partition keeps the group in this state, and so do topics
-that a streams group waits for. If the log has twenty earlier rebalances of the group, it stays a note until twice what
-95 % of them took at most. Classic groups do not record this.""",
+Consumer and streams groups that are Assigning, Reconciling or NotReady since their epoch changed,
+`report.group_settles_within` ago or earlier: the coordinator removes a member that is not done by its rebalance
+timeout, but one that sends heartbeats and never gives up a partition keeps the group in this state, and so do
+topics that a streams group waits for. If the log has twenty earlier rebalances of the group, it stays a note until
+twice what 95 % of them took. Classic groups do not record this.""",
     tables=("groups", "timeline", "members"),
     levels={
         Level.HIGH: "for `high_after`",

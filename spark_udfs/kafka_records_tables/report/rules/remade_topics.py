@@ -377,24 +377,19 @@ RULE = ReportRule(
     kind=_KIND,
     title="a topic was deleted and recreated under its name",
     about="""\
-Commits with another topic id than those before, of groups that have continued with the new topic (`regressions`,
-topic_recreated), and commits with another id than the topic has now, of groups that have not (`lag`, topic_recreated).
-Groups whose offsets the coordinator deleted with the topic, and that have committed since with another id, or since it
-was created again, as the metadata log shows it; and groups that had members then and have committed nothing since.
-A group that was assigned the new partitions after records had been written, and whose first commits are not below the
-ends that the logs had by then, may have skipped these (`records_possibly_skipped`), unless its members had begun below
-the end of another log.
-One finding for a topic, with all groups. Kafka 4.1 and later write these ids. The metadata log shows when the topic was
-deleted and created, and what speaks for each cause; without it, both causes remain.""",
+Groups of a recreated topic, with one finding for all. They have continued with a new topic id (`regressions`,
+topic_recreated), or have not (`lag`, topic_recreated); or the coordinator deleted their offsets with the topic, and
+they have committed since, or had members and commit nothing. A group may have skipped records
+(`records_possibly_skipped`) if it got the new partitions after records had been written, and its first commits are
+not below the ends of that time, unless its members began below the end of another log. Kafka 4.1 and later write
+topic ids. The metadata log shows when the topic was deleted and created, and decides between the causes.""",
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
     levels={
         Level.HIGH: (
             "a group that has members, or has committed within `alive_within`, has offsets of the older topic"
         ),
-        Level.MODERATE: (
-            "all such groups have continued, or lost their offsets with the topic, and the last of them within `lately`"
-        ),
-        Level.LOW: "it is older, or the groups that have older offsets have no members and do not commit",
+        Level.MODERATE: ("all such groups have continued or lost their offsets, the last of them within `lately`"),
+        Level.LOW: "it is older, or groups with older offsets have no members and do not commit",
         Level.NOTE: "it is older than `of_the_past`, and all have continued",
     },
     cases=_cases,

@@ -252,12 +252,11 @@ RULE = incident_rule(
     kind=KIND,
     title="a topic grows many times faster since a group also consumes it",
     about="""\
-A group that consumed other topics before, and a topic that it began to consume later. Since that moment, for `lasts` or
-longer and until the end, the topic has grown `times` times as fast as before, and the group has committed at least half
-of it. The other topics of the group did not grow much faster, or the name of the topic contains retry, dlq, dlt, dead
-letter, error or failed. A topic without earlier records counts only with such a name. Topics whose names begin with the
-group id (Kafka Streams) are left out. No record shows which application wrote another, so this is one of two
-causes.""",
+A topic that a group began to consume later than other topics. Since then, for `lasts` or longer and until the end,
+it has grown `times` times as fast as before, and the group has committed at least half of it. The group's other
+topics did not grow much faster, or the topic's name contains retry, dlq, dlt, dead letter, error or failed. A topic
+without earlier records counts only with such a name. Topics whose names begin with the group id (Kafka Streams) are
+left out. No record shows which application wrote another.""",
     tables=("timeline", "current_offsets", "log_ends"),
     levels={
         Level.HIGH: "the topic is for records that could not be processed, and the other topics did not grow faster",
@@ -268,14 +267,14 @@ causes.""",
     causes=(
         PossibleCause(
             "writes_to_its_topic",
-            "the application of the group writes to the topic, for example because a pattern of its subscription also "
-            "matches its own retry topic",
-            "for: when it began, the group keeps up, its other topics are steady, the name of the topic",
+            "the application of the group writes to the topic, for example because its subscription pattern "
+            "also matches its retry topic",
+            "for: when it began, the group keeps up, its other topics are steady, the name",
         ),
         PossibleCause(
             "more_is_written",
             "other producers write more, for example because of the same release",
-            "against: the other topics of the group are steady",
+            "against: the group's other topics are steady",
         ),
     ),
     questions=(

@@ -213,10 +213,10 @@ RULE = ReportRule(
     kind="share_redelivery",
     title="a share group delivers records again and again, or archived them",
     about="""\
-Ranges of offsets that were delivered `deliveries` times or more and wait to be delivered again, and ranges that were
-archived because they were delivered as often as `delivery_limit` allows (or the limit of the group, if the metadata log
-shows it). Records that a consumer rejected earlier are not a finding. The state begins at the start offset, so archived
-records before it are not counted.""",
+Ranges of offsets that were delivered `deliveries` times or more and wait to be delivered again, or were archived
+after as many deliveries as `delivery_limit` (or the group's limit, if the metadata log has it). Records that a
+consumer rejected earlier are not a finding. Archived records before the start offset are not counted: the state
+lacks them.""",
     tables=("share_partitions", "share_group_topics", "groups"),
     levels={
         Level.HIGH: "records were archived, or their next delivery is the last one",
@@ -229,8 +229,8 @@ records before it are not counted.""",
         Hypothesis(
             "locks_run_out",
             "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
-            "for: the time between the ends of deliveries is that of the lock, or is always the same; refuted if most "
-            "deliveries end sooner",
+            "for: deliveries end after the time of the lock, or after always the same time; refuted if most "
+            "end sooner",
             _weigh_locks,
         ),
         Hypothesis(

@@ -223,12 +223,12 @@ RULE = incident_rule(
     kind=KIND,
     title="groups stopped when ACLs were changed",
     about="""\
-Groups whose last commits for a topic are within `around` of a change of ACLs of the topic, or of the group, while
-records wait. The change must take rights away: the first entry of a resource (without any,
-`allow.everyone.if.no.acl.found` may allow everything), an entry that denies, or the removal of one that allowed. Left
-out are groups that had no members any more, groups that have committed as rarely before, and entries that allow
-everybody to read. Records of groups do not have the principals of clients, so no record shows to whom an entry applies.
-The metadata log is needed, with the time of the change.""",
+Groups whose last commits for a topic are within `around` of a change of ACLs of the topic or the group, while
+records wait. The change must take rights away: the first entry of a resource (before it,
+`allow.everyone.if.no.acl.found` may have allowed everything), an entry that denies, or the removal of one that
+allowed. Left out are groups without members, groups that have committed as rarely before, and entries that allow
+everybody to read. Records do not have the principals of clients, so it is unknown to whom an entry applies. The
+metadata log is needed.""",
     tables=("current_offsets", "lag", "timeline"),
     levels={Level.HIGH: "always"},
     find=_find,
@@ -237,7 +237,7 @@ The metadata log is needed, with the time of the change.""",
         PossibleCause(
             _DENIED,
             "the changed ACLs refuse the clients of the groups",
-            "for: the change, and how near the last commits are to it; groups of other topics go on",
+            "for: the last commits are near the change, and groups of other topics go on",
         ),
         PossibleCause(
             _OTHERWISE, "the groups stopped for another reason", "against: the last commits are near the change"

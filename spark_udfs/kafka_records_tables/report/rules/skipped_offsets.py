@@ -251,12 +251,11 @@ RULE = incident_rule(
     kind=KIND,
     title="offsets were moved ahead while a group had no members",
     about="""\
-Higher offsets that were committed for a group while it had no members, although it had members before. Its members then
-skipped the records between the old and the new offset, unless a client that is not a member read them. Records that the
-log no longer has are not counted, and a partition whose log starts at the new offset or after it is left out. If a
-partition was committed more than once before members came back, a client that is not a member reads it; that is not a
-finding. Commits that are more than ten minutes apart are separate findings. Offsets beyond the end of the log are
-`offsets_from_elsewhere`, lower ones `offsets_reset`.""",
+Higher offsets that were committed while a group had no members, although it had some before. Its members skipped
+the records in between, unless another client read them. Records that the log no longer has do not count, nor
+partitions whose log starts at the new offset or later, nor partitions that were committed more than once in the
+meantime: another client reads these. Commits more than ten minutes apart are separate findings. Offsets beyond the
+end are `offsets_from_elsewhere`, lower ones `offsets_reset`.""",
     tables=("timeline", "regressions", "log_ends"),
     levels={
         Level.HIGH: "`records` offsets or more, within `lately`",
@@ -269,7 +268,7 @@ finding. Commits that are more than ten minutes apart are separate findings. Off
         PossibleCause(
             "moved_by_tool",
             "an administrator or a tool moved the offsets",
-            "for: the group had no members then, and the new offsets were the ends of the logs",
+            "for: the new offsets were the ends of the logs",
         ),
         PossibleCause(
             "read_by_others",

@@ -432,12 +432,12 @@ RULE = incident_rule(
     kind=KIND,
     title="a group reads less than is written, and its backlog grows",
     about="""\
-Groups with members that commit and fall behind, in topics with a backlog of `records` of which the oldest has waited
-for `after`. The backlog is computed for sixty past moments from files of the topics. Since it was a tenth of its
-present size, `lasts` ago or earlier, it has grown in each third of the time, although the group read something in each,
-and `left_over` of what was written was not read. Partitions that do not move at all belong to other findings. Running
-brokers are asked when the records at its committed offsets, and some after them, were written: up to 37 Fetch requests
-for each partition with a backlog, of any topic, of the groups with the five largest backlogs in a topic.""",
+Groups with members that commit but fall behind, with a backlog of `records` in a topic, of which the oldest has
+waited for `after`. The backlog is computed for sixty moments from files of the topic. It must have grown in each
+third of the time since it was a tenth of its present size (at least `lasts`), although the group read something in
+each, and `left_over` of what was written must be unread. Partitions that do not move at all belong to other
+findings. Running brokers are asked when records were written: up to 37 Fetch requests for each partition with a
+backlog, of the groups with the five largest backlogs in a topic.""",
     tables=("progress", "lag", "members", "groups", "log_ends", "timeline"),
     levels={
         Level.HIGH: "it reads less than half of what is written",
@@ -452,13 +452,13 @@ for each partition with a backlog, of any topic, of the groups with the five lar
         PossibleCause(
             "key_skew",
             "one partition gets most records, and has one reader",
-            "for: its rates, and what waits in it; not if it got most records when the group kept up",
+            "for: its rates and its backlog; not if it got most records before, too",
         ),
         PossibleCause(
             "work_slower",
             "the work became slow",
-            "for: fewer records per second than before. Confidence is high only if the quotas of its clients are known "
-            "and another group keeps up with the topic",
+            "for: fewer records per second than before; high confidence only if the quotas of its clients are "
+            "known and another group keeps up with the topic",
         ),
         PossibleCause("more_written", "more is written than before", "for: more records per second than before"),
     ),

@@ -157,11 +157,10 @@ RULE = incident_rule(
     kind=KIND,
     title="a coordinator loads its log slowly",
     about="""\
-Loads of logs of coordinators that took `after` or longer, or failed, as brokers log them (`Finished loading …`, `Failed
-to load …`). No record shows how long a load took, so the broker's log files (`*.log`) must be beside its data
-directory, or in a folder `logs` beside it. The last 64 MiB of each are read, and only the slowest load of each log
-counts. The files of the log show how much of it a cleaner has not touched, and since when; the commits show for how
-long no group of the log committed, while groups of other logs did.""",
+Loads of logs of coordinators that took `after` or longer, or failed, as brokers log them (`Finished loading …`,
+`Failed to load …`). The broker's log files (`*.log`) must be beside its data directory, or in a folder `logs`
+beside it. The last 64 MiB of each are read, and the slowest load of each log counts. The finding says how much of
+the log no cleaner has touched, and for how long its groups did not commit while others did.""",
     tables=("groups", "current_offsets"),
     levels={
         Level.CRITICAL: "a load failed",
@@ -175,7 +174,7 @@ long no group of the log committed, while groups of other logs did.""",
         PossibleCause(
             _LARGE,
             "reading the log takes this long",
-            "for: the time outside the scheduler, and the size of the log; refuted if it is less than half",
+            "for: the time outside the scheduler, and the size of the log; refuted if that is less than half",
         ),
         PossibleCause(
             _QUEUE,

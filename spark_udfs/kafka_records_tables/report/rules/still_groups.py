@@ -301,10 +301,10 @@ RULE = incident_rule(
     kind=KIND,
     title="a group has members but commits nothing",
     about="""\
-Groups with members whose partitions are `stopped` in `progress`: nothing is committed, and records wait for too long.
-Too long is twice what 95 % of the intervals between the group's commits of new offsets took at most (for running
-brokers, twice the longest), and at least `report.group_settles_within`; if the log has fewer than ten such intervals,
-`after`. Running brokers are asked for the times of unread records of suspected groups.""",
+Groups with members whose partitions are `stopped` in `progress`: nothing is committed, and records wait for longer
+than twice what 95 % of the intervals between the group's commits of new offsets took at most (for running brokers,
+twice the longest), and at least `report.group_settles_within`. If the log has fewer than ten such intervals,
+`after` counts instead. Running brokers are asked for the times of unread records of suspected groups.""",
     tables=("progress", "lag", "members", "groups", "timeline"),
     levels={
         Level.HIGH: "otherwise",
@@ -322,7 +322,7 @@ brokers, twice the longest), and at least `report.group_settles_within`; if the 
         PossibleCause(
             "partition_left_out",
             "it has paused a partition, or fails in it alone",
-            "certain if its member commits its other partitions; refuted if none of them goes on",
+            "certain if its member commits its other partitions; refuted if none goes on",
         ),
         DOES_NOT_COMMIT,
     ),

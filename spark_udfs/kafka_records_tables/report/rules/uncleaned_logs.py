@@ -264,9 +264,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a log is no longer cleaned",
     about=f"""\
-Logs of `{OFFSETS}` and `{TRANSACTIONS}` in a broker's data directory of which more than half could be cleaned (see
-`held_by` of `log_files`) but which no cleaner has touched for `within`. What an open transaction holds back is
-`transaction_open`. Only files show this, so running brokers and saved rows have no such finding.""",
+Logs of `{OFFSETS}` and `{TRANSACTIONS}` of which more than half could be cleaned (`held_by` of `log_files`) but
+which no cleaner has touched for `within`. What an open transaction holds back is `transaction_open`. Only files
+show this.""",
     tables=("log_ends", "open_transactions", "groups"),
     levels={
         Level.HIGH: "`large` bytes or more could be cleaned",

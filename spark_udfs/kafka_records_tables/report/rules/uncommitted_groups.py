@@ -286,21 +286,18 @@ RULE = incident_rule(
     kind=KIND,
     title="a group has members but never commits",
     about="""\
-Groups that are Stable, with partitions that their members have had for `after` (and for twice the longest interval
-between commits of the group, if the log has ten), to which records were written since, before the last `after`, and
-for which no commit was ever written. An open transaction's records do not count. Left out are Kafka Streams, Connect
-and share groups, and groups of tools that do not commit: `console-consumer-N`, and those of Spark Structured Streaming
-(`spark-kafka-source-…`). If the present members are too new, those before them count too, if they stayed for 10 s each.
-No record shows whether an application keeps its offsets elsewhere, so a group that never committed anything is a note,
-or low if all its members left and others came while records were written. Running brokers do not report when records
-were written, so the finding is a note there too. Groups are left out if their log does not begin at its first
-record.""",
+Stable groups whose members have had partitions for `after` (and for twice the longest interval between the group's
+commits, if the log has ten), for which no commit was ever written although records were, before the last `after`.
+Records of open transactions do not count. If the members are too new, earlier ones that stayed for 10 s each count
+too. Left out are Kafka Streams, Connect and share groups, tools that do not commit (`console-consumer-N`,
+`spark-kafka-source-…`), and groups whose log does not begin at its first record. An application may keep its
+offsets elsewhere, so a group that never committed anything is only a note, or low if all its members were replaced
+while records were written. Running brokers do not report when records were written: there it is always a note.""",
     tables=("groups", "assignments", "current_offsets", "pending_offsets", "members", "timeline", "log_ends", "lag"),
     levels={
-        Level.MODERATE: "the group commits other partitions or has committed them, and has no backlog in them",
+        Level.MODERATE: "the group commits or has committed other partitions, without a backlog in them",
         Level.LOW: "it has never committed, and was restarted while records were written",
-        Level.NOTE: "it has never committed and was not restarted, or it has a backlog in its other partitions, or the "
-        "times of the records are unknown",
+        Level.NOTE: "otherwise, or if the times of the records are unknown",
     },
     find=_find,
     listing=Rows("assignments", ("role=current",)),
@@ -308,12 +305,12 @@ record.""",
         PossibleCause(
             _LEFT_OUT,
             "the application has paused these partitions, or hangs in them alone",
-            "for: the group commits other partitions; does not apply if it commits none",
+            "for: the group commits other partitions; does not apply otherwise",
         ),
         PossibleCause(
             _OFF,
             "the application reads, but does not commit, or only when it ends",
-            "for: its members stay for longer than max.poll.interval.ms, so they poll",
+            "for: its members stay longer than max.poll.interval.ms, so they poll",
         ),
         PossibleCause(
             _ELSEWHERE,
@@ -324,7 +321,7 @@ record.""",
         PossibleCause(
             _HANGS,
             "the application hangs, or fails on its first records",
-            "against: its members stay for longer than max.poll.interval.ms; does not apply if it commits others",
+            "against: its members stay longer than max.poll.interval.ms; does not apply if it commits others",
         ),
     ),
     questions=(

@@ -233,11 +233,11 @@ RULE = ReportRule(
     kind="uneven_assignments",
     title="members of a group have very different numbers of partitions",
     about="""\
-Stable groups whose members all subscribe to the same and have very different numbers of partitions, or of active tasks:
-the range assignor over many small topics causes this, or members with classic protocols in a converted group. If the
-backlog of a topic grows (`too_slow`) and members with `times_mean` the mean have all of its partitions, it is an effect
-of this. Left out are groups whose members subscribe to different topics, Connect and share groups, and groups with an
-event within `report.group_settles_within`, because an incremental rebalance takes two steps.""",
+Stable groups whose members all subscribe to the same and have very different numbers of partitions or active tasks:
+caused by the range assignor over many small topics, or by members with classic protocols in a converted group. If
+members with `times_mean` the mean have all partitions of a topic whose backlog grows (`too_slow`), that is an
+effect. Left out are groups whose members subscribe to different topics, Connect and share groups, and groups with
+an event within `report.group_settles_within`.""",
     tables=("assignments", "members", "groups", "timeline", "lag"),
     levels={
         Level.MODERATE: "the most and the fewest differ by `moderate_difference`",
@@ -248,7 +248,7 @@ event within `report.group_settles_within`, because an incremental rebalance tak
     causes=(
         Hypothesis(
             "range_assignor",
-            "the range assignor assigns each topic for itself, so that the first members get most partitions",
+            "the range assignor assigns each topic for itself: the first members get most partitions",
             "certain if all topics have fewer partitions than the group has members",
             _weigh_range,
         ),

@@ -283,14 +283,14 @@ RULE = incident_rule(
     title="a group has members that look like two applications",
     about="""\
 Members of one group that consume the same topics, and whose client ids have no word and no beginning in common.
-Numbers, ids of processes, default client ids and words such as consumer or worker do not count; client ids of more than
-three kinds are taken for names of hosts. Both must have been there for `together`, or for `share` of the group's life
-after one of them had it alone, and much longer than members took to join: an application that is replaced by one
-with other client ids is not a finding. It is more than a note if both are still there, and their clients write
-different subscriptions, or if the later one joined a group whose members all stayed, and each has several members.""",
+Numbers, process ids, default client ids and words such as consumer or worker do not count; more than three kinds of
+client ids are taken for host names. Both must have been there for `together`, or for `share` of the group's life
+after one had it alone, and much longer than members took to join, so that an application whose client ids change is
+not a finding. It is more than a note if both are still there and their clients write different subscriptions, or if
+the later one joined a group whose members all stayed, and each has several members.""",
     tables=("timeline", "members"),
     levels={
-        Level.MODERATE: "both are there, and the clients differ, or the second one joined while the first stayed",
+        Level.MODERATE: "both are there, and the clients differ, or the second joined while the first stayed",
         Level.NOTE: "only the client ids say so, or one of them has gone",
     },
     find=_find,
@@ -299,7 +299,7 @@ different subscriptions, or if the later one joined a group whose members all st
         PossibleCause(
             "two_applications",
             "two applications were configured with one group id",
-            "for: one joined later while the other stayed, other assignors or subscriptions, hosts, client ids",
+            "for: one joined while the other stayed; other assignors, subscriptions, hosts",
         ),
         PossibleCause(
             "one_application",

@@ -188,11 +188,11 @@ RULE = incident_rule(
     kind=KIND,
     title="no group reads a topic",
     about=f"""\
-Topics with records, other than Kafka's own (`{_INTERNAL}…`), that no record of `{OFFSETS}` names: no commit, pending
-commit, subscription, assignment or share group, and no deletion of such a thing that the log still has. So a topic
-whose readers left lately is not a finding. Left out are compacted topics, which clients read as tables, without a
-group, and topics younger than `age`. There is no such finding if the ends of other topics are unknown, if a log of
-`{OFFSETS}` is missing or incomplete or all are empty, or if the report is about some groups (`--group`).""",
+Topics with records, other than Kafka's own (`{_INTERNAL}…`), that no record of `{OFFSETS}` names: no commit,
+pending commit, subscription, assignment or share group, nor a deletion of these that the log still has. Left out
+are compacted topics, which clients read as tables without a group, and topics younger than `age`. There is no such
+finding if the ends of other topics are unknown, if a log of `{OFFSETS}` is missing or incomplete or all are empty,
+or with `--group`.""",
     tables=(*_READERS, "members", "log_ends"),
     levels={Level.NOTE: "always: no record shows whether something reads it without a group"},
     find=_find,
