@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -33,11 +33,21 @@ A moment has two columns: `…_timestamp` (timestamp, null outside the years 1 t
 milliseconds since 1970). The group records are the {number} record types of `__consumer_offsets` that make groups:
 {names}
 
+Within a table, rows are sorted by the columns that `kafka-records table --describe NAME` names.
+
 | table | rows | topic |
 |---|---|---|
 """
 
+_SHARED = """
+## Columns that several tables have
+
+"""
+
 _AS_BEFORE = "The log is replayed [as for {first}](#{first}).\n"
+
+_SEVERAL = 2
+"""The number of tables with a column from which it is described once."""
 
 _OF_GROUPS = (*GROUP_RECORDS, *PARTS)
 
@@ -80,14 +90,26 @@ def page(tables: Collection[Table]) -> str:
     """The page about some tables."""
     head = _HEAD.format(number=len(_OF_GROUPS), names=textwrap.fill(f"{', '.join(_OF_GROUPS)}.", 120))
     first = next((table.name for table in tables if table.rules.startswith(REPLAYED)), "")
-    described: dict[Column | Option, str] = {}
+    shared = _shared(tables)
+    described: dict[Column | Option, str] = dict.fromkeys(shared, "")
     parts = [""]
     for table in tables:
         parts += _table(table, described, first)
         given: tuple[Column | Option, ...] = (*table.columns, *table.options)
         for each in given:
             described.setdefault(each, table.name)
-    return head + "".join(_overview(tables)) + "\n".join(parts)
+    common = _SHARED + "\n".join(_columns(shared)) + "\n"
+    return head + "".join(_overview(tables)) + (common if shared else "") + "\n".join(parts)
+
+
+def _shared(tables: Iterable[Table]) -> list[Column]:
+    """The columns that several tables have with one description: of each name the most frequent one."""
+    times = Counter(column for table in tables for column in table.columns)
+    first: dict[str, Column] = {}
+    for column, count in times.most_common():
+        if count >= _SEVERAL:
+            first.setdefault(column.name, column)
+    return [column for column in times if first.get(column.name) == column]
 
 
 def _overview(tables: Collection[Table]) -> Iterator[str]:
@@ -98,7 +120,8 @@ def _overview(tables: Collection[Table]) -> Iterator[str]:
 
 def _table(table: Table, described: Mapping[Column | Option, str], first: str) -> Iterator[str]:
     """The section about a table. `described` has the columns and options of tables before it, each with the first that
-    has it; `first` is the table that says how the metadata log is replayed."""
+    has it, and the columns that several tables have, each with an empty text. `first` is the table that says how the
+    metadata log is replayed."""
     yield f"## {table.name}\n"
     is_first = table.name == first
     yield table.rules if is_first else table.rules.replace(REPLAYED, _AS_BEFORE.format(first=first), 1)
@@ -108,7 +131,6 @@ def _table(table: Table, described: Mapping[Column | Option, str], first: str) -
     elif table.inputs:
         topics = dict.fromkeys(each.topic or "the ends of all logs" for each in inputs_of(table))
         how = f"rows of other tables are joined, from {', '.join(topics)}."
-    how += f" Sorted by {', '.join(table.sort)}."
     if table.needs_transactions:
         how += " With transactions."
     if table.records:
@@ -125,7 +147,12 @@ def _table(table: Table, described: Mapping[Column | Option, str], first: str) -
         yield ""
     known = "; ".join(_known(table.columns, described))
     if known:
-        yield textwrap.fill(f"Columns: {known}.", 120, break_long_words=False, break_on_hyphens=False) + "\n"
+        yield textwrap.fill(
+            f"[Columns](#columns-that-several-tables-have): {known}.",
+            120,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) + "\n"
     own = [column for column in table.columns if column not in described]
     if own:
         yield from _columns(own)
@@ -133,12 +160,14 @@ def _table(table: Table, described: Mapping[Column | Option, str], first: str) -
 
 
 def _known(given: Iterable[Column | Option], described: Mapping[Column | Option, str]) -> Iterator[str]:
-    """The columns or options that earlier tables describe in the same words, by table."""
+    """The columns or options that are described before in the same words: those that several tables have, and those of
+    earlier tables, by table."""
     known = defaultdict(list)
     for each in given:
         if each in described:
             known[described[each]].append(f"`{each.name}`")
-    yield from (f"{', '.join(names)} as in [{table}](#{table})" for table, names in known.items())
+    for table, names in known.items():
+        yield ", ".join(names) + (f" as in [{table}](#{table})" if table else "")
 
 
 def _records(table: Table) -> Iterator[str]:

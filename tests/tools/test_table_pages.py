@@ -11,6 +11,8 @@ from kafka_records_tables.tables import TABLES
 from kafka_records_tables.tables.declaration import REPLAYED, Column
 from tools import table_pages
 
+SEVERAL = "Columns that several tables have"
+
 
 def test_the_page_is_what_the_declarations_say() -> None:
     assert table_pages.PAGE.read_text(encoding="utf-8") == table_pages.page(TABLES.values())
@@ -18,19 +20,37 @@ def test_the_page_is_what_the_declarations_say() -> None:
 
 def test_every_table_and_column_is_on_it() -> None:
     text = table_pages.page(TABLES.values())
+    shared = " ".join(text.partition(f"\n## {SEVERAL}\n")[2].partition("\n## ")[0].split())
     described: set[Column] = set()
     for table in TABLES.values():
         assert f"\n## {table.name}\n\n" in text
         of_table = text.partition(f"\n## {table.name}\n")[2].partition("\n## ")[0]
         assert table.rules.removeprefix(REPLAYED) in of_table
         columns = " ".join(of_table.partition("\nHow (")[2].split())
-        known = columns.partition(" Columns: ")[2].partition(". ")[0]
+        known = columns.partition(f" [Columns](#{SEVERAL.lower().replace(' ', '-')}): ")[2].partition(". ")[0]
         for column in table.columns:
-            assert (f"`{column.name}`" in known) == (column in described)
-            of_moment = re.findall(rf"- (`\w+`, )?`{column.name}`(, `\w+`)?: ", columns)
-            own = columns.count(f"- `{column.name}` {column.type}: {column.about}")
-            assert (len(of_moment) if "timestamp" in column.name else own) == (column not in described)
+            is_known = column in described or is_described(column, shared)
+            assert (f"`{column.name}`" in known) == is_known
+            assert is_described(column, columns) != is_known
         described.update(table.columns)
+
+
+def is_described(column: Column, text: str) -> bool:
+    """Whether a list has an element about this column. The second column of a moment is in the element of the first."""
+    name, about = f"- `{column.name}` {column.type}", column.about
+    if column.name.endswith("_timestamp_ms"):
+        name, about = f", `{column.name}`", about.replace(", in milliseconds since 1970", "")
+    elif column.type == "timestamp":
+        name, about = f"- `{column.name}`, `{column.name}_ms`", about.removesuffix("; null outside the years 1 to 9999")
+    return re.search(rf"{re.escape(f'{name}: {about}')}(?= - `|$)", text) is not None
+
+
+def test_a_column_of_several_tables_is_described_once() -> None:
+    text = table_pages.page(TABLES.values())
+    assert text.count("- `group_id` string: the group\n") == 1
+    assert (
+        text.index(f"\n## {SEVERAL}\n") < text.index("- `group_id` string: the group\n") < text.index("\n## groups\n")
+    )
 
 
 def test_a_moment_is_one_element() -> None:

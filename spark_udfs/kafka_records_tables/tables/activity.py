@@ -71,7 +71,7 @@ TABLE: Final = Table(
         Column("key_bytes", "int64", "bytes of the keys of the counted records"),
         Column("value_bytes", "int64", "bytes of the values of the counted records"),
         Column("is_lower_bound", "bool", "whether the log may lack records of the window"),
-        Column("log_partition", "int32", "log partition that holds the records"),
+        Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
     ),
     sort=("group_id", "topic", "window_start_timestamp_ms", "log_partition"),
     group="group_id",
@@ -103,19 +103,16 @@ own records and rebalances. The time of a record is that of its batch in the log
 Four columns count like the meters of KIP-496 (`group-coordinator-metrics`), for each group: `commits` every committed
 offset, however its transaction ends; `expirations` every offset that a clean-up removes; `offset_deletions` the offsets
 deleted by requests for single offsets (`OffsetMetadataManager.deleteOffsets`); `classic_rebalances` the rebalances of
-classic groups, when the leader's assignment is written. `deletions` also has offsets deleted with a group or a topic,
-and `completed_rebalances` the rebalances of other groups (`timeline`).
+classic groups, when the leader's assignment is written.
 
 Each tombstone of an offset counts once, by its cause in `disappearances`: with high confidence in `expirations` or
 `deletions`, with medium in `likely_expirations` or `likely_deletions`, otherwise in `unclear_deletions`.
 
 `repeated_commits` compares commits when they take effect, at their position or at the marker; commits of aborted
-transactions are ignored. Intervals are between consecutive commits in the log, however their transactions end. Commits
-wait in memory for their marker: in a source without markers, that is everything from the first commit of a transaction
-to the end of the log.
+transactions are ignored. Intervals are between consecutive commits in the log, however their transactions end. In a
+source without markers, everything from the first commit of a transaction to the end of the log waits in memory.
 
-Bytes are the sizes of keys and values as written, without headers of records and batches, transaction markers, indexes
-and compression.
+Bytes are the sizes of keys and values as written, without headers, transaction markers, indexes and compression.
 
 What the log does not show: refused commits, and requests that wrote nothing. If a window begins before the offset from
 which on the log is complete (a finding names it), its counts are lower bounds. A missing commit makes an interval

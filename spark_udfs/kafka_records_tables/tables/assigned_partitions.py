@@ -28,7 +28,7 @@ TABLE: Final = Table(
         Column("client_id", "string", "client.id of the member; null if no record has it"),
         Column("client_host", "string", "address of the member; null if no record has it"),
         Column("has_left", "bool", "whether the group has a commit for the topic but no member that subscribes to it"),
-        Column("log_partition", "int32", "log partition that holds the record"),
+        Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
     ),
     sort=("group_id", "topic", "partition", "log_partition"),
     group="group_id",

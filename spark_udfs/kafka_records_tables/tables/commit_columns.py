@@ -18,7 +18,7 @@ def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
     return (
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes"),
-        Column("topic_id", "string", "id of the topic, 22 characters; null if the record has none"),
+        Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition", "int32", "partition of the topic"),
         Column("offset", "int64", f"offset of the next record to consume{of_a_tombstone}"),
         Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the record has none"),

@@ -58,7 +58,7 @@ TABLE: Final = Table(
         ),
         Column("first_log_timestamp_ms", "int64", "the time of the first record in the log partition"),
         Column("log_timestamp_ms", "int64", "the latest time of a record in the log partition"),
-        Column("log_partition", "int32", "log partition that holds the record"),
+        Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column("polled_timestamp_ms", "int64", "when a coordinator was asked for the offset; null if read from a log"),
         Column("polled_before_ms", "int64", "when a coordinator was asked the previous time"),
         Column("offset_before", "int64", "the offset at the previous query; null if there was none"),

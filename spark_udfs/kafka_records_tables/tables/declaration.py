@@ -231,7 +231,7 @@ GROUP_KINDS: Final = ("classic", "simple", "consumer", "share", "streams")
 """The values of a column with the kind of a group."""
 
 LOG_PLACE = (
-    Column("log_partition", "int32", "log partition that holds the record"),
-    Column("log_offset", "int64", "offset of the record in that log partition"),
+    Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
+    Column("log_offset", "int64", "offset of the record in that partition"),
 )
 """The place of the record from which a row is made."""

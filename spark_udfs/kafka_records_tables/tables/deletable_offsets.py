@@ -34,7 +34,7 @@ TABLE: Final = Table(
             "int64",
             "committed offset; null for a group, and if only an open transaction commits the partition",
         ),
-        Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the commit has none"),
+        Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the record has none"),
         Column("metadata", "string", "metadata that the client stored with the offset"),
         Column("is_deletable", "bool", "whether a broker deletes it on request; null if unknown"),
         Column("reason", "string", "why it is deletable or not, in one word, such as no_members or subscribed"),
@@ -49,7 +49,7 @@ TABLE: Final = Table(
             "offset_count", "int64", "number of offsets that are deleted with the group; null in rows of kind `offset`"
         ),
         *timestamps("commit", "when the offset was committed, or the newest offset of a group; null if there is none"),
-        Column("log_partition", "int32", "log partition that holds the record"),
+        Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column(
             "log_offset",
             "int64",
@@ -76,10 +76,8 @@ One row per committed offset and one per group, deletable or not. `kafka-records
 
 A broker deletes an offset on request (OffsetDelete, KIP-496) whether or not it has expired. `reason` is one of:
 
-- `not_subscribed`: deletable. The group has members but does not subscribe to the topic. KIP-496 was made for this
-  case.
-- `no_members`: deletable. The group is empty, so it subscribes to nothing. If it returns, `auto.offset.reset` says
-  where it starts.
+- `not_subscribed`: deletable. The group has members but does not subscribe to the topic.
+- `no_members`: deletable. The group is empty. If it returns, `auto.offset.reset` says where it starts.
 - `simple_group`: deletable. The group has no protocol type, so a broker knows no members. A consumer that assigns
   partitions to itself may still be active: only its commits show it.
 - `subscribed`: the group subscribes to the topic by name, by a resolved regular expression, or, in a streams group, as
@@ -101,7 +99,6 @@ committed for that partition for good. `is_pending` marks these rows.
 
 What the log does not show: a classic group in a rebalance looks Stable or Empty here. While members are joining,
 DeleteGroups returns NON_EMPTY_GROUP, and until its first generation begins the group counts as subscribed to
-everything. For a topic or partition that does not exist, a broker returns UNKNOWN_TOPIC_OR_PARTITION before it asks the
-coordinator.
+everything. For a topic or partition that does not exist, a broker returns UNKNOWN_TOPIC_OR_PARTITION.
 """,
 )

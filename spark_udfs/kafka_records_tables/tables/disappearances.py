@@ -53,7 +53,7 @@ TABLE: Final = Table(
             "words for what the log shows, each with the offset of the record that shows it; the offset is null if no "
             "single record does",
         ),
-        *timestamps("log", "when the tombstone was written"),
+        *timestamps("log", "when the record was written"),
         Column("write_offset", "int64", "offset of the first record of the same write"),
         *LOG_PLACE,
     ),
@@ -81,13 +81,14 @@ TABLE: Final = Table(
         ),
     ),
     rules="""\
-One row per tombstone that the log still holds. A tombstone says what was deleted, not why. Often the records around it
-show the reason, because a coordinator writes all records of one request or timer together.
+One row per tombstone that the log still holds (`share_disappearances` has those of share state). A tombstone says what
+was deleted, not why. Often the records around it show the reason, because a coordinator writes all records of one
+request or timer together.
 
 The causes, in the words of Kafka's own calls:
 
 - `expired`, `group_expired`: a clean-up removed an offset that was due, or a group that was empty and without offsets
-  (`GroupCoordinatorShard.cleanupGroupMetadata`). The rules are those of `expirations`.
+  (`GroupCoordinatorShard.cleanupGroupMetadata`), by the rules of `expirations`.
 - `group_deleted`, `offset_deleted`: an administrator deleted it (DeleteGroups, OffsetDelete; KIP-229, KIP-496).
 - `topic_deleted`: the topic was deleted, and with it the offsets of all groups.
 - `member_left`, `session_timeout`, `rebalance_timeout`: the member left or was removed, sent no heartbeat in time, or
@@ -107,33 +108,31 @@ The confidence:
 - `low`: records around it are missing, nothing is known about what it deleted, or it contradicts the rules.
   `possible_causes` lists the alternatives.
 
-An offset that stays is proof only once the clock of the log has advanced by more than a minute (each record counts
-for at most 20 seconds of it, because clocks jump). The last records of a log are never `high`, because more may follow.
+An offset that stays is proof only once the clock of the log has advanced by more than a minute (each record counts for
+at most 20 seconds of it, because clocks jump). The last records of a log are never `high`, because more may follow.
 
 The evidence:
 
-- `not_due`: this offset could not expire yet with the given retention. If `expired` is not among the possible causes,
-  it could not expire with any retention: its commit sets a later time, or it is younger than a minute, the shortest
-  retention. `due`: it could expire with the given retention. `subscribed`: the group subscribed to its topic.
-  `members`: the group's members protected it. `open_transaction`: a transaction that commits it, or any offset of the
-  group, was open.
+- `due`, `not_due`: the offset could or could not expire yet with the given retention. If `expired` is not among the
+  possible causes, it could not expire with any retention: its commit sets a later time, or it is younger than a minute,
+  the shortest retention.
+- `subscribed`, `members`, `open_transaction`: the group subscribed to its topic; its members protected it; a
+  transaction that commits it, or any offset of the group, was open.
 - `stays`: this offset of the group was as due and stays, so no clean-up ran. `stays_in_topic`: this offset of the same
-  topic stays, so the topic was not deleted. `several_groups`: the write is about several groups, but a request is about
-  one.
+  topic stays, so the topic was not deleted.
+- `several_groups`: the write is about several groups, but a request is about one.
 - `topic_deleted`, `topic_there`: if the source also has a metadata log, it shows that the topics of all these offsets
-  were deleted within the minute before (even if they were recreated since), or that one of them was not. The first
-  rules out every other cause, the second rules out `topic_deleted`.
+  were deleted within the minute before (even if they were recreated since), which rules out every other cause; or that
+  one of them was not, which rules out `topic_deleted`.
 - `group_ends`: the group ends in the same write, with this record. `other_kind`: a group of another kind begins there.
 - `same_instance`: the record of the member that takes over the instance id.
 - `seen_before`, `session_timeout_over`, `rebalance_timeout_over`: the last record that a heartbeat of the member
   caused. Since then, the session timeout had not passed, had just passed, or the rebalance timeout had passed.
 
-`share_disappearances` has the tombstones of share state.
-
 What the log does not show: heartbeats, so `member_left` and `session_timeout` mostly appear together. A classic group
 keeps its members in one record, so a member that leaves writes no tombstone. Two requests that a coordinator wrote into
-one batch within a millisecond look like one. In a log that was cleaned or begins in the middle, fewer causes can be
-ruled out and tombstones are missing; a finding says from which offset on it is complete. Without `timestamp_ms` there
-are no times. Without `base_offset`, more requests look like one.
+one batch within a millisecond look like one; without `base_offset`, more do. In a log that was cleaned or begins in the
+middle, fewer causes can be ruled out and tombstones are missing; a finding says from which offset on it is complete.
+Without `timestamp_ms` there are no times.
 """,
 )

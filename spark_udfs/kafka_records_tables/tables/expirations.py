@@ -49,7 +49,7 @@ TABLE: Final = Table(
         ),
         Column("record_type", "int16", "record type of the tombstone that the clean-up writes; null without `at`"),
         Column("key", "binary", "key of the tombstone; null without `at`"),
-        Column("log_partition", "int32", "log partition that holds the record"),
+        Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column(
             "log_offset",
             "int64",
@@ -84,7 +84,8 @@ TABLE: Final = Table(
     essential=("kind", "group_id", "topic", "partition", "expires_timestamp", "rule"),
     details=("group_kind", "changes_with", "record_type", "key", "log_partition", "log_offset"),
     rules="""\
-One row per committed offset and one per group; with the option `at`, one per tombstone that a clean-up writes then.
+One row per committed offset and one per group; with the option `at`, one per tombstone that a clean-up writes then. To
+see what a clean-up in the past wrote, pass its moment both as `as_of` and as `at`.
 
 A broker cleans up every `offsets.retention.check.interval.ms` (ten minutes), so an offset is deleted by the first
 clean-up at or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KIP-211, KIP-496). The rules:
@@ -109,13 +110,12 @@ clean-up at or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KI
 - `unreadable`: a deciding record cannot be decoded, or the end of its transaction is unknown; a finding names it.
 - `no_time`: only with `rules=kip-211`, which counts from the time of the state; the record has none.
 
-With `rules=kip-211` the KIP's table of states decides. An empty group with a protocol type is deleted, with all its
-offsets, when the retention has passed since its state began. Other offsets are deleted when it has passed since their
-commit, if the group does not subscribe to the topic or has no protocol type. Open transactions and times set in commits
-are ignored. A note says that this was not checked with a broker.
+With `rules=kip-211` the KIP's table of states decides (not compared with a broker): an empty group with a protocol type
+is deleted, with all its offsets, when the retention has passed since its state began. Other offsets are deleted when it
+has passed since their commit, if the group does not subscribe to the topic or has no protocol type. Open transactions
+and times set in commits are ignored.
 
 What the log does not show: a classic group in a rebalance looks Stable or Empty, but a broker deletes nothing of it. A
-group that a refused commit created is in no record, although a clean-up may write a tombstone for it. To see what a
-clean-up in the past wrote, pass its moment both as `as_of` and as `at`.
+group that a refused commit created is in no record, although a clean-up may write a tombstone for it.
 """,
 )

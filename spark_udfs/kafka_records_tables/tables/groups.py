@@ -38,7 +38,7 @@ TABLE: Final = Table(
         Column("protocol_type", "string", "consumer, connect, share, …; empty for simple groups"),
         Column("protocol", "string", "assignor or protocol that members agreed on; null except for classic groups"),
         Column("member_count", "int32", "number of members in the log"),
-        Column("log_partition", "int32", "log partition that holds the record"),
+        Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column(
             "log_offset",
             "int64",

@@ -18,7 +18,7 @@ TABLE: Final = Table(
     columns=(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic that the group consumes"),
-        Column("topic_id", "string", "id of the topic, 22 characters; null if the record has none"),
+        Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition", "int32", "partition of the topic"),
         Column("offset", "int64", "offset of the next record to consume"),
         Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the record has none"),
@@ -33,10 +33,8 @@ TABLE: Final = Table(
             "if still valid",
         ),
         Column("commits", "int64", "number of consecutive records that committed the same offset"),
-        *timestamps(
-            "commit", "timestamp of the first commit of the offset, by the broker's clock or as set by the client"
-        ),
-        Column("log_partition", "int32", "log partition that holds the records"),
+        *timestamps("commit", "when the offset was first committed, by the broker's clock or as set by the client"),
+        Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column("log_offset", "int64", "log offset of the record that first committed this offset"),
         Column("last_log_offset", "int64", "log offset of the last consecutive record that committed this offset"),
         Column(
@@ -72,9 +70,8 @@ One row per span of time in which a committed offset was valid: a slowly changin
 `valid_from` <= T < `valid_to` there is one row per group, topic and partition, the one of `current_offsets` as of T.
 
 Consecutive equal commits of a partition (offset, leader epoch, metadata, topic id) are one row, with their number in
-`commits`: a consumer with nothing to read commits the same every few seconds. A commit in a transaction is valid from
-the marker on, unless a later record of its partition comes before the marker
-(`OffsetMetadataManager.replayEndTransactionMarker`). A commit in an aborted or open transaction is never valid. A
+`commits`. A commit in a transaction is valid from the marker on, unless a later record of its partition comes before
+the marker (`OffsetMetadataManager.replayEndTransactionMarker`); in an aborted or open transaction it is never valid. A
 tombstone of an offset ends it immediately. The tombstone of a group ends no offset: a coordinator writes tombstones for
 its offsets too.
 
@@ -82,7 +79,7 @@ Times are those of records and markers in the log. If a clock went back, a recor
 with `as_of`. In a source with `committed` but no markers, commits in transactions are valid from their own position on.
 
 A record that cannot be decoded, or a commit whose transaction has an unknown end, ends the offset before it
-(`unusable`); a finding names it. A finding says from which offset on a cleaned log is complete: spans from there on are
-exact; before it, an offset may seem valid for longer than it was, or begin late.
+(`unusable`); a finding names it. A finding says from which offset on a cleaned log is complete: before it, an offset
+may seem valid for longer than it was, or begin late.
 """,
 )

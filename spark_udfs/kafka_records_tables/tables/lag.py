@@ -83,7 +83,7 @@ TABLE: Final = Table(
         Column(
             "offset",
             "int64",
-            "committed offset, which is the offset of the next record to consume; null if there is none",
+            "offset of the next record to consume; null if none is committed",
         ),
         Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
         Column("end_offset", "int64", "offset up to which lag is counted; null if unknown"),
@@ -204,81 +204,75 @@ TABLE: Final = Table(
         "unread_timestamp",
     ),
     rules="""\
-One row per committed offset. A partition that is assigned to a member, but has no commit of the group, also has a row
-if it has offsets to consume or its end is unknown. Share groups have no committed offsets: `share_partitions` has what
-they have acknowledged.
-
-With `spark_checkpoint` there are also rows for queries of Spark Structured Streaming: one per partition of Kafka's
-topics in the last committed batch of the checkpoint (the newest file in `commits/` and its offsets in `offsets/`, of
-either format). The source then need not have `__consumer_offsets`. `group_id` is the given name, or else the id of the
-query, because checkpoints do not have its name. The columns about members, `topic_id` and `log_partition` are null, and
-`commit_timestamp` is when Spark planned the batch. A note names a batch that is planned but not committed, which Spark
-will run again. Before the first committed batch, partitions are `no_commit`. Partitions newer than the batch have no
-row, and sources of the query that are not Kafka are left out with a note. If two sources read a partition, the lower
-offset counts. Checkpoints are read from local directories, after log starts and before log ends; a damaged one (also by
-its checksums, `.N.crc`) is refused.
-
-A coordinator reads its groups in one partition of `__consumer_offsets`, chosen by the hash of the group id. If brokers
-or the metadata log report the number of partitions, records of a group in another partition (for example because the
-number changed) are left out with a note; `checks` lists them as `wrong_partition`.
+One row per committed offset. A partition that is assigned to a member but has no commit of the group also has a row, if
+it has offsets to consume or its end is unknown. `share_lag` has share groups.
 
 Lag is what `kafka-consumer-groups --describe` shows: the high watermark, as the leader reports it to consumers, minus
 the committed offset. In a directory it counts up to the log end, because the file of high watermarks is seconds old. It
 counts offsets, including transaction markers and the gaps that a cleaner leaves. `stable_lag` is what a consumer with
 `read_committed` has left to read; an open transaction in the topic holds back the rest.
 
-`unread` and `held_back` count records that consumers get. `unread_timestamp` is the time of the first of them, set by
-its producer or, if the topic says so, by the broker (`message.timestamp.type`). In a directory, they follow from the
-offset index and the headers of batches; records are not read, so there are limits:
-
-- The header has the time of the first record of a batch. For an offset within a batch `known_by` is `batch`: the record
-  may be as new as the last one of the batch.
-- Open transactions are searched for from the committed offset on, and in at least the last 1 MiB of the log. Records
-  held back by a transaction without a record there count as `unread`.
-- For batches that a cleaner has reduced, `unread` may be too high by the number of records removed from the first of
-  them.
-- If more than 64 MiB of the log are left, records are not counted, and the time is that of the next batch with records,
-  even of an aborted transaction.
-
-Brokers report none of this unless `times` is given. Then one batch is fetched per offset with lag, which needs READ on
-the topics. Its header gives `unread_timestamp`, with at most eight Fetch requests per offset to skip markers and
-aborted records. Records are not counted, and the time is null if the first record is in an open transaction. A snapshot
-of the topic (`snapshot --topic`) has all of this for the last million offsets of each log, with the time of the record
-itself; other saved rows have none of it.
-
-`has_left` is true in groups without members. It is null while the partition is about to be assigned, and in groups
-whose consumers assign partitions to themselves.
-
 `problem` says why an offset is not what it seems; it is the first that applies:
 
-- `not_authorized`: brokers do not describe the topic to this client, so nothing is known about its logs, not even
-  whether it exists. A finding names the missing right. Newer groups identify assigned topics by id: if a member has
-  partitions of an id whose name is unknown, each hidden topic that its group subscribes to has one row, without a
-  partition.
-- `no_log`: the source has no log of this partition: its topic is deleted, or is elsewhere.
-- `topic_recreated`: the topic id differs from that of the commit (Kafka 4.1 and later write it). The offset belongs to
-  a deleted topic, and the coordinator does not return it for the new id (`OffsetMetadataManager.fetchOffsets`).
-- `end_unknown`: the source has the log but not its end, so it is unknown whether the group has read all of it. This is
-  also so if the offset is above the end and the last file continues there with an incomplete batch (`is_cut` in
-  `log_ends`), as in a damaged log or a copy of a running broker.
-- `no_commit`: a member of the group has the partition, but the group has committed no offset for it, or a negative one.
-  After a restart it begins where `auto.offset.reset` says.
+- `not_authorized`: brokers do not describe the topic to this client, so it is unknown whether it exists. A finding
+  names the missing right. If a member has partitions of a topic id whose name is unknown, each hidden topic that its
+  group subscribes to has one row, without a partition.
+- `no_log`: the source has no log of this partition: its topic is deleted, or is elsewhere. Saved rows and snapshots
+  usually have only `__consumer_offsets`.
+- `topic_recreated`: the topic id differs from that of the commit (Kafka 4.1 and later write it). The coordinator does
+  not return such an offset for the new id (`OffsetMetadataManager.fetchOffsets`).
+- `end_unknown`: the source has the log but not its end. This includes an offset above the end of a file that continues
+  there with an incomplete batch (`is_cut` in `log_ends`), as in a damaged log or a copy of a running broker.
+- `no_commit`: a member has the partition, but the group has committed no offset for it, or a negative one. After a
+  restart it begins where `auto.offset.reset` says.
 - `beyond_end`: the offset is above the end of a log that was truncated or recreated. The consumer goes where
   `auto.offset.reset` sends it, so there is no lag. Kafka's tool shows a negative one.
 - `below_log_start`: records that the group has not consumed were deleted: `lost` offsets, which `lag` includes.
 
-Log starts are requested first, then commits are read up to the present ends of their logs, then topics (ids,
-partitions) and log ends are requested. So records that are deleted or arrive in between make lag larger, but never put
-an offset `below_log_start` or `beyond_end`. The log start of a partition that was created in between is null. For
-running brokers, `counts.moments` of a result and a note have the moments. In Spark, a DataFrame over a directory that a
-broker is writing to reads in any order, so the newest offsets may seem `beyond_end`.
+`unread` and `held_back` count records that consumers get. `unread_timestamp` is the time of the first of them, set by
+its producer or, if the topic says so, by the broker (`message.timestamp.type`). In a directory, they follow from the
+offset index and the headers of batches, with these limits:
+
+- The header has the time of the first record of a batch. For an offset within a batch `known_by` is `batch`: the record
+  may be as new as the last one of the batch.
+- Open transactions are searched for from the committed offset on, and in at least the last 1 MiB of the log. Records
+  held back by another transaction count as `unread`.
+- `unread` may be too high by the number of records that a cleaner removed from the first of the batches.
+- If more than 64 MiB of the log are left, records are not counted, and the time is that of the next batch with records,
+  even of an aborted transaction.
+
+Brokers report none of this unless `times` is given. Then one batch is fetched per offset with lag (this needs READ on
+the topics), and at most eight per offset to skip markers and aborted records. Records are not counted, and the time is
+null if the first record is in an open transaction. A snapshot of the topic (`snapshot --topic`) has all of this for the
+last million offsets of each log, with the time of the record itself; other saved rows have none of it.
 
 With `window` the history of commits is read too, by the rules of `progress`, for `commit_rate`, `produce_rate` and
 `caught_up_in_ms`. If neither files nor batches have a time, `unread_timestamp` is then the time by which another group
-had consumed the first record left (`known_by`: `commits`), or null if no group has.
+had consumed the first record left (`known_by`: `commits`).
+
+With `spark_checkpoint` there are also rows for queries of Spark Structured Streaming: one per partition of Kafka's
+topics in the last committed batch of the checkpoint (the newest file in `commits/` and its offsets in `offsets/`, of
+either format). The source then need not have `__consumer_offsets`. `group_id` is the given name, or else the id of the
+query. The columns about members, `topic_id` and `log_partition` are null, and `commit_timestamp` is when Spark planned
+the batch. A note names a batch that is planned but not committed, which Spark will run again. Before the first
+committed batch, partitions are `no_commit`; partitions newer than the batch have no row; sources that are not Kafka are
+left out with a note. If two sources read a partition, the lower offset counts. Checkpoints are read from local
+directories; a damaged one (also by its checksums, `.N.crc`) is refused.
+
+A coordinator reads its groups in one partition of `__consumer_offsets`. If the number of partitions is known, records
+of a group in another partition are left out with a note; `checks` lists them as `wrong_partition`.
+
+`has_left` is true in groups without members. It is null while the partition is about to be assigned, and in groups
+whose consumers assign partitions to themselves.
+
+Log starts are requested first, then commits are read up to the present ends of their logs, then topics and log ends are
+requested. So records that are deleted or arrive in between make lag larger, but never put an offset `below_log_start`
+or `beyond_end`. The log start of a partition that was created in between is null. For running brokers, `counts.moments`
+of a result and a note have the moments. In Spark, a DataFrame over a directory that a broker is writing to reads in any
+order, so the newest offsets may seem `beyond_end`.
 
 What the logs do not show: whether members still consume the topic; offsets that consumers have not committed yet, or
-keep elsewhere. Saved rows and snapshots usually have only `__consumer_offsets`: all other topics are then `no_log`.
+keep elsewhere.
 """,
 )
 

@@ -26,7 +26,7 @@ TABLE: Final = Table(
     ),
     columns=(
         Column("topic", "string", "topic of the log"),
-        Column("topic_id", "string", "id of the topic, 22 characters; null if unknown"),
+        Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition", "int32", "partition of the topic"),
         Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
         Column("log_end_offset", "int64", "offset after the last record; of saved rows, after the last row"),

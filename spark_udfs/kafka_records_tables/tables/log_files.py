@@ -106,34 +106,32 @@ TABLE: Final = Table(
     ),
     rules=f"""\
 One row per log partition of every topic in the source. For the coordinators' topics, records are read; for other
-topics, only names and sizes of files, and the ends of the logs.
+topics, only names and sizes of files, and the ends of the logs. Running brokers, snapshots and saved rows have no
+files: columns about files and the cleaner are null, and a finding says so.
 
 A coordinator that gets a partition reads its entire log before it answers (`CoordinatorLoaderImpl`,
-`TransactionStateManager`), including superseded records and markers: `records_to_load` and `bytes` show how much. A
-cleaner would remove the `superseded` ones: records with a later one of the same key, compared as bytes, and records of
-aborted transactions, which replace no others (`Cleaner.buildOffsetMapForSegment`). A record of an open transaction, or
-of one with an unknown marker, is replaced only by a later one of the same producer, and replaces no other. All records
-of the log are counted, even those that a cleaner cannot reach yet.
+`TransactionStateManager`): `records_to_load` and `bytes` show how much. A cleaner would remove the `superseded` ones:
+records with a later one of the same key, compared as bytes, and records of aborted transactions, which replace no
+others (`Cleaner.buildOffsetMapForSegment`). A record of an open transaction, or of one with an unknown marker, is
+replaced only by a later one of the same producer, and replaces no other. Records that a cleaner cannot reach yet count
+too.
 
 A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in `cleaner-offset-checkpoint`
 (`LogCleanerManager.cleanableOffsets`): from the offset in that file, or the log start, up to `cleanable_offset`, the
 start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not compacted:
 its coordinator deletes the beginning. `held_by` is the first that applies:
 
-- `open_transaction`: an open transaction begins in an older file, and nothing after its beginning is cleaned. If it
-  does not end, the log grows without limit. `open_transactions` names its owner.
+- `open_transaction`: an open transaction begins in an older file. If it does not end, the log grows without limit.
+  `open_transactions` names its owner.
 - `active_segment`: everything before the newest file is cleaned, and the newest file never is. This is normal.
 - `dirty_ratio`: at most half of the bytes up to `cleanable_offset` are dirty (`min.cleanable.dirty.ratio`, 0.5 by
   default), so a cleaner does not clean the log yet (`LogCleanerManager.grabFilthiestCompactedLog`).
-- `cleaner`: more than half of them are dirty, so a cleaner would clean. It may be about to (it looks every 15 seconds),
-  slow, or dead: after a failure on a partition, a cleaner does not try it again before a restart
-  (`uncleanable-partitions-count`). If the offset in the checkpoint does not move for days, it is dead.
+- `cleaner`: a cleaner would clean. It may be about to (it looks every 15 seconds), slow, or dead: after a failure on a
+  partition, a cleaner does not try it again before a restart (`uncleanable-partitions-count`). If the offset in the
+  checkpoint does not move for days, it is dead.
 
 Settings of topics (`min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`) are ignored, and open
 transactions are found only in the coordinators' topics.
-
-Running brokers, snapshots and saved rows have no files: columns about files and the cleaner are null, and a finding
-says so. Every source has the counts of records.
 """,
 )
 

@@ -94,7 +94,7 @@ TABLE: Final = Table(
             "what the leader of a classic group assigned to the member, as bytes and, if readable, as JSON",
         ),
         *timestamps("log", "when the member's record was written, or the group's record in a classic group"),
-        Column("log_partition", "int32", "log partition that holds the record"),
+        Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column(
             "log_offset",
             "int64",
@@ -132,10 +132,9 @@ One row per member that a coordinator knows after loading the log (`GroupMetadat
 `ConsumerGroupMember`, `ShareGroupMember`, `StreamsGroupMember`).
 
 The members of a classic group are those in its last record. In other groups a member exists from its first record on
-(its metadata or its current assignment) until a tombstone of its metadata or of the group. Epoch and state come from
-its last current assignment. Without one they are 0 and Stable, as in the coordinator, and the previous epoch is 0 in
-streams groups and -1 in others; if a tombstone removed only the current assignment, both epochs are -1. An unknown
-state stays a number.
+until a tombstone of its metadata or of the group. Epoch and state come from its last current assignment. Without one
+they are 0 and Stable, as in the coordinator, and the previous epoch is 0 in streams groups and -1 in others; if a
+tombstone removed only the current assignment, both epochs are -1. An unknown state stays a number.
 
 For a classic member, `subscribed_topics` has the topics that the coordinator reads from a subscription of any version
 (`ClassicGroup.computeSubscribedTopics`; KIP-496). It is null if the protocol type is not consumer or the bytes cannot

@@ -30,7 +30,7 @@ TABLE: Final = Table(
             ("none", "committed", "aborted", "open", "unknown"),
         ),
         Column("producer_id", "int64", "producer of the transaction; null if there is none"),
-        *timestamps("log", "timestamp of the record in the log"),
+        *timestamps("log", "when the record was written"),
         *LOG_PLACE,
     ),
     sort=("group_id", "topic", "partition", "log_partition", "log_offset"),

@@ -148,19 +148,20 @@ no marker yet. A transaction in state Ongoing, PrepareCommit or PrepareAbort tha
 one row without a topic.
 
 In files, open transactions are found in the newest `.snapshot` of a log, where a broker keeps its producers
-(`ProducerStateManager`), and in the headers of later batches (of all batches if there is no snapshot). Records of
-users' topics are not read. For running brokers, first the brokers are asked (DescribeProducers, which needs READ on the
-topic) and then the coordinators (ListTransactions, DescribeTransactions; KIP-664). Other sources have only
-`__consumer_offsets` and `__transaction_state`, which show the transactions with pending offsets; an earlier `as_of`
-shows only those, too.
+(`ProducerStateManager`), and in the headers of later batches (of all batches without a snapshot). For running brokers,
+first the brokers are asked (DescribeProducers, which needs READ on the topic) and then the coordinators
+(ListTransactions, DescribeTransactions; KIP-664). Other sources, and an earlier `as_of`, show only transactions with
+pending offsets.
 
 The coordinator will write a marker to a partition if the transactional id with this producer id is in one of the states
-above and lists the partition (`TransactionsCommand.FindHangingTransactionsCommand`; KIP-664). Any other transaction
-hangs by the rule `no_entry`: it stays open until an administrator aborts it, with `kafka-records abort-transaction` or
-Kafka's `kafka-transactions.sh abort`. By the rule `timeout`, a transaction hangs if it is open for longer than
-`timeout_ms` and five minutes, after which Kafka counts it as late (`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`):
-its coordinator is not working, or the markers do not arrive. A transaction of a two-phase commit (KIP-939; `timeout_ms`
-is 2147483647) has no timeout: it is open until its application ends it.
+above and lists the partition (`TransactionsCommand.FindHangingTransactionsCommand`; KIP-664). A transaction hangs by
+one of two rules:
+
+- `no_entry`: no transactional id has it. It stays open until an administrator aborts it, with `kafka-records
+  abort-transaction` or Kafka's `kafka-transactions.sh abort`.
+- `timeout`: it is open for longer than `timeout_ms` and five minutes, after which Kafka counts it as late
+  (`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`): its coordinator is not working, or the markers do not arrive. A
+  two-phase commit (KIP-939; `timeout_ms` is 2147483647) has no timeout.
 
 Timeouts are measured at the newest time in the source: now for running brokers and for a directory that a broker writes
 to (`replication-offset-checkpoint`), and for a copy the time when it was made. A note says so if it makes a difference;

@@ -14,7 +14,7 @@ TABLE = Table(
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
         Column("topic", "string", "name of the topic"),
-        Column("topic_id", "string", "id of the topic, 22 characters"),
+        Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition", "int32", "partition of the topic"),
         Column("leader", "int32", "broker that leads the partition; -1 for none"),
         Column("replicas", "list<int32>", "brokers that hold the partition, the preferred leader first"),

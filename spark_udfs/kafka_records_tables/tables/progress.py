@@ -40,7 +40,7 @@ TABLE: Final = Table(
             "open_transaction; null in all other rows",
             REASONS,
         ),
-        Column("offset", "int64", "committed offset, that is, the offset of the next record to consume"),
+        Column("offset", "int64", "offset of the next record to consume"),
         Column("end_offset", "int64", "end of the log; null if unknown"),
         *timestamps(
             "unread",
@@ -115,26 +115,23 @@ TABLE: Final = Table(
 One row per committed offset. One reading is enough, because the log has the history of commits.
 
 A *wait* is how long a group has had a record to read without changing its offset, from the time of the first record
-left, or from the last change if that was later. A wait is too long if it is longer than the window and longer than
-twice the longest earlier wait, so that a topic with one record a day, an hourly job and a consumer that commits rarely
-raise no alarm. If the history is shorter than four windows, a quarter of it counts as the window. Transaction markers
-and records of aborted transactions do not count as records to read. The state is the first that applies:
+left, or from the last change if that was later. A wait is too long if it is longer than the window and than twice the
+longest earlier wait: a topic with one record a day, an hourly job and a consumer that commits rarely raise no alarm. If
+the history is shorter than four windows, a quarter of it counts as the window. Transaction markers and records of
+aborted transactions are not records to read. The state is the first that applies:
 
-- `rewound`: a lower offset was committed within the window, and the offset has not returned to where it was. This does
-  not apply if the offset was deleted in between, belongs to another topic of the same name, or returned from beyond the
-  end of the log.
-- `stalled`: the wait is too long, and all commits within the window, of which there is at least one, have the same
-  offset. A consumer that cannot process a record and a paused one look the same.
-- `stopped`: the wait is too long, and there is no commit within the window.
-- `falling_behind`: the offset moves, but at the end of each part of the window more records are left than at the end of
-  the previous part: at least four times in a row up to now, and at least a tenth of what was written in that time. A
-  part is about a quarter of the window: 131 seconds of ten minutes.
+- `rewound`: a lower offset was committed within the window, and the offset has not returned to where it was. Does not
+  apply if the offset was deleted in between, belongs to another topic of the same name, or returned from beyond the end
+  of the log. `since` is the last commit that was lower than the previous one.
+- `stalled`: the wait is too long, and the commits within the window, at least one, all have the same offset. A consumer
+  that cannot process a record and a paused one look the same. `since` is the beginning of the wait.
+- `stopped`: the wait is too long, and there is no commit within the window. `since` is the last commit, or the first
+  record left if that came later.
+- `falling_behind`: the offset moves, but at the end of each part of the window (about a quarter: 131 seconds of ten
+  minutes) more records are left than before: at least four times in a row up to now, and at least a tenth of what was
+  written in that time. `since` is the end of the first of these parts, of which at most twelve are remembered.
 - `idle`: nothing is left to read, and the offset has not changed within the window.
-- `ok`: everything else.
-
-`since` is, for `stalled`, the beginning of the wait; for `stopped`, the last commit, or the first record left if that
-came later; for `rewound`, the last commit that was lower than the previous one; for `falling_behind`, the end of the
-first of these parts, of which at most twelve are remembered; for `ok` and `idle`, the first commit of the offset.
+- `ok`: everything else. `since` of both is the first commit of the offset.
 
 A group is `idle` with a `reason` if it does not read the records left. `open_transaction`: an open transaction begins
 at its offset, and `read_committed` ends there. `left`: its members have partitions, but none of this topic.
@@ -145,19 +142,18 @@ The state is null if it is unknown, and `reason` says why:
 - `moved`: the group has since committed in another partition of `__consumer_offsets`, for example after their number
   changed. Its coordinator does not know this offset.
 - `no_log`: the source has no log of the partition.
-- `topic_recreated`: the last commit has the id of another topic that had this name. A commit without an id counts for
-  the present topic, as in `lag`.
+- `topic_recreated`: the last commit has the id of an earlier topic of this name. A commit without an id counts for the
+  present topic.
 - `end_unknown`: the end of the log is unknown.
 - `beyond_end`: the offset is negative, or above the end.
 - `time_unknown`: records are left, but it is unknown how long they have been there.
 
 What is known about logs over time depends on the source; `known_by` names it:
 
-- `log`: the files of the topic. The headers of all batches in at least the last 128 KiB of each log are read, which
-  give the times of records to the batch; for earlier ones `.timeindex` has some times. Records are not read. All states
-  are found.
+- `log`: the files of the topic. The headers of all batches in at least the last 128 KiB of each log give the times of
+  records to the batch; for earlier ones `.timeindex` has some times. All states are found.
 - `end`: the present end of the log, from running brokers. The time of a record is known only if other groups have
-  consumed it, and `since` may be too late. So `falling_behind` is never found, and a group that does not move is
+  consumed it, and `since` may be too late. `falling_behind` is never found, and a group that does not move is
   `time_unknown` if no other group moves. Ask again later, or read the files of the brokers.
 - `commits`: no log of the topic, as in a copy that has only `__consumer_offsets`. Only what other groups have consumed
   is known to exist. Without such a group the state is null, unless the offset was rewound.
@@ -165,21 +161,19 @@ What is known about logs over time depends on the source; `known_by` names it:
 With `--source requests` (`LiveRequests`) there is no history. Coordinators are asked twice, `interval` apart; that is
 `window_ms`, and `window` has no effect. A group whose offset changed is `ok`, or `rewound` if it is lower the second
 time; with nothing left to read it is `idle`. If records were left the first time and the offset has not changed, it is
-`stalled or stopped`, because coordinators do not say whether the same offset was committed again: choose an interval
-longer than the usual pause between commits. If only one offset is left, which may be a transaction marker, the state is
-null (`time_unknown`). `falling_behind` is never found, both rates are those of the interval, and all times are null.
+`stalled or stopped`: choose an interval longer than the usual pause between commits. If only one offset is left, which
+may be a transaction marker, the state is null (`time_unknown`). Both rates are those of the interval, and all times are
+null.
 
 Times of commits are the brokers'. Times of records may be the producers': a wrong clock makes waits shorter or longer.
 The moment is now for running brokers, and for stored logs the time of the last record or commit in the source; `at`
-sets another one.
+sets another one. `commit_rate` is null if the history of the offset is shorter than the window, and `produce_rate` if
+no file shows where the log ended that long ago. Both count offsets, including transaction markers.
 
-`commit_rate` is null if the history of the offset is shorter than the window, and `produce_rate` if no file shows where
-the log ended that long ago; brokers do not report it. Both count offsets, including transaction markers.
-
-What the logs do not show: older commits that a cleaner removed, and with them earlier waits; a finding says from which
-offset on nothing is missing. A job that runs for the first time has never waited: it is `stopped` when records have
-waited for longer than the window. A group that has never committed has no row. Groups that skip records, or read late
-on purpose, look like others.
+What the logs do not show: commits that a cleaner removed, and with them earlier waits; a finding says from which offset
+on nothing is missing. A job that runs for the first time has never waited: it is `stopped` when records have waited for
+longer than the window. A group that has never committed has no row. Groups that skip records, or read late on purpose,
+look like others.
 """,
 )
 

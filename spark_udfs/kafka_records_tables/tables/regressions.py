@@ -87,31 +87,27 @@ TABLE: Final = Table(
 One row per commit that took effect and is lower than the committed offset it replaced, of the same group, topic and
 partition. A commit in a transaction takes effect at the marker, or not at all if a later commit took effect before
 (`OffsetMetadataManager.replayEndTransactionMarker`). In a source with `committed` but no markers, each commit takes
-effect where it was written, so the lower of two in one transaction counts as a fall. The kind is the first that
-applies:
+effect where it was written, so the lower of two in one transaction counts as a fall. A commit of the same offset with
+another leader epoch or metadata is not a fall. The kind is the first that applies; each may be intended:
 
 - `topic_recreated`: the two commits have different topic ids (Kafka 4.1 and later write them): a new topic has the old
   name and begins at 0.
 - `after_deletion`: the offset was deleted in between: by a clean-up, by somebody, or with its topic if the log has no
-  topic ids. The group started again at a lower offset. `disappearances` says why; evidence names the tombstone.
-- `sawtooth`: two committers take turns. After a fall, the offset returned to where it fell from, most of the way in one
-  step, and now falls again, but not below the offset from which it returned. The two rising sequences are those of a
-  zombie and its successor, of two applications with one group id, or of consumers that assign themselves the same
-  partition. The first fall of a sawtooth has another kind.
+  topic ids. `disappearances` says why; evidence names the tombstone.
+- `sawtooth`: two committers take turns: a zombie and its successor, two applications with one group id, or consumers
+  that assign themselves the same partition. After a fall, the offset returned to where it fell from, most of the way in
+  one step, and now falls again, but not below the offset from which it returned. The first fall of a sawtooth has
+  another kind.
 - `reset_while_empty`: the group had no members. Either an administrator reset the offset, or a consumer that assigns
   partitions to itself went back: the log shows no difference.
 - `rewind_by_member`: the group had members, and outside transactions only they may commit. A member went back by
   itself, or started over because its offset was out of range (`auto.offset.reset`).
 
-Each may be intended. Restarts of brokers and loading coordinators write nothing, so they cause no falls. A commit of
-the same offset with another leader epoch or metadata is not a fall.
-
 What compaction hides: where a log was cleaned, only the last commit of each partition is left, so no fall is visible; a
 finding says after which offset no record is missing. If the last commit of a partition before that offset was removed,
-a fall to the first commit after it is missed. For the other falls, the log still shows the members of the group. A
-sawtooth may be reduced to a single fall, of another kind. `confidence` is low if the kind depends on members, and a
-record of the group or bytes before the commit could not be read; and if the lower commit has a topic id but no
-remaining earlier one does.
+a fall to the first commit after it is missed. A sawtooth may be reduced to a single fall, of another kind. `confidence`
+is low if the kind depends on members, and a record of the group or bytes before the commit could not be read; and if
+the lower commit has a topic id but no remaining earlier one does.
 
 What the log does not show: classic members that join for the first time, until they are assigned partitions; records
 that were consumed again without a lower commit; which client sent a commit.

@@ -16,7 +16,7 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic_id", "string", "id of the topic, 22 characters"),
+        Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("topic", "string", "name of the topic; null if unknown, as for most deleted topics"),
         Column("partition", "int32", "partition of the topic"),
         Column(
@@ -42,7 +42,7 @@ TABLE: Final = Table(
         Column(
             "state_log_offset", "int64", "offset of the last record of the deleted state; null if it is not in the log"
         ),
-        *timestamps("log", "when the tombstone was written"),
+        *timestamps("log", "when the record was written"),
         Column("write_offset", "int64", "offset of the first tombstone that may belong to the same write"),
         *LOG_PLACE,
     ),
@@ -61,8 +61,7 @@ TABLE: Final = Table(
         "log_offset",
     ),
     rules="""\
-One row per tombstone that the log still holds. `disappearances` has the tombstones of `__consumer_offsets`; columns
-with the same name mean the same in both tables.
+One row per tombstone that the log still holds. Columns with the same name mean the same as in `disappearances`.
 
 Kafka 4.1 and later write a tombstone for one of two causes, earlier releases write none:
 
@@ -83,10 +82,9 @@ A coordinator deletes a topic's state in one write, but may put several requests
 (`share.coordinator.append.linger.ms`). So consecutive tombstones of one batch and millisecond count as one write, and a
 state stays if it does so after the last of them. Without `base_offset` or `timestamp_ms` more look like one write.
 
-What the log does not show: whether an administrator deleted the group or its offsets of the topic. `__consumer_offsets`
-shows it: the tombstone of the group (`disappearances`), and the lists of topics in records of type 15, the last of
-which is in `share_group_topics`. A request to delete state that does not exist writes nothing. Initialization with a
-higher state epoch replaces a state and is no deletion.
+What the log does not show: whether an administrator deleted the group or its offsets of the topic. `disappearances` has
+the tombstone of the group, and `share_group_topics` the last list of its topics. A request to delete state that does
+not exist writes nothing. Initialization with a higher state epoch replaces a state and is no deletion.
 
 The coordinator deletes the beginning of this log when later snapshots replace it; a finding says from which offset on
 the log is complete. There is no `stays_in_topic` if a record is missing or unreadable between the one that it would

@@ -20,7 +20,7 @@ TABLE: Final = Table(
     columns=(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "name of the topic"),
-        Column("topic_id", "string", "id of the topic, 22 characters, as in share_partitions"),
+        Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition", "int32", "partition of the topic; null for a topic that is being deleted"),
         Column(
             "initialization",

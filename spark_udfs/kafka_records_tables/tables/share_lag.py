@@ -55,7 +55,7 @@ TABLE: Final = Table(
             "int64",
             "milliseconds from unread_timestamp to the time of the answer; null if unread_timestamp is null",
         ),
-        Column("topic_id", "string", "id of the topic, 22 characters"),
+        Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         *timestamps("write", "when the last snapshot of the state was written; null if the log has none"),
         Column("log_partition", "int32", "partition of `__share_group_state` that holds the state"),
     ),
@@ -67,17 +67,17 @@ TABLE: Final = Table(
     rules="""\
 One row per share partition (`share_partitions`). Lag is what `kafka-share-groups --describe` shows since Kafka 4.2
 (KIP-1226): the high watermark minus the start offset, minus the acknowledged and archived records after the start
-offset. The state has the number of these; if an older Kafka wrote the state, they are counted in its batches. In a
-directory, lag counts up to the log end.
+offset. The state has the number of these; if an older Kafka wrote it, they are counted in its batches. In a directory,
+lag counts up to the log end. It includes records that a member has acquired but not acknowledged, transaction markers,
+and gaps.
 
 Start offset and lag are null until the group first reads the partition. A topic that was deleted, or whose log the
-source does not have, has no name and no end. `share_disappearances` has the state of deleted topics.
+source does not have, has no name and no end.
 
 With `--source requests` lag is the number that the coordinator returns, or null before Kafka 4.2, and `done` is null.
 
-Lag includes records that a member has acquired but not acknowledged, transaction markers, and gaps. `unread_timestamp`
-is the time of the first record from the start offset on, without markers and aborted records. Running brokers are asked
-for it only with `times`.
+`unread_timestamp` is the time of the first record from the start offset on, without markers and aborted records.
+Running brokers are asked for it only with `times`.
 """,
 )
 

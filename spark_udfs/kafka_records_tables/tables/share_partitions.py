@@ -22,7 +22,7 @@ TABLE: Final = Table(
     reads=("offset", "key", "value", "control"),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic_id", "string", "id of the topic, 22 characters; the table share_group_topics has its name"),
+        Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition", "int32", "partition of the topic"),
         Column(
             "state_epoch", "int32", "number that increases each time the state is initialized; null if `is_partial`"
@@ -65,7 +65,7 @@ TABLE: Final = Table(
         *timestamps("create", "when the state was created; null if `is_partial`"),
         *timestamps("write", "when the last snapshot was written; null if `is_partial`"),
         Column("is_partial", "bool", "whether the log lacks the snapshot that the updates build on"),
-        Column("log_partition", "int32", "log partition that holds the records"),
+        Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column("log_offset", "int64", "offset of the last record of the state"),
         Column("snapshot_log_offset", "int64", "offset of the last snapshot; null if it is not in the log"),
     ),
@@ -87,7 +87,7 @@ TABLE: Final = Table(
     ),
     rules="""\
 One row per share partition (group, topic id, partition) with a snapshot or an update and no later tombstone
-(`ShareCoordinatorShard.replay`; KIP-932).
+(`ShareCoordinatorShard.replay`; KIP-932). `share_group_topics` has the names of the topics.
 
 A snapshot is the entire state. An update changes it: -1 keeps the start offset or the leader epoch, the complete count
 is always replaced, and batches are merged as in `PersisterStateBatchCombiner`. Offsets below the start offset are
@@ -96,9 +96,9 @@ coordinator, some adjacent batches with equal state are not merged.
 
 The coordinator deletes the beginning of this log, up to the oldest of the last snapshots (the lowest
 `snapshot_log_offset`). So the log may not show the state as of an earlier moment, and a note says so. A state that
-begins with an update is partial: its snapshot is unknown, and other offsets may have batches too. No coordinator loads
-a log with a record that cannot be decoded, an update without a value, or a batch that ends before it begins. Its share
-partition has no row unless a snapshot follows; a finding names the record.
+begins with an update is partial: other offsets may have batches too. No coordinator loads a log with a record that
+cannot be decoded, an update without a value, or a batch that ends before it begins. Its share partition has no row
+unless a snapshot follows; a finding names the record.
 
 What the log does not show: the records that a member has acquired, and what it has acknowledged since the last write.
 """,

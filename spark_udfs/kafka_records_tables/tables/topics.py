@@ -14,7 +14,7 @@ TABLE = Table(
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
         Column("topic", "string", "name of the topic"),
-        Column("topic_id", "string", "id of the topic, 22 characters"),
+        Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition_count", "int32", "number of partitions; for a deleted topic, the number when it was deleted"),
         Column("replication_factor", "int32", "number of replicas of the first partition"),
         *timestamps("created", "when the topic was created; null if the log does not go back so far"),

@@ -58,7 +58,7 @@ COLUMNS: Final = (
     Column("transactional_id", "string", "the transactional id; null except in __transaction_state"),
     Column("member_id", "string", "the member; null if there is none"),
     Column("topic", "string", "topic of the partition; null if there is none, or if its name is unknown"),
-    Column("topic_id", "string", "id of the topic, 22 characters; null if there is none"),
+    Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
     Column(
         "partition",
         "int32",
@@ -67,7 +67,7 @@ COLUMNS: Final = (
     Column("detail", "string", "the problem in one sentence, with the numbers"),
     Column("log_topic", "string", "topic of the record that shows the problem, such as __consumer_offsets"),
     *timestamps("log", "when that record was written; null if the source has no times"),
-    Column("log_partition", "int32", "log partition that holds the record"),
+    Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
     Column("log_offset", "int64", "offset of the record, or of the first of several; null if no record shows it"),
 )
 
