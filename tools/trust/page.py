@@ -14,11 +14,10 @@ _HEAD: Final = """\
 
 <!-- Written by python -m tools.trust from docs/trust.json, docs/judge-reach.json and docs/support.json. -->
 
-How far can you trust the answers of this project? What was measured, when and by which command, what each measurement
+How far can you trust the answers of this project? Each section has a command, what its runs counted and when, what that
 proves, and what it does not. All figures come from runs. Speed is on [its own page](figures.md).
-
 """
-_NOT_MEASURED: Final = "not measured"
+_NOT_MEASURED: Final = "Not measured: no run has recorded figures."
 
 
 def page(kept: Mapping[str, Measured]) -> str:
@@ -27,20 +26,8 @@ def page(kept: Mapping[str, Measured]) -> str:
 
 
 def _lines(kept: Mapping[str, Measured]) -> Iterator[str]:
-    measured = {each.name: list(_measured(each, kept)) for each in MEASUREMENTS}
-    yield "| measured | figures | day |"
-    yield "|---|---|---|"
     for each in MEASUREMENTS:
-        link = f"[{each.title}](#{_anchor(each.title)})"
-        if not measured[each.name]:
-            yield f"| {link} | {_NOT_MEASURED} | |"
-        for about, entry in measured[each.name]:
-            label, figure = next(iter(entry["figures"].items()))
-            if each.taken_from == "judge-reach.json":
-                label, figure = "branches", entry["figures"]["branches"]
-            yield f"| {link}{about and ', '}{about} | {label}: {figure} | {entry['day']} |"
-    for each in MEASUREMENTS:
-        yield from _section(each, measured[each.name])
+        yield from _section(each, list(_measured(each, kept)))
 
 
 def _measured(each: Measurement, kept: Mapping[str, Measured]) -> Iterator[tuple[str, Measured]]:
@@ -54,19 +41,18 @@ def _section(each: Measurement, measured: Sequence[tuple[str, Measured]]) -> Ite
     yield from ("", f"## {each.title}", "", f"`{each.command}`", "")
     yield from (f"- **Proves**: {each.proves}", f"- **Does not prove**: {each.proves_not}", "")
     if not measured:
-        yield "Not measured: no run has recorded figures."
+        yield _NOT_MEASURED
         return
-    yield "| measured | figure | day |"
-    yield "|---|---|---|"
     for about, entry in measured:
-        for label, figure in entry["figures"].items():
-            yield f"| {about}{about and ', '}{label} | {figure} | {entry['day']} |"
+        figures = [f"{label}: {figure}" for label, figure in entry["figures"].items()]
+        if about:
+            yield f"- {about} ({entry['day']}): {'; '.join(figures)}"
+        else:
+            yield f"{entry['day']}:"
+            yield ""
+            yield from (f"- {figure}" for figure in figures)
     if each.taken_from == "judge-reach.json":
         yield ""
         yield "[judge-reach.md](judge-reach.md) has each class, and the lines not reached, each with its reason."
     if each.taken_from == "support.json":
         yield from ("", "[support.md](support.md) has each cell.")
-
-
-def _anchor(title: str) -> str:
-    return "".join(letter for letter in title.lower().replace(" ", "-") if letter.isalnum() or letter == "-")
