@@ -9,7 +9,6 @@ from kafka_records_codegen.evolution.change_rules import Rank
 from kafka_records_codegen.evolution.changes import Change
 from kafka_records_codegen.model.messages import Message
 from kafka_records_codegen.model.naming import python_name
-from kafka_records_codegen.products.markdown import text
 from kafka_records_tables.tables import TABLES, Table, tables_read
 from tools.follow.refusals import RECORDS
 
@@ -49,11 +48,11 @@ def _record(name: str, changes: Sequence[Change], messages: Mapping[str, Message
     if not reading:
         yield "No table of its topic has a column with the name of one of its fields."
         return
-    yield "| table | its rows | columns with names of fields of the record |"
-    yield "|---|---|---|"
+    yield "| table | columns with names of fields of the record |"
+    yield "|---|---|"
     for table in sorted(reading, key=lambda each: -len(_shared(each, fields))):
         columns = ", ".join(f"`{column}`" for column in _shared(table, fields))
-        yield f"| `{table.name}` | {text(table.about)} | {columns} |"
+        yield f"| [{table.name}](../tables.md#{table.name}) | {columns} |"
 
 
 def tables_of(record: str) -> list[Table]:

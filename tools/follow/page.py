@@ -148,8 +148,10 @@ def _files(downstream: Downstream) -> str:
 
 
 def _new(changes: Sequence[Change], messages: Mapping[str, Message]) -> Iterator[str]:
-    """The fields of new messages, and of structs that come with new fields."""
-    rows = [row for change in changes for row in _fields_of(change, messages.get(change.message))]
+    """The fields of new messages, and of structs that come with new fields. Structs with the same name and fields are
+    described once."""
+    described: set[tuple[str, str]] = set()
+    rows = [row for change in changes for row in _fields_of(change, messages.get(change.message), described)]
     if rows:
         yield from ("", "## New fields, in new messages and in new structs", "")
         yield "| message | field | type | versions | attribute and column | Python | Spark |"
@@ -157,11 +159,11 @@ def _new(changes: Sequence[Change], messages: Mapping[str, Message]) -> Iterator
         yield from rows
 
 
-def _fields_of(change: Change, message: Message | None) -> Iterator[str]:
+def _fields_of(change: Change, message: Message | None, described: set[tuple[str, str]]) -> Iterator[str]:
     if message is None:
         return
     if change.rule in (rules.MESSAGE_ADDED, rules.RECORD_ADDED):
-        yield from _rows(message, message.root, ())
+        yield from _rows(message, message.root, (), described)
     elif change.rule in (rules.FIELD_ADDED, rules.TAG_ADDED) and change.older_place is None:
         around: tuple[Field, ...] = ()
         struct = message.root
@@ -171,10 +173,18 @@ def _fields_of(change: Change, message: Message | None) -> Iterator[str]:
             if not field.is_struct:
                 return
             struct = message.struct(field.base)
-        yield from _rows(message, struct, around)
+        described.add(_identity(struct))
+        yield from _rows(message, struct, around, described)
 
 
-def _rows(message: Message, struct: Struct, around: tuple[Field, ...]) -> Iterator[str]:
+def _identity(struct: Struct) -> tuple[str, str]:
+    """The name and the fields of a struct, for structs that several messages have."""
+    return struct.name, " ".join(f"{each.name}: {each.type}" for each in struct.fields)
+
+
+def _rows(
+    message: Message, struct: Struct, around: tuple[Field, ...], described: set[tuple[str, str]]
+) -> Iterator[str]:
     for field in struct.fields:
         path = (*around, field)
         attribute = Attribute(message, field, ".".join(each.python_name for each in path))
@@ -189,4 +199,7 @@ def _rows(message: Message, struct: Struct, around: tuple[Field, ...]) -> Iterat
         ]
         yield f"| {' | '.join(text(each) for each in cells)} |"
         if field.is_struct:
-            yield from _rows(message, message.struct(field.base), path)
+            inner = message.struct(field.base)
+            if _identity(inner) not in described:
+                described.add(_identity(inner))
+                yield from _rows(message, inner, path, described)
