@@ -178,7 +178,8 @@ Transient states of a healthy cluster are not findings, so successive reports ag
 ## Kinds of findings
 
 Each section lists levels, possible causes with evidence, questions that decide between causes, findings shown as
-effects, thresholds with defaults, and the tables that the kind is found in.
+effects, thresholds with defaults (explained only if the text does not use them), and the tables that the kind is found
+in.
 
 """
 
@@ -187,7 +188,7 @@ _OF_ALL = f"\nThresholds of all kinds, as `{OF_REPORT}.NAME`:\n"
 _OF_SEVERAL = """\
 ### Thresholds of several kinds
 
-Each kind has its own value of these:
+Each kind has its own value of these, with the default given there:
 """
 
 _MANY = 3
@@ -246,14 +247,16 @@ def _rule(
     if rule.folds:
         yield ""
         yield _wrapped(f"Effects: {', '.join(f'[{each.kind}](#{each.kind})' for each in rule.folds)}.")
-    own = [each for each in rule.thresholds if each not in shared]
     if rule.thresholds:
-        names = ", ".join(f"`{each.name}`" for each in rule.thresholds if each in shared)
-        above = f" ({names}: [above](#thresholds-of-several-kinds))" if names else ""
-        yield f"\nThresholds{above}{':' if own else '.'}"
-    if own:
+        text = " ".join([rule.about, *rule.levels.values(), *(cause.evidence for cause in rule.causes)])
+        explained = [each for each in rule.thresholds if each in shared or f"`{each.name}`" in text]
+        named = ", ".join(f"`{each.name}` = `{each.default}`" for each in explained)
+        others = [each for each in rule.thresholds if each not in explained]
         yield ""
-        yield from _thresholds(own)
+        yield _wrapped(f"Thresholds: {named}." if named else "Thresholds:")
+        if others:
+            yield ""
+            yield from _thresholds(others)
     if rule.tables:
         yield ""
         yield _wrapped(f"Tables: {', '.join(f'[{name}](tables.md#{name})' for name in rule.tables)}.")
