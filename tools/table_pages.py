@@ -33,7 +33,8 @@ A moment has two columns: `…_timestamp` (timestamp, null outside the years 1 t
 milliseconds since 1970). The group records are the {number} record types of `__consumer_offsets` that make groups:
 {names}
 
-Within a table, rows are sorted by the columns that `kafka-records table --describe NAME` names.
+A column is null if the source does not show its value, or if there is no such value. Lists of columns name only other
+reasons; `kafka-records table --describe NAME` names all, and the columns that sort the rows.
 
 | table | rows | topic |
 |---|---|---|
@@ -45,6 +46,26 @@ _SHARED = """
 """
 
 _AS_BEFORE = "The log is replayed [as for {first}](#{first}).\n"
+
+_USUAL_NULLS = frozenset(
+    f"null if {reason}"
+    for reason in (
+        *("unknown", "that is unknown", "neither is known", "none is known", "not set"),
+        *("there is none", "there are none", "there is neither", "it has none", "none does"),
+        *("there is none or it is unknown", "there is none, or if unknown", "there is none, or if no record has it"),
+        *("the source has none", "the source has no times", "the record has none", "no commit has one"),
+        *(
+            "no record has it",
+            "no record has one",
+            "no record holds them",
+            "no record lists them",
+            "no record shows it",
+        ),
+        *("the log has none", "the log shows none", "the log does not have it", "it is not in the log"),
+        *("the log does not go back so far", "no broker reported it"),
+    )
+)
+"""What the descriptions of columns say about nulls that the head of the page describes."""
 
 _SEVERAL = 2
 """The number of tables with a column from which it is described once."""
@@ -184,10 +205,16 @@ def _columns(columns: Collection[Column]) -> Iterator[str]:
     for column in columns:
         in_ms = by_name.get(f"{column.name}_ms")
         if in_ms is not None and column.type == "timestamp":
-            about = column.about.removesuffix("; null outside the years 1 to 9999")
-            yield _item(f"`{column.name}`, `{in_ms.name}`: {about}")
+            yield _item(f"`{column.name}`, `{in_ms.name}`: {own_words(column)}")
         elif by_name.get(column.name.removesuffix("_ms"), column).type != "timestamp":
-            yield _item(f"`{column.name}` {column.type}: {column.about}")
+            yield _item(f"`{column.name}` {column.type}: {own_words(column)}")
+
+
+def own_words(column: Column) -> str:
+    """The description of a column without what the head of the page says about all columns."""
+    about = column.about.removesuffix("; null outside the years 1 to 9999")
+    start, _, last = about.rpartition("; ")
+    return start if last in _USUAL_NULLS else about
 
 
 def _item(text: str) -> str:

@@ -37,12 +37,19 @@ def test_every_table_and_column_is_on_it() -> None:
 
 def is_described(column: Column, text: str) -> bool:
     """Whether a list has an element about this column. The second column of a moment is in the element of the first."""
-    name, about = f"- `{column.name}` {column.type}", column.about
+    name, about = f"- `{column.name}` {column.type}", table_pages.own_words(column)
     if column.name.endswith("_timestamp_ms"):
         name, about = f", `{column.name}`", about.replace(", in milliseconds since 1970", "")
     elif column.type == "timestamp":
-        name, about = f"- `{column.name}`, `{column.name}_ms`", about.removesuffix("; null outside the years 1 to 9999")
+        name = f"- `{column.name}`, `{column.name}_ms`"
     return re.search(rf"{re.escape(f'{name}: {about}')}(?= - `|$)", text) is not None
+
+
+def test_usual_reasons_for_nulls_are_named_once() -> None:
+    text = table_pages.page(TABLES.values())
+    assert "- `instance_id` string: group.instance.id; null for dynamic members and in share groups\n" in text
+    assert "- `client_id` string: client.id\n" in text
+    assert text.count("A column is null if the source does not show its value") == 1
 
 
 def test_a_column_of_several_tables_is_described_once() -> None:
@@ -54,7 +61,7 @@ def test_a_column_of_several_tables_is_described_once() -> None:
 
 
 def test_a_moment_is_one_element() -> None:
-    about = "- `last_timestamp`, `last_timestamp_ms`: when its producer last wrote to this log; null if unknown\n"
+    about = "- `last_timestamp`, `last_timestamp_ms`: when its producer last wrote to this log\n"
     assert about in table_pages.page([TABLES["open_transactions"]])
 
 
