@@ -112,25 +112,31 @@ def page(tables: Collection[Table]) -> str:
     head = _HEAD.format(number=len(_OF_GROUPS), names=textwrap.fill(f"{', '.join(_OF_GROUPS)}.", 120))
     first = next((table.name for table in tables if table.rules.startswith(REPLAYED)), "")
     shared = _shared(tables)
-    described: dict[Column | Option, str] = dict.fromkeys(shared, "")
+    described: dict[object, str] = dict.fromkeys(map(_as_described, shared), "")
     parts = [""]
     for table in tables:
         parts += _table(table, described, first)
         given: tuple[Column | Option, ...] = (*table.columns, *table.options)
         for each in given:
-            described.setdefault(each, table.name)
+            described.setdefault(_as_described(each), table.name)
     common = _SHARED + "\n".join(_columns(shared)) + "\n"
     return head + "".join(_overview(tables)) + (common if shared else "") + "\n".join(parts)
 
 
 def _shared(tables: Iterable[Table]) -> list[Column]:
     """The columns that several tables have with one description: of each name the most frequent one."""
-    times = Counter(column for table in tables for column in table.columns)
+    columns = {_as_described(column): column for table in tables for column in table.columns}
+    times = Counter(_as_described(column) for table in tables for column in table.columns)
     first: dict[str, Column] = {}
-    for column, count in times.most_common():
+    for same, count in times.most_common():
         if count >= _SEVERAL:
-            first.setdefault(column.name, column)
-    return [column for column in times if first.get(column.name) == column]
+            first.setdefault(columns[same].name, columns[same])
+    return [column for column in columns.values() if first.get(column.name) == column]
+
+
+def _as_described(each: Column | Option) -> object:
+    """The same for columns that are described in the same words."""
+    return each if isinstance(each, Option) else (each.name, each.type, own_words(each))
 
 
 def _overview(tables: Collection[Table]) -> Iterator[str]:
@@ -139,7 +145,7 @@ def _overview(tables: Collection[Table]) -> Iterator[str]:
         yield f"| [{table.name}](#{table.name}) | {table.about} | {topic} |\n"
 
 
-def _table(table: Table, described: Mapping[Column | Option, str], first: str) -> Iterator[str]:
+def _table(table: Table, described: Mapping[object, str], first: str) -> Iterator[str]:
     """The section about a table. `described` has the columns and options of tables before it, each with the first that
     has it, and the columns that several tables have, each with an empty text. `first` is the table that says how the
     metadata log is replayed."""
@@ -161,7 +167,7 @@ def _table(table: Table, described: Mapping[Column | Option, str], first: str) -
     if table.options:
         yield "Options:\n"
         yield from (f"- {each}" for each in _known(table.options, described))
-        for option in (each for each in table.options if each not in described):
+        for option in (each for each in table.options if _as_described(each) not in described):
             value = ", ".join(f"`{word}`" for word in option.words) or _VALUES[option.kind]
             default = f"; default: {option.default}" if option.default else ""
             yield _item(f"`{option.name}` ({value}): {option.about}{default}")
@@ -174,19 +180,19 @@ def _table(table: Table, described: Mapping[Column | Option, str], first: str) -
             break_long_words=False,
             break_on_hyphens=False,
         ) + "\n"
-    own = [column for column in table.columns if column not in described]
+    own = [column for column in table.columns if _as_described(column) not in described]
     if own:
         yield from _columns(own)
         yield ""
 
 
-def _known(given: Iterable[Column | Option], described: Mapping[Column | Option, str]) -> Iterator[str]:
+def _known(given: Iterable[Column | Option], described: Mapping[object, str]) -> Iterator[str]:
     """The columns or options that are described before in the same words: those that several tables have, and those of
     earlier tables, by table."""
     known = defaultdict(list)
     for each in given:
-        if each in described:
-            known[described[each]].append(f"`{each.name}`")
+        if (same := _as_described(each)) in described:
+            known[described[same]].append(f"`{each.name}`")
     for table, names in known.items():
         yield ", ".join(names) + (f" as in [{table}](#{table})" if table else "")
 
