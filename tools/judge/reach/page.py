@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from tools.judge.reach.measured import PHASES
 from tools.judge.reach.reasons import reason
 
 _HEAD: Final = """\
@@ -20,11 +19,9 @@ measured with JaCoCo; only the reasons are written by hand.
 """
 
 _CLASSES: Final = """\
-*Writing*: coordinators handle requests and timers, write records and replay them. *Loading*: coordinators replay an
-existing log: a whole log, a log up to a cut, a log after a cleaner, and a log that has lost records. *Answering*:
-loaded coordinators answer requests, also about the next clean-ups. *All*: any of these. A cell shows how many of all
-lines were run, and how many of all branches were taken. Code that only answers or rejects requests is not needed
-here, so *all* is not complete.
+How many of all lines were run and how many of all branches were taken when coordinators wrote a log, loaded one (whole,
+up to a cut, after a cleaner, or with lost records), and answered requests after loading. docs/judge-reach.json has
+these three apart. Code that only answers or rejects requests is not needed here, so some classes are not complete.
 """
 
 _UNREACHED: Final = """\
@@ -63,16 +60,13 @@ def without_reason(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _classes(results: Mapping[str, Any]) -> Iterator[str]:
-    """The rows of a table: each phase for the newest release, all phases together for the others."""
-    *others, newest = results
-    heads = [f"{phase.lower()}, {newest}" for phase in PHASES] + [f"all, {other}" for other in others]
-    yield f"| Class | {' | '.join(heads)} |"
-    yield f"|---|{'---|' * len(heads)}"
-    for name, told in results[newest]["classes"].items():
-        counts = [told["counts"][phase] for phase in PHASES]
-        older = (results[other]["classes"].get(name) for other in others)
-        counts += [each["counts"]["ALL"] if each else None for each in older]
-        cells = ["{}/{}, {}/{}".format(*count) if count else "—" for count in counts]
+    """The rows of a table: all phases together, for each release, the newest first."""
+    releases = [*results][::-1]
+    yield f"| Class | {' | '.join(f'{release}: lines, branches' for release in releases)} |"
+    yield f"|---|{'---|' * len(releases)}"
+    for name in results[releases[0]]["classes"]:
+        found = (results[release]["classes"].get(name) for release in releases)
+        cells = ["{}/{}, {}/{}".format(*each["counts"]["ALL"]) if each else "—" for each in found]
         yield f"| `{name}` | {' | '.join(cells)} |"
 
 

@@ -63,8 +63,8 @@ _REASONS: Final[Mapping[str, str]] = {
     "GroupMetadataManager.replay(ShareGroupTargetAssignmentMetadataKey)": _WRONG_ORDER,
     "GroupMetadataManager.replay(StreamsGroupMemberMetadataKey)": _WRONG_ORDER,
     "GroupMetadataManager.replay(StreamsGroupMetadataKey)": (
-        "A null list of configurations of the last assignment: if its tag is missing, it is read as an empty "
-        f"list, and no release writes null. {_WRONG_ORDER}"
+        "Tombstones in the wrong order, as above; and a null list of configurations of the last assignment: if its tag "
+        "is missing, it is read as an empty list, and no release writes null."
     ),
     "GroupMetadataManager.replay(StreamsGroupTargetAssignmentMetadataKey)": _WRONG_ORDER,
     "GroupMetadataManager.replay(StreamsGroupTopologyKey)": _WRONG_ORDER,
