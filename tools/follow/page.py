@@ -20,7 +20,7 @@ from tools.follow.vectors import Differences
 from tools.follow.wording import sides
 
 _UNSAID: Final = frozenset({"same", "yes"})
-_UNSAID_OF_FILES: Final = _UNSAID | {"message"}
+_UNSAID_OF_FILES: Final = _UNSAID | {"message", "null"}
 
 
 def page(
@@ -45,7 +45,7 @@ def page(
         "",
         f"Changes since {since} in the messages of this package, with the rules and ranks of",
         "[`kafka-records-codegen compare`](../evolution.md#rules), and their effects on attributes of classes, Spark",
-        "columns and existing files.",
+        "columns and existing files. Parquet files from before lack new columns, which are read as null.",
         "",
     ]
     lines += _changes(told) if told else ["Nothing."]
