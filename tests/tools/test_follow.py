@@ -451,7 +451,7 @@ class TestWhatIsKept:
             ["", "1", "", "versions-added: 1, was 0", "adds"],
         ]
         assert rows(text, "| message | versions |")[0][5:] == [
-            *("weight: int is new", "weight int is new", "Parquet files lack the column: null"),
+            *("weight: int is new", "weight int is new", ""),
         ]
         assert "`Odd`" in text
         assert [line for line in text.split("\n") if line.startswith("- ")] == [

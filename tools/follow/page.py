@@ -20,7 +20,9 @@ from tools.follow.vectors import Differences
 from tools.follow.wording import sides
 
 _UNSAID: Final = frozenset({"same", "yes"})
-_UNSAID_OF_FILES: Final = _UNSAID | {"message", "null"}
+_UNSAID_OF_FILES: Final = _UNSAID | {"message"}
+_OF_EVERY_NEW_COLUMN: Final = "files lack the column: null"
+"""The effect on Parquet that the head of the page describes."""
 
 
 def page(
@@ -143,7 +145,11 @@ def _files(downstream: Downstream) -> str:
         "Avro forward": downstream.avro_forward,
         "Parquet": downstream.parquet,
     }
-    told = (f"{product} {effect.text}" for product, effect in effects.items() if effect.kind not in _UNSAID_OF_FILES)
+    told = (
+        f"{product} {effect.text}"
+        for product, effect in effects.items()
+        if effect.kind not in _UNSAID_OF_FILES and effect.text != _OF_EVERY_NEW_COLUMN
+    )
     return "; ".join(told)
 
 
