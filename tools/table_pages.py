@@ -63,6 +63,10 @@ _USUAL_NULLS = frozenset(
         ),
         *("the log has none", "the log shows none", "the log does not have it", "it is not in the log"),
         *("the log does not go back so far", "no broker reported it"),
+        *("the source has no files", "unread_timestamp is null", "cleanable_offset is null", "topic is null"),
+        *("unread is null", "still valid", "it still is", "it exists", "it did not", "it does not hang"),
+        *("nothing must end", "it deletes", "there was no group", "no record is left", "none is committed"),
+        *("none has begun", "it is unknown for a partition whose lag is known"),
     )
 )
 """What the descriptions of columns say about nulls that the head of the page describes."""

@@ -112,8 +112,7 @@ TABLE: Final = Table(
         Column(
             "problem",
             "string",
-            "not_authorized, no_log, topic_recreated, end_unknown, no_commit, beyond_end, below_log_start; null if "
-            "all is well",
+            "why the offset is not what it seems, such as no_commit or beyond_end; null if all is well",
             (NOT_AUTHORIZED, NO_LOG, TOPIC_RECREATED, END_UNKNOWN, NO_COMMIT, BEYOND_END, BELOW_LOG_START),
         ),
         Column(
@@ -141,7 +140,7 @@ TABLE: Final = Table(
             "margin_ms",
             "int64",
             "milliseconds until retention (`retention.ms`) may delete the first unread record; negative if it "
-            "may already delete it; null without a metadata log that has this setting, and for topics that are "
+            "may do so already; null without a metadata log that has this setting, and for topics that are "
             "compacted, limited in size or kept for ever",
         ),
         Column(

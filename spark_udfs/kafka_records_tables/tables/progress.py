@@ -35,8 +35,7 @@ TABLE: Final = Table(
         Column(
             "reason",
             "string",
-            "for an unknown state, the reason: no_history, moved, no_log, topic_recreated, end_unknown, "
-            "beyond_end or time_unknown; for an idle group with records left to read, the reason: left or "
+            "why the state is unknown, such as no_log, or why an idle group leaves records unread: left or "
             "open_transaction; null in all other rows",
             REASONS,
         ),

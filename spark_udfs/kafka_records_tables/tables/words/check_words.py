@@ -47,7 +47,13 @@ TRANSIENT: Final = "transient"
 INFORMATION: Final = "information"
 
 COLUMNS: Final = (
-    Column("check", "string", f"what was found: {', '.join(CHECKS)}", CHECKS, (UNDECODABLE, CONFLICT, DAMAGED)),
+    Column(
+        "check",
+        "string",
+        "check that found the problem, such as replay_conflict or unassigned",
+        CHECKS,
+        (UNDECODABLE, CONFLICT, DAMAGED),
+    ),
     Column(
         "level",
         "string",
