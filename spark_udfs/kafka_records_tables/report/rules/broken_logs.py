@@ -368,19 +368,22 @@ RULES = (
         "partitions_unassigned",
         "some partitions of a group with members are assigned to nobody",
         f"Partitions that exist but are in no target assignment.{_UNDER_WAY}",
-        {Level.HIGH: "always", Level.NOTE: "while the change is under way"},
+        {Level.HIGH: "no change is under way", Level.NOTE: "a change is under way"},
     ),
     _checks_rule(
         "assignments_broken",
         "assignments of a group contradict one another",
         f"Assignments to a member that does not exist, or of one partition to two members.{_UNDER_WAY}",
-        {Level.HIGH: "always", Level.NOTE: "while the change is under way"},
+        {Level.HIGH: "no change is under way", Level.NOTE: "a change is under way"},
     ),
     _checks_rule(
         "share_state_broken",
         "a share group lacks the state of partitions",
         f"Share partitions that count as initialized and have no state.{_UNDER_WAY}",
-        {Level.HIGH: "always", Level.NOTE: "while the change may be under way, or if a log with state is incomplete"},
+        {
+            Level.HIGH: "no change is under way",
+            Level.NOTE: "a change may be under way, or a log with state is incomplete",
+        },
     ),
     _checks_rule(
         "share_state_left",
