@@ -14,8 +14,8 @@ from typing import Final
 COUNTS: Final = Path(__file__).with_suffix(".json")
 
 SPEC_COUNTS: Final[Mapping[str, Mapping[str, int]]] = json.loads(COUNTS.read_text(encoding="utf-8"))
-"""the modules whose jars hold its specs → how many. → Release, the oldest first → the modules whose jars contain its
-specs → the number of specs. → the modules whose jars hold its specs → how many. `make follow` adds to the file.
+"""By release, the oldest first, the modules whose jars contain its specs, with the number of specs. `make follow` adds
+to the file.
 
 The records of coordinators were in the jar of the broker before they had modules of their own. Kafka did not publish
 the share coordinator of 3.9.

@@ -96,8 +96,7 @@ def test_commands_print_what_the_page_shows(page: str, consoles: Callable[[str],
 
 
 def run_pythons(*pages: str, consoles: Callable[[str], Consoles]) -> dict[str, list[str]]:
-    """its Python blocks as they come out, all pages in one process. → Page → its Python blocks with their real output,
-    all pages in one process. → its Python blocks as they come out, all pages in one process.
+    """By page, its Python blocks with their real output, all pages in one process.
 
     Files that a page's Python code imports are written by its commands.
     """

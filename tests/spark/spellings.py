@@ -37,9 +37,7 @@ TABLE: Final[Mapping[str, Mapping[str, str]]] = {
         "records": ("binary", "BinaryType()", "bytes", "bytes"),
     }.items()
 }
-"""what it is called in each spelling. Written down here once more, and not taken from the code. → Type in the spec →
-its name in each form. This is a second copy, which is not taken from the code. → what it is called in each spelling.
-Written down here once more, and not taken from the code."""
+"""By type in a spec, its name in each language. This is a second copy, which is not taken from the code."""
 
 
 @dataclass(frozen=True)

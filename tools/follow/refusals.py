@@ -25,12 +25,10 @@ RECORDS: Final = {
     "kafka_storage": "remote_log_metadata",
     "kafka_transaction_coordinator": "transaction_state",
 }
-"""the folder of ours for the records of its topic. → The module of a release → our folder for the records of its topic.
-→ the folder of ours for the records of its topic."""
+"""By module of a release, our folder for the records of its topic."""
 
 DATA: Final = {"kafka_storage": "log_files", "kafka_streams": "streams_protocol"}
-"""the folder of ours for its messages that are not records of a topic. → The module of a release → our folder for its
-messages that are not records of a topic. → the folder of ours for its messages that are not records of a topic."""
+"""By module of a release, our folder for its messages that are not records of a topic."""
 
 _STORED: Final = (*RECORDS.values(), *DATA.values(), "consumer_protocol", "control")
 """The folders of messages that are stored in topics, where bytes outlive the release that wrote them."""

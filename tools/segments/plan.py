@@ -36,15 +36,14 @@ KINDS: Final[Mapping[str, Mapping[str, str]]] = {
         "tombstones": "states that were deleted (type 0 without a value)",
     },
 }
-"""what its records can be → what that is. → Topic → kind of record → description. → what its records can be → what that
-is."""
+"""By topic and kind of record, a description of these records."""
 
 DEFAULT_MIX: Final[Mapping[str, Mapping[str, float]]] = {
     OFFSETS_TOPIC: {"commits": 95, "tombstones": 2, "group_metadata": 1, "consumer_members": 1, "consumer_groups": 1},
     TRANSACTIONS_TOPIC: {"states": 98, "tombstones": 2},
     SHARE_STATE_TOPIC: {"updates": 90, "snapshots": 9, "tombstones": 1},
 }
-"""shares of the kinds of its records. → Topic → kind of record → share. → shares of the kinds of its records."""
+"""By topic, the shares of the kinds of its records."""
 
 DAMAGE: Final[Mapping[str, str]] = {
     "crc": "a bit of the records of a batch is flipped",

@@ -25,7 +25,7 @@ def _reach(results: Mapping[str, Any]) -> Iterator[tuple[str, Measured]]:
             "histories": f"{measured['last'] - measured['first'] + 1}, seeds {measured['first']} to {measured['last']}",
             "branches": f"{_share(branches, all_branches)} of {len(measured['classes'])} classes",
             "lines": _share(lines, all_lines),
-            "methods of replay and clean-up with a line or branch that is not reached": str(missing),
+            "methods of replay and clean-up that are not completely covered": str(missing),
         }
         yield f"Kafka {release}", {"day": measured["day"], "figures": figures}
 

@@ -314,9 +314,9 @@ RULE = incident_rule(
     title="members fail on a record, leave and join again, endlessly",
     about="""\
 Partitions with records to read whose offset does not move while `attempts` members get the partition one after
-another and leave. If the log has twenty earlier offsets of the partition, it must be twice as many as left in 95 %
-of these cases, because members may be short-lived by design. Jobs that start and end are not a finding: they leave
-moved offsets or nothing to read.
+another and leave. If the log has twenty earlier offsets of the partition, there must be twice as many as left
+before the offset moved in 95 % of these cases, because members may be short-lived by design. Jobs that start and
+end are not a finding: they leave moved offsets or nothing to read.
 
 Files show more. Members count only while there was a record to read. A loop that is over and lasted
 `report.group_settles_within` is a finding too, if the log of the topic shows when its record was written. If a
@@ -329,8 +329,8 @@ record, nothing is found.""",
     tables=("timeline", "lag", "members", "groups"),
     levels={
         Level.HIGH: "it goes on",
-        Level.MODERATE: "the last member that failed left a while ago, or it lasted longer than the topic "
-        "keeps records",
+        Level.MODERATE: "the last member that failed left a while ago, or it is over and lasted longer than "
+        "the topic keeps records",
         Level.LOW: "it is over (from files)",
     },
     find=find,
