@@ -65,9 +65,9 @@ Durations such as `--as-of 2h` count back from now, also for files.
 
 ## The first screen
 
-As text, a report lists what needs attention (all levels except `note`), the worst first, in three lines each: what
-happened to whom; when it began, whether it continues, how much was affected and who is involved; the first step, with
-its command. `--details` prints all findings with causes, effects, evidence and all steps.
+As text, a report lists what needs attention (all levels except `note`), the worst first, in a few lines each: what
+happened to whom; when it began, whether it continues, how much was affected and who is involved; the likeliest cause,
+or two; the first step, with its command. `--details` prints all findings with all causes, effects, evidence and steps.
 
 ## Levels
 

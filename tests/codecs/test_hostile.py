@@ -155,7 +155,9 @@ def test_work_and_memory_grow_with_the_input(name: str, monkeypatch: pytest.Monk
                 small, middle, large = (work_of(read) for read in reads)
                 assert large - middle <= 2.2 * (middle - small) + 50, (version, what)
                 for read, data in zip(reads, inputs, strict=True):
-                    assert peak_of(read) <= 4_096 + BYTES_PER_BYTE * len(data), (version, what)
+                    # A second time, because Python itself sometimes allocates in the first.
+                    peak = min(peak_of(read), peak_of(read))
+                    assert peak <= 4_096 + BYTES_PER_BYTE * len(data), (version, what)
 
 
 @pytest.mark.parametrize("name", NAMES)

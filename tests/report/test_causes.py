@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
+import pytest
 
 from kafka_records_tables.report.causes import with_causes
 from kafka_records_tables.report.folding import folded
@@ -13,24 +14,26 @@ from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Decision, Evidence, Lack, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Hypothesis, Question, ReportRule, Verdict
 
+Asked = Literal["first", "if_undecided", "last"]
+
 _FACT = Evidence("a fact")
 _NO_METADATA = "__cluster_metadata is not in the source"
 
 
-def _rule(kind: str, *verdicts: Verdict | None, folds: tuple[Folds, ...] = ()) -> ReportRule:
+def _rule(kind: str, *verdicts: Verdict | None, folds: tuple[Folds, ...] = (), asked: Asked = "first") -> ReportRule:
     """A rule with a hypothesis for each verdict: `a`, `b`, …"""
     causes = tuple(
         Hypothesis(name, f"it is {name}", "", lambda *_, verdict=verdict: verdict)
         for name, verdict in zip("abcd", verdicts, strict=False)
     )
-    questions = (Question("b", "a", "Is it b?", lambda *_: "ask"),)
+    questions = (Question("b", "a", "Is it b?", lambda *_: "ask", asked),)
     nothing: Any = None
     return ReportRule(kind, kind, "", (), {}, nothing, nothing, lambda _: Rows("groups"), (), causes, questions, folds)
 
 
-def _weighed(*verdicts: Verdict | None) -> ReportFinding:
+def _weighed(*verdicts: Verdict | None, asked: Asked = "first") -> ReportFinding:
     finding = ReportFinding("kind", Level.HIGH, "title", "problem", next=(NextStep("look"),))
-    return with_causes(None, _rule("kind", *verdicts), {}, finding)  # type: ignore[arg-type]
+    return with_causes(None, _rule("kind", *verdicts, asked=asked), {}, finding)  # type: ignore[arg-type]
 
 
 def test_a_cause_that_a_fact_refutes_is_not_named() -> None:
@@ -55,6 +58,22 @@ def test_between_two_causes_a_question_decides_and_comes_first() -> None:
     assert found.lacked == (Lack(_NO_METADATA, ("a", "b")),)
     assert [each.what for each in found.next] == ["Is it b?", "look"]
     assert _weighed(replace(lacks, evidence_against=(_FACT,))).causes[0].confidence == "low"
+
+
+@pytest.mark.parametrize(
+    ("asked", "steps"),
+    [
+        ("first", ["Is it b?", "fix b", "look"]),
+        ("if_undecided", ["fix b", "Is it b?", "look"]),
+        ("last", ["look", "Is it b?", "fix b"]),
+    ],
+)
+def test_a_question_is_asked_where_its_rule_wants_it(asked: Asked, steps: list[str]) -> None:
+    likely = Verdict("b", (_FACT,), steps=(NextStep("fix b"),))
+    assert [each.what for each in _weighed(Verdict("a"), likely, asked=asked).next] == steps
+    undecided = _weighed(Verdict("a", (_FACT,)), likely, asked=asked)
+    assert [each.confidence for each in undecided.causes] == ["medium", "medium"]
+    assert (undecided.next[0].what == "Is it b?") == (asked != "last")
 
 
 def _cases(**columns: Any) -> pa.Table:

@@ -55,12 +55,13 @@ def printed(report: Report, **options: Any) -> str:
     return out.getvalue()
 
 
-def test_an_incident_is_three_lines(empty: Report) -> None:
+def test_an_incident_is_a_few_lines(empty: Report) -> None:
     first, blank, *lines, last, end = printed(replace(empty, tables={}, findings=(INCIDENT,))).split("\n")
     assert (first.startswith("the rows, as of "), blank, end) == (True, "", "")
     assert lines == [
         'HIGH  members fail on a record – groups "billing", "audit" and 1 more, topic "orders" (partitions 0-2)',
         '  since 1970-01-01 00:00:00 UTC; goes on; 652 records waiting, 1 partition; "worker-0" left 2 times',
+        "  cause: The record at offset 7 cannot be decoded",
         "  first: Look at the record:",
         "      kafka-console-consumer --offset 7",
         "",
@@ -72,7 +73,7 @@ def test_details_are_all_that_is_known(empty: Report) -> None:
     note = replace(INCIDENT, level=Level.NOTE, title="all is well")
     report = replace(empty, tables={}, findings=(INCIDENT, note))
     folded, detailed = printed(report), printed(report, with_details=True)
-    for text in ("cannot be decoded", "It waits.", "__consumer_offsets-4, offset 9", "- Restart it", "all is well"):
+    for text in ("It waits.", "__consumer_offsets-4, offset 9", "- Restart it", "all is well"):
         assert text not in folded
         assert text in detailed
     assert detailed.endswith("2 findings: 1 high, 1 note\n")
@@ -111,6 +112,18 @@ def test_what_was_met_while_reading_is_one_line_for_each_reason(empty: Report) -
     assert [note.count("missing") for note in notes] == [1, 0]
     assert "; and 2 more lines of this kind: see --details" in notes[0]
     assert printed(report, with_details=True).count("while reading: ") == 4
+
+
+def test_the_two_likeliest_causes_are_on_the_first_screen() -> None:
+    causes = (
+        Cause("skew", "One partition gets most records. It has one reader.", "medium"),
+        Cause("slow", "The work became slow.", "low"),
+        Cause("other", "Something else.", "low"),
+    )
+    lines = incident_lines(replace(INCIDENT, causes=causes))
+    assert lines.causes == ("probable cause: One partition gets most records", "or: The work became slow")
+    assert incident_lines(replace(INCIDENT, causes=causes[1:2])).causes == ("possible cause: The work became slow",)
+    assert incident_lines(replace(INCIDENT, causes=())).causes == ()
 
 
 def test_how_bad_it_is_falls_back_to_what_follows() -> None:

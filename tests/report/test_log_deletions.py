@@ -111,6 +111,13 @@ def test_a_jump_within_deleted_records(times: int, lost: list[int]) -> None:
         (_looks(base=1000, size=9000), 30 * SECOND, ["by_hand medium", "early_timestamps low"], "kafka-delete-records"),
         (_looks(base=1000, size=4000), 30 * SECOND, ["too_much medium", "early_timestamps low"], "retention.bytes"),
         (_looks(base=1000, created=_OLD), 30 * SECOND, ["too_slow medium"], "retention.ms=604800000"),
+        (
+            _looks(base=1000, created=_OLD, size=4000),
+            30 * SECOND,
+            ["too_much medium", "too_slow low"],
+            "retention.bytes",
+        ),
+        (_looks(base=1000, created=_OLD, size=6000), 30 * SECOND, ["too_much medium", "too_slow medium"], "--describe"),
         (_looks(base=1000, created=_OLD), 2 * DAY, ["away high"], "retention.ms=604800000"),
         (_looks(base=1000, changed=["retention.ms"]), 30 * SECOND, ["too_slow medium"], "retention.ms=604800000"),
         (
@@ -130,6 +137,8 @@ def test_a_jump_within_deleted_records(times: int, lost: list[int]) -> None:
         "small",
         "large",
         "away for 30 s",
+        "at its limit",
+        "below its limit",
         "away",
         "changed",
         "no metadata",

@@ -42,9 +42,9 @@ levels:
   note       worth knowing; all is well
 
 formats:
-  text       for the terminal: findings that need action, the worst first, in three lines each: the problem; when it
-             began and how bad it is; what to do first. --details prints all findings, with causes, effects, evidence
-             and all steps
+  text       for the terminal: findings that need action, the worst first, in a few lines each: the problem; when it
+             began and how bad it is; the likeliest causes; what to do first. --details prints all findings, with all
+             causes, effects, evidence and steps
   json       everything, for programs; docs/report.md names the schema
   openmetrics  the number of findings by level and by kind, for Prometheus (docs/metrics.md)
   html       a page for --output: one file that opens in any browser, without a network; with tables and plots

@@ -52,7 +52,7 @@ def with_causes(context: RuleContext, rule: ReportRule, case: dict[str, Any], fi
         decision=decision,
         lacked=_lacked(left),
         confidence=causes[0].confidence if causes else "low",
-        next=_steps(likely, decision, finding.next, question is None or question.comes_first),
+        next=_steps(likely, causes, question, decision, finding.next),
     )
 
 
@@ -84,10 +84,18 @@ def _lacked(left: Sequence[Weighed]) -> tuple[Lack, ...]:
 
 
 def _steps(
-    likely: Sequence[Weighed], decision: Decision | None, others: tuple[NextStep, ...], is_asked_first: bool
+    likely: Sequence[Weighed],
+    causes: Sequence[Cause],
+    question: Question | None,
+    decision: Decision | None,
+    others: tuple[NextStep, ...],
 ) -> tuple[NextStep, ...]:
-    """The steps in order: first the question, if the next step depends on one; then the steps of the likeliest cause;
-    then the others."""
+    """The steps of the likeliest cause, the question that decides between two causes (`Question.asked` says when), and
+    the other steps."""
     asks = () if decision is None else (NextStep(decision.question, decision.command),)
     own = likely[0][1].steps if likely else ()
-    return tuple(dict.fromkeys((*asks, *own, *others) if is_asked_first else (*others, *asks, *own)))
+    asked = "first" if question is None else question.asked
+    if asked == "if_undecided":
+        asked = "first" if causes[0].confidence == causes[1].confidence else "second"
+    order = {"first": (*asks, *own, *others), "second": (*own, *asks, *others), "last": (*others, *asks, *own)}
+    return tuple(dict.fromkeys(order[asked]))

@@ -1,4 +1,4 @@
-"""The first screen of an incident: what happened and to whom; when it began and how bad it is; what to do first.
+"""The first screen of an incident: what happened to whom; when it began and how bad it is; its cause; what to do first.
 
 The text and the page of a report show these lines, and fold everything else.
 """
@@ -14,23 +14,31 @@ from kafka_records_tables.report.report_parts import AT_LEAST
 from kafka_records_tables.report.rule_context import listed, moment, partitions_shown, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from kafka_records_tables.report.report_parts import Actor, NextStep, ReportFinding
+    from kafka_records_tables.report.report_parts import Actor, Cause, Confidence, NextStep, ReportFinding
 
 _MOST_NAMES: Final = 2
 """The maximum number of groups, topics, transactional ids or clients that are named; the others are counted."""
+_MOST_CAUSES: Final = 2
+_CAUSE_WORDS: Final[Mapping[Confidence, str]] = {
+    "high": "cause",
+    "medium": "probable cause",
+    "low": "possible cause",
+}
 _SENTENCE_END: Final = re.compile(r"(?<=[.])\s+(?=[A-Z\"0-9])")
 _PLURAL: Final = re.compile(r"^(transactional )?(\w+)s\b")
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentLines:
-    """The three lines of an incident."""
+    """The lines of an incident, without indentation."""
 
     what: str
     how_bad: str
     """When it began, whether it continues, how much was affected, and who is involved."""
+    causes: tuple[str, ...]
+    """The two likeliest causes, each in a sentence."""
     first_step: NextStep | None
 
 
@@ -40,7 +48,7 @@ def needs_somebody(finding: ReportFinding) -> bool:
 
 
 def incident_lines(finding: ReportFinding) -> IncidentLines:
-    """The three lines of a finding."""
+    """The first lines of a finding."""
     concerned = _concerned(finding)
     how_bad = [
         "" if finding.since_timestamp_ms is None else f"since {moment(finding.since_timestamp_ms)}",
@@ -52,8 +60,15 @@ def incident_lines(finding: ReportFinding) -> IncidentLines:
     return IncidentLines(
         f"{finding.title} – {concerned}" if concerned else finding.title,
         "; ".join(filter(None, how_bad)),
+        tuple(cause_lines(finding.causes)),
         finding.next[0] if finding.next else None,
     )
+
+
+def cause_lines(causes: Sequence[Cause]) -> Iterator[str]:
+    """The two likeliest causes: `probable cause: …` and `or: …`, by the first sentence of each statement."""
+    for at, cause in enumerate(causes[:_MOST_CAUSES]):
+        yield f"{'or' if at else _CAUSE_WORDS[cause.confidence]}: {first_sentence(cause.statement)}"
 
 
 def _concerned(finding: ReportFinding) -> str:

@@ -1,4 +1,4 @@
-"""Prints a report as text: the incidents that need attention, in three lines each, and all details on request."""
+"""Prints a report as text: the incidents that need attention, in a few lines each, and all details on request."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _lines(report: Report, width: int, is_styled: bool, with_details: bool) -> I
         if with_details:
             yield from _detailed(finding, width, is_styled, mark)
         else:
-            yield from _three_lines(finding, width, is_styled, mark)
+            yield from _first_lines(finding, width, is_styled, mark)
     for finding in gone:
         yield ""
         yield from _wrapped(_gone(finding), "", width)
@@ -169,11 +169,12 @@ def _head(finding: ReportFinding, text: str, width: int, is_styled: bool, mark: 
     yield from (f"{_INDENT}{line}" for line in others)
 
 
-def _three_lines(finding: ReportFinding, width: int, is_styled: bool, mark: str) -> Iterator[str]:
-    """The three lines: what happened to whom; since when and how bad; what to do first."""
+def _first_lines(finding: ReportFinding, width: int, is_styled: bool, mark: str) -> Iterator[str]:
+    """What happened to whom; since when and how bad; the likeliest causes; what to do first."""
     lines = incident_lines(finding)
     yield from _head(finding, lines.what, width - len(_INDENT), is_styled, mark)
-    yield from _wrapped(lines.how_bad, _INDENT, width)
+    for line in (lines.how_bad, *lines.causes):
+        yield from _wrapped(line, _INDENT, width)
     if lines.first_step is not None:
         yield from _step_lines(lines.first_step, "first: ", width)
 

@@ -75,8 +75,9 @@ class Question:
     no: str
     question: str
     command: Callable[[RuleContext, dict[str, Any]], str | None] = lambda *_: None
-    comes_first: bool = True
-    """Whether the next step depends on the answer. If not, the steps of the finding come before the question."""
+    asked: Literal["first", "if_undecided", "last"] = "first"
+    """When it is asked: `first`, because the next step depends on the answer; `if_undecided`, also first, but after the
+    steps of a cause that is likelier than the other; `last`, after the steps of the finding."""
 
 
 @dataclass(frozen=True, slots=True)

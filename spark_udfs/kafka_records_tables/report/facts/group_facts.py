@@ -195,6 +195,11 @@ class LogEnds:
         row = self._rows.get(place)
         return None if row is None else row["log_end_offset"]
 
+    def known_from(self, place: Place) -> int | None:
+        """The earliest time at which the end of a log is known; None if there is none."""
+        row = self._rows.get(place)
+        return row["samples"][0]["timestamp_ms"] if row is not None and row["samples"] else None
+
     def topic_id(self, topic: str) -> str | None:
         """The id of a topic."""
         return next((row["topic_id"] for (name, _), row in self._rows.items() if name == topic), None)

@@ -43,6 +43,9 @@ class LogDeletions:
     below_size: Evidence | None
     """The fact that rules out a deletion by size, if records are not deleted by their age: the logs have fewer bytes
     than the limit, and such a deletion leaves at least as many (`UnifiedLog.deleteRetentionSizeBreachedSegments`)."""
+    at_size: Evidence | None
+    """The fact that deletion by size is what moves the start of the logs: each has as many bytes as such a deletion
+    leaves. Logs that lose records by their age earlier stay smaller."""
     inside_files: tuple[Evidence, ...]
     """Logs that begin inside a file. Empty unless all of them do."""
     has_one_replica: bool | None
@@ -101,6 +104,7 @@ def log_deletions(context: RuleContext, topic: str, partitions: Sequence[int], e
         size,
         value is not None,
         _below_size(topic, partitions, by_partition, size) if never is not None and size is not None else None,
+        _at_size(topic, partitions, by_partition, size) if size is not None else None,
         _inside_files(topic, partitions, by_partition),
         replicas[0] == 1 if replicas and replicas[0] is not None else None,
         any(row["sizes"] for row in rows),
@@ -115,6 +119,28 @@ def _below_size(topic: str, partitions: Sequence[int], rows: dict[int, dict[str,
     if None in there or largest >= size:
         return None
     return Evidence(f"retention.bytes is {size}, and no log of {topic} that lost records has more than {largest} bytes")
+
+
+def _at_size(topic: str, partitions: Sequence[int], rows: dict[int, dict[str, Any]], size: int) -> Evidence | None:
+    there = []
+    for each in partitions:
+        row = rows.get(each, {})
+        files = row.get("sizes") or ()
+        # A deletion removes the oldest file while the rest has at least `size` bytes.
+        if not files or row["bytes"] < size or row["bytes"] - files[0]["bytes"] >= 2 * size:
+            return None
+        there.append(row["bytes"])
+    if not there:
+        return None
+    return Evidence(
+        f"retention.bytes is {size}, and the logs of {topic} that lost records have {_range(there)} bytes: a deletion "
+        "by size leaves them just above the limit, an earlier one by age would leave fewer"
+    )
+
+
+def _range(numbers: list[int]) -> str:
+    least, most = min(numbers), max(numbers)
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _inside_files(topic: str, partitions: Sequence[int], rows: dict[int, dict[str, Any]]) -> tuple[Evidence, ...]:

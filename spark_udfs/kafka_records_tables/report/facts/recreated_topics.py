@@ -268,6 +268,6 @@ QUESTIONS: Final = (
         "created_for_a_client",
         "Did an administrator or a deployment create the topic? The authorizer logs of brokers and controllers have "
         "the CreateTopics request, if they are switched on",
-        comes_first=False,
+        asked="last",
     ),
 )

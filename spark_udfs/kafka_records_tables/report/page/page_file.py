@@ -120,8 +120,13 @@ def _document(report: Report, cut: CutTables) -> dict[str, Any]:
 
 def _shown(finding: ReportFinding, axis: dict[str, Any] | None) -> dict[str, Any]:
     """A finding with its first lines on the page, and its time axis."""
-    how_bad = incident_lines(finding).how_bad if needs_somebody(finding) else None
-    return {**plain(finding), "how_bad": how_bad, "axis": axis}
+    lines = incident_lines(finding) if needs_somebody(finding) else None
+    first = (
+        {"how_bad": None, "cause_lines": []}
+        if lines is None
+        else {"how_bad": lines.how_bad, "cause_lines": lines.causes}
+    )
+    return {**plain(finding), **first, "axis": axis}
 
 
 def _described(report: Report, name: str, rows: int, columns: list[dict[str, Any]]) -> dict[str, Any]:

@@ -349,9 +349,7 @@ as its successor. If nothing was written since, the offsets are `offsets_unneede
             "written, and no other group began",
         ),
     ),
-    questions=(
-        Question(_PURPOSE, _MISTAKE, "Was the topic removed from the subscription on purpose?", comes_first=False),
-    ),
+    questions=(Question(_PURPOSE, _MISTAKE, "Was the topic removed from the subscription on purpose?", asked="last"),),
 )
 
 RULES = (RULE,)

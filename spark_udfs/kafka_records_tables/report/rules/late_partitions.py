@@ -276,9 +276,7 @@ how fast that would have been may decide. A group that began below the end of an
             "against: how fast it would have read",
         ),
     ),
-    questions=(
-        Question(_AT_ENDS, _READ_ALL, "Is auto.offset.reset of the group latest, or not set?", comes_first=False),
-    ),
+    questions=(Question(_AT_ENDS, _READ_ALL, "Is auto.offset.reset of the group latest, or not set?", asked="last"),),
     thresholds=(
         Threshold(
             "too_fast",

@@ -271,13 +271,14 @@ def _deleted_by(
     never_old = deletions.never_by_age
     # The log of one replica of several may begin inside a file for another reason.
     inside = () if deletions.has_one_replica is False else deletions.inside_files
+    at_size = () if deletions.at_size is None else (deletions.at_size,)
     # Records that were unread when the member left may already have been old.
     too_short = _too_short(jumps, deletions.retention_ms)
     causes = {
         "too_slow": Verdict(
             f"{slow} the retention of the topic deletes what it has not read.",
-            evidence_for=shows[-1:] if inside else shows,
-            evidence_against=inside,
+            evidence_for=shows[-1:] if inside or at_size else shows,
+            evidence_against=(*inside, *at_size),
             refuted_by=never_old or (None if too_short else away),
             lacked=unknown or (("when the deleted records were written",) if away and too_short else ()),
             steps=(
@@ -291,7 +292,7 @@ def _deleted_by(
         causes["too_much"] = Verdict(
             f"{slow} the topic deletes what is more than "
             f"{'its limit of bytes' if size is None else f'{size} bytes'} in a partition (retention.bytes).",
-            evidence_for=(*shows, Evidence(f"retention.bytes is {size}")) if size is not None else (),
+            evidence_for=(*shows, *(at_size or (Evidence(f"retention.bytes is {size}"),))) if size is not None else (),
             refuted_by=deletions.below_size,
             lacked=unknown or (() if size is not None else ("log.retention.bytes of the brokers",)),
             steps=(
@@ -433,6 +434,7 @@ of the log is in it: the group may have found these records waiting.""",
             "too_slow",
             "Is the topic limited in size (retention.bytes)?",
             _ask_for_settings,
+            "if_undecided",
         ),
         Question(
             "by_hand",

@@ -218,7 +218,7 @@ never come back, there is no finding: the application may now assign itself part
             "reads_outside",
             "script_moves_offsets",
             "Does a client that assigns itself partitions have this group id (a test, a debugger, a notebook)?",
-            comes_first=False,
+            asked="last",
         ),
     ),
     thresholds=(

@@ -284,7 +284,7 @@ and on running brokers.""",
             _LOST,
             _FIRST,
             "Did one of these groups have offsets before the restart?",
-            comes_first=False,
+            asked="last",
         ),
     ),
     thresholds=(

@@ -248,7 +248,7 @@ metadata log is needed.""",
             _DENIED,
             _OTHERWISE,
             "Do the logs of the applications have TopicAuthorizationException or GroupAuthorizationException?",
-            comes_first=False,
+            asked="last",
         ),
     ),
     thresholds=(

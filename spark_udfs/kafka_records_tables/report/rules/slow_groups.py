@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept, numbers
 from kafka_records_tables.report.facts.client_quotas import lacking_quotas
+from kafka_records_tables.report.facts.earlier_writes import most_written
 from kafka_records_tables.report.facts.group_facts import (
     MOST_GROUPS,
     LogEnds,
@@ -83,6 +84,8 @@ class Growth:
     """The number of earlier backlogs of this size that the group caught up with."""
     reads: dict[Place, int] = field(default_factory=dict)
     """The number of records that were read from each partition."""
+    written_before: float | None = None
+    """The maximum number of records per second that were written before that; None if unknown."""
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -219,7 +222,12 @@ def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogE
         place: (_committed(spans, times[1]) or 0) - (_committed(spans, times[0]) or 0)
         for place, spans in moving.items()
     }
-    return Growth(sorted(moving), *times, last, read, written, before, newest, known[0][0], usual, episodes, reads)
+    wrote = (
+        before[1] if before is not None else most_written(ends, sorted(moving), times, context.limit(f"{KIND}.lasts"))
+    )
+    return Growth(
+        sorted(moving), *times, last, read, written, before, newest, known[0][0], usual, episodes, reads, wrote
+    )
 
 
 def earlier_backlogs(lags: list[int], size: int) -> int:
@@ -404,9 +412,16 @@ def _weighed(group: str, topic: str, growth: Growth, since: Evidence) -> dict[st
     more = f"More is written to {shown(topic)} than {shown(group)} can read: {writes:.1f} records per second"
     if growth.before is None:
         lacked = ("how fast it was before the backlog grew",)
+        wrote = growth.written_before
+        if wrote is None or reads <= wrote or writes * _CHANGED <= wrote * (_CHANGED + 1):
+            return {
+                "work_slower": Verdict(f"{slower}.", (since,), lacked=lacked),
+                "more_written": Verdict(f"{more}.", (since,), lacked=lacked),
+            }
+        of_writes = Evidence(f"at most {wrote:.1f} records per second were written before, {writes:.1f} since")
         return {
-            "work_slower": Verdict(f"{slower}.", (since,), lacked=lacked),
-            "more_written": Verdict(f"{more}.", (since,), lacked=lacked),
+            "work_slower": Verdict(f"{slower}.", (since,), (of_writes,), lacked=lacked),
+            "more_written": Verdict(f"{more}, and at most {wrote:.1f} before.", (of_writes,)),
         }
     read, wrote = growth.before
     of_reads = Evidence(f"{read:.1f} records per second were read before, {reads:.1f} since")
@@ -465,7 +480,9 @@ backlog, of the groups with the five largest backlogs in a topic.""",
     questions=(
         *QUESTIONS,
         *(
-            Question("work_slower", other, "Does the work for each record take longer than it did?")
+            Question(
+                "work_slower", other, "Does the work for each record take longer than it did?", asked="if_undecided"
+            )
             for other in ("more_written", "key_skew")
         ),
     ),

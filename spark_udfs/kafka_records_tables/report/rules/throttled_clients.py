@@ -30,7 +30,7 @@ QUESTIONS: Final = tuple(
         other,
         "Do brokers throttle its clients? Then fetch-throttle-time-avg of the consumers is above 0 "
         "(kafka.consumer:type=consumer-fetch-manager-metrics)",
-        comes_first=False,
+        asked="last",
     )
     for other in ("work_slower", "more_written", "application_hangs")
 )

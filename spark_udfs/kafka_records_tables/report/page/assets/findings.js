@@ -131,7 +131,7 @@ const rowsOf = (finding) =>
     ? make("p", { class: "sources" }, "rows: ", finding.rows.flatMap((each, i) => [i ? ", " : "", make("a", { href: tableAddress(each.table, each.where) }, visible([each.table, ...each.where].join(" ").slice(0, 120)))]))
     : null;
 
-/** What happened, to whom; since when and how bad; what to do first. The details are folded. */
+/** What happened, to whom; since when and how bad; the likeliest causes; what to do first. The details are folded. */
 const findingCard = (finding, place, level = 3) => {
   const isFirstShown = finding.level !== "note";
   const details = () => [
@@ -155,6 +155,7 @@ const findingCard = (finding, place, level = 3) => {
       { "aria-labelledby": `finding-${place}` },
       make("header", {}, badge(finding.level), make(`h${level}`, { id: `finding-${place}` }, visible(finding.title)), make("p", { class: "concerned" }, namedBy(finding).flatMap((each, i) => [i ? ", " : "", each]))),
       finding.how_bad ? make("p", { class: "how-bad" }, whole(finding.how_bad, MOST_EXPLAINED)) : null,
+      finding.cause_lines.map((line) => make("p", { class: "cause-line" }, whole(line, MOST_EXPLAINED))),
       isFirstShown ? firstStep(finding) : null,
       folded(["details", make("span", { class: "unseen" }, ": ", visible(finding.title))], { class: "details" }, details)
     )
