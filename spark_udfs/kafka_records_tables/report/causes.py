@@ -94,8 +94,9 @@ def _steps(
     the other steps."""
     asks = () if decision is None else (NextStep(decision.question, decision.command),)
     own = likely[0][1].steps if likely else ()
-    asked = "first" if question is None else question.asked
-    if asked == "if_undecided":
-        asked = "first" if causes[0].confidence == causes[1].confidence else "second"
-    order = {"first": (*asks, *own, *others), "second": (*own, *asks, *others), "last": (*others, *asks, *own)}
-    return tuple(dict.fromkeys(order[asked]))
+    if question is not None and question.asked == "last":
+        return tuple(dict.fromkeys((*others, *asks, *own)))
+    is_decided = (
+        question is not None and question.asked == "if_undecided" and causes[0].confidence != causes[1].confidence
+    )
+    return tuple(dict.fromkeys((*own, *asks, *others) if is_decided else (*asks, *own, *others)))

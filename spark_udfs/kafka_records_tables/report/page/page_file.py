@@ -121,12 +121,8 @@ def _document(report: Report, cut: CutTables) -> dict[str, Any]:
 def _shown(finding: ReportFinding, axis: dict[str, Any] | None) -> dict[str, Any]:
     """A finding with its first lines on the page, and its time axis."""
     lines = incident_lines(finding) if needs_somebody(finding) else None
-    first = (
-        {"how_bad": None, "cause_lines": []}
-        if lines is None
-        else {"how_bad": lines.how_bad, "cause_lines": lines.causes}
-    )
-    return {**plain(finding), **first, "axis": axis}
+    how_bad, causes = (None, ()) if lines is None else (lines.how_bad, lines.causes)
+    return {**plain(finding), "how_bad": how_bad, "cause_lines": causes, "axis": axis}
 
 
 def _described(report: Report, name: str, rows: int, columns: list[dict[str, Any]]) -> dict[str, Any]:

@@ -29,15 +29,18 @@ Waiting = list[tuple[str, str, int]]
 
 def waiting_at(context: RuleContext, cause: list[dict[str, Any]]) -> Waiting:
     """The groups that have read up to the start of an open transaction, with topic and partition. Whether they wait
-    depends on their `isolation.level`, which no log shows."""
+    depends on their `isolation.level`, which no log shows. Before that start, a commit may leave markers, which are not
+    records to read."""
     blocked = {(topic, partition): offset for each in cause for topic, partition, offset in each.get("blocks", ())}
-    rows = context.table("lag").select(["group_id", "topic", "partition", "offset"])
+    rows = context.table("lag").select(["group_id", "topic", "partition", "offset", "unread"])
     rows = kept(rows, equal(rows, "topic", *{topic for topic, _ in blocked}))
-    found = (
-        (each["group_id"], each["topic"], each["partition"])
-        for each in rows.to_pylist()
-        if each["offset"] is not None and blocked.get((each["topic"], each["partition"])) == each["offset"]
-    )
+    found = []
+    for each in rows.to_pylist():
+        start = blocked.get((each["topic"], each["partition"]))
+        if start is None or each["offset"] is None:
+            continue
+        if each["offset"] == start or (each["offset"] < start and each["unread"] == 0):
+            found.append((each["group_id"], each["topic"], each["partition"]))
     return sorted(found)
 
 
