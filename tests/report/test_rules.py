@@ -30,7 +30,7 @@ _RULES = {rule.kind: rule for rule in RULES}
 
 INCIDENTS = {
     "coordinator_log_restarted",
-    "groups_shut_out",
+    "clients_shut_out",
     "added_partitions_begun_late",
     "large_records_refused",
     "coordinator_topic_deletes",

@@ -1,4 +1,4 @@
-"""Groups that stopped when ACLs were changed."""
+"""Groups and producers that stopped when ACLs were changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.report.made_up_cluster import HOUR, MINUTE, SECOND
 from tests.report.rule_cases import END_MS
 from tests.report.test_rules_in_detail import _context, _found, _read
 
-KIND: Final = "groups_shut_out"
+KIND: Final = "clients_shut_out"
 THEN: Final = END_MS - 5 * MINUTE
 """When ACLs were changed."""
 Row = dict[str, Any]
@@ -77,7 +77,7 @@ def test_the_first_acl_of_a_topic_shuts_out_its_groups() -> None:
     (found,) = _of([_acl(), _acl("WRITE", "User:*")], *groups)
     assert (found.level, found.group_ids, found.topics) == (Level.HIGH, ("stats", "watch"), ("orders",))
     assert (found.since_timestamp_ms, found.is_going_on) == (THEN, True)
-    assert found.scale == {"groups": 2, "records_waiting": 120, "joins_since": 8}
+    assert found.scale == {"groups": 2, "topics_without_writes": 0, "records_waiting": 120, "joins_since": 8}
     denied, otherwise = found.causes
     assert (denied.name, denied.confidence, len(denied.evidence_for)) == ("acl_denies", "medium", 3)
     assert (otherwise.name, otherwise.confidence) == ("stopped_otherwise", "low")
@@ -159,6 +159,61 @@ def test_which_changes_shut_out(acls: list[Row], count: int) -> None:
 )
 def test_which_groups_are_shut_out(given: dict[str, Any], count: int) -> None:
     assert len(_of([_acl()], _group(**given))) == count
+
+
+LEFT: Final = (("member_joined", THEN - HOUR, 1), ("emptied", THEN + SECOND, 0))
+
+
+def _log(*, every_ms: int = SECOND, last_ms: int = THEN, count: int = 20, topic: str = "orders") -> dict[str, Any]:
+    """The log of a topic with a batch at regular times up to the last one."""
+    times = [last_ms - number * every_ms for number in reversed(range(count))]
+    samples = [{"offset": at, "timestamp_ms": each} for at, each in enumerate(times)]
+    place = {"topic": topic, "partition": 0, "log_start_offset": 0, "log_end_offset": count}
+    return place | {"samples": samples, "exact_from": 0}
+
+
+def _with_log(acls: list[Row], log: Row, *groups: dict[str, list[Row]]) -> list[ReportFinding]:
+    tables = {name: [row for each in groups for row in each[name]] for name in _group()}
+    looks = {"acl_changes": acls, "log_samples": [log], "history": tables.pop("history")}
+    ends = [{name: log[name] for name in ("topic", "partition", "log_start_offset", "log_end_offset")}]
+    return _found(_context(looks, log_ends=ends, **tables), KIND)
+
+
+def test_producers_are_shut_out_too() -> None:
+    """Nothing waits for the groups, because nothing is written any more."""
+    (found,) = _with_log([_acl()], _log(), _group(lag=0, events=LEFT), _group("watch", lag=0))
+    assert (found.group_ids, found.topics) == (("stats",), ("orders",))
+    assert found.scale["topics_without_writes"] == 1
+    assert found.causes[0].confidence == "medium"
+    assert "the producers of" in found.causes[0].statement
+    assert "--operation Read --operation Write" in str(found.next[0].command)
+
+
+def test_only_producers_may_be_shut_out() -> None:
+    acls = [_acl("WRITE", at_ms=None), _acl("WRITE", is_added=False)]
+    (found,) = _with_log(acls, _log(), _group(lag=0))
+    assert (found.group_ids, found.topics) == ((), ("orders",))
+    assert found.title.startswith("nothing is written")
+    assert found.next[0].command is not None
+    assert "--operation Read" not in found.next[0].command
+
+
+@pytest.mark.parametrize(
+    ("acl", "log", "count"),
+    [
+        (_acl(), _log(), 1),
+        (_acl(principal="User:*", operation="ALL"), _log(), 0),
+        (_acl(), _log(last_ms=END_MS), 0),
+        (_acl(), _log(last_ms=THEN - 11 * SECOND), 0),
+        (_acl(), _log(every_ms=3 * MINUTE), 0),
+        (_acl(), _log(count=10), 0),
+        (_acl(), _log(topic="returns"), 0),
+        (_acl(resource_type="group", name="stats"), _log(), 0),
+    ],
+    ids=["silent", "all_may", "goes_on", "silent_before", "seldom", "few_batches", "another_topic", "of_a_group"],
+)
+def test_which_topics_are_silent(acl: Row, log: Row, count: int) -> None:
+    assert len(_with_log([acl], log, _group(lag=0, events=LEFT))) == count
 
 
 def test_acls_are_read_from_the_metadata_log(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def _detailed(finding: ReportFinding, width: int, is_styled: bool, mark: str) ->
     for effect in finding.effects[:_MOST_SHOWN]:
         yield from _wrapped(f"it follows: {effect.title}. {effect.problem}", _INDENT, width)
     if len(finding.effects) > _MOST_SHOWN:
-        yield from _wrapped(f"and {len(finding.effects) - _MOST_SHOWN} more effects", _INDENT, width)
+        yield from _wrapped(f"and {plural(len(finding.effects) - _MOST_SHOWN, 'more effect')}", _INDENT, width)
     if any(each.topic is not None for each in finding.evidence):
         yield from _wrapped(f"shown by {_places(finding)}", _INDENT, width)
     for step in finding.next:

@@ -27,7 +27,7 @@ _FROM_ABSENCE: Final = frozenset(
             "transaction_of_dead_instance",
             "deleted_before_read",
             "never_commits",
-            "groups_shut_out",
+            "clients_shut_out",
         ),
     )
 )

@@ -1,8 +1,8 @@
-"""Groups that stopped when access control lists (ACLs) of their topics, or their own, were changed."""
+"""Groups and producers that stopped when access control lists (ACLs) of their topics, or their groups, were changed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -10,9 +10,10 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept
-from kafka_records_tables.report.command_lines import option
-from kafka_records_tables.report.facts.acl_changes import READ, TOPIC, Restriction, restrictions
+from kafka_records_tables.report.command_lines import condition_of, option
+from kafka_records_tables.report.facts.acl_changes import READ, TOPIC, WRITE, Restriction, restrictions
 from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Offset, Span, commit_spans
+from kafka_records_tables.report.facts.silent_topics import Silence, silence_of
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
@@ -30,10 +31,15 @@ from kafka_records_tables.report.rule_context import (
 )
 from kafka_records_tables.topics import METADATA, OFFSETS
 
-KIND: Final = "groups_shut_out"
+KIND: Final = "clients_shut_out"
 _DENIED, _OTHERWISE = "acl_denies", "stopped_otherwise"
 _MOST_ENTRIES: Final = 3
 """The number of entries that a sentence names."""
+_WAIT: Final = (
+    "{} wait, and more come. Nothing is lost as long as topics keep them: consumers will go on at their offsets."
+)
+_MOST_TOPICS: Final = 100
+"""The maximum number of topics of a change that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +57,40 @@ class _ShutOut:
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    if not context.is_stored or not context.table("lag").num_rows:
+    if not context.is_stored:
         return []
     found: list[Incident] = []
+    known: set[str] = set()
     for change in reversed(context.once(restrictions)):
-        if change.takes(READ) and context.at_ms - change.at_ms >= context.limit("report.group_settles_within"):
-            groups = _shut_out(context, change)
-            known = {name for each in found for name in each.finding.group_ids}
-            groups = [each for each in groups if each.group_id not in known]
-            if groups:
-                found.append(_incident(context, change, groups))
+        if context.at_ms - change.at_ms < context.limit("report.group_settles_within"):
+            continue
+        silent = _silent(context, change)
+        groups = _shut_out(context, change, silent) if change.takes(READ) else []
+        groups = [each for each in groups if each.group_id not in known]
+        silent = {topic: each for topic, each in silent.items() if topic not in known}
+        if groups or silent:
+            known.update(silent, (each.group_id for each in groups))
+            found.append(_incident(context, change, groups, silent))
     return found
 
 
-def _shut_out(context: RuleContext, change: Restriction) -> list[_ShutOut]:
-    """The groups that consumed what the change is about until then, and nothing of it since, although records wait."""
+def _silent(context: RuleContext, change: Restriction) -> dict[str, Silence]:
+    """The topics of a change to which nothing has been written since."""
+    if change.resource_type != TOPIC or not change.takes(WRITE):
+        return {}
+    around = context.limit(f"{KIND}.around")
+    names = [each for each in context.table("log_ends")["topic"].unique().to_pylist() if change.matches(each)]
+    found = {}
+    for topic in sorted(names)[:_MOST_TOPICS]:
+        silence = silence_of(context, topic, around)
+        if silence is not None and abs(silence.last_ms - change.at_ms) <= around:
+            found[topic] = silence
+    return found
+
+
+def _shut_out(context: RuleContext, change: Restriction, silent: Mapping[str, Silence]) -> list[_ShutOut]:
+    """The groups that consumed what the change is about until then, and nothing of it since, although records wait, or
+    although nothing is written to it any more and they have lost their members."""
     around = context.limit(f"{KIND}.around")
     key = "topic" if change.resource_type == TOPIC else "group_id"
     rows = context.table("current_offsets")
@@ -81,12 +106,17 @@ def _shut_out(context: RuleContext, change: Restriction) -> list[_ShutOut]:
     }
     chosen = tuple(suspects)[:MOST_GROUPS]
     spans = commit_spans(context, chosen)
-    found = [_judged(context, change, each, suspects[each], spans) for each in chosen]
+    found = [_judged(context, change, each, suspects[each], spans, silent) for each in chosen]
     return [each for each in found if each is not None]
 
 
 def _judged(
-    context: RuleContext, change: Restriction, group: str, topics: tuple[str, ...], spans: dict[Offset, list[Span]]
+    context: RuleContext,
+    change: Restriction,
+    group: str,
+    topics: tuple[str, ...],
+    spans: dict[Offset, list[Span]],
+    silent: Mapping[str, Silence],
 ) -> _ShutOut | None:
     own = sorted(
         (
@@ -100,17 +130,29 @@ def _judged(
     times = [each.from_ms for each in own if each.from_ms is not None]
     if len(times) < 2 or context.at_ms - times[-1] <= 2 * max(later - first for first, later in pairwise(times)):
         return None
-    lag = context.rows_of_group("lag", group)
-    lag = kept(lag, equal(lag, "topic", *topics), pc.greater(lag["lag"], 0))
-    # Without records that were written after its last commit, a group has nothing to commit.
-    if not lag.num_rows or not _waits_after(lag, change.at_ms):
-        return None
     events = context.rows_of_group("timeline", group).to_pylist()
     before = [each for each in events if (each["at_timestamp_ms"] or 0) <= times[-1]]
     if before and before[-1]["member_count"] == 0 and before[-1]["event"] in ("emptied", "epoch", "member_left"):
         return None  # it had been stopped before
+    has_left = _emptied_near(context, change, events)
+    lag = context.rows_of_group("lag", group)
+    lag = kept(lag, pc.greater(lag["lag"], 0))
+    of_topics = kept(lag, equal(lag, "topic", *topics))
+    # Without records that were written after its last commit, a group has nothing to commit.
+    waits = of_topics.num_rows > 0 and _waits_after(of_topics, change.at_ms)
+    if not waits and not (has_left and all(topic in silent for topic in topics)):
+        return None
     joins = sum(each["event"] == "member_joined" and (each["at_timestamp_ms"] or 0) > change.at_ms for each in events)
-    return _ShutOut(group, topics, own[-1], pc.sum(lag["lag"]).as_py(), joins)
+    waiting = pc.sum((lag if has_left else of_topics)["lag"]).as_py() or 0
+    return _ShutOut(group, topics, own[-1], waiting, joins)
+
+
+def _emptied_near(context: RuleContext, change: Restriction, events: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a group lost its last member when ACLs were changed, and has had none since."""
+    emptied = [each["at_timestamp_ms"] for each in events if each["event"] == "emptied" and each["at_timestamp_ms"]]
+    if not emptied or abs(emptied[-1] - change.at_ms) > context.limit(f"{KIND}.around"):
+        return False
+    return not any(each["event"] == "member_joined" and (each["at_timestamp_ms"] or 0) > emptied[-1] for each in events)
 
 
 def _waits_after(lag: Any, at_ms: int) -> bool:
@@ -119,18 +161,18 @@ def _waits_after(lag: Any, at_ms: int) -> bool:
     return bool(times) and max(times) >= at_ms - MINUTE_MS
 
 
-def _incident(context: RuleContext, change: Restriction, groups: list[_ShutOut]) -> Incident:
+def _incident(
+    context: RuleContext, change: Restriction, groups: list[_ShutOut], silent: Mapping[str, Silence]
+) -> Incident:
     groups = sorted(groups, key=lambda each: (-each.waiting, each.group_id))
     names = tuple(each.group_id for each in groups)
-    topics = tuple(sorted({topic for each in groups for topic in each.topics}))
+    topics = tuple(sorted({*silent, *(topic for each in groups for topic in each.topics)}))
     waiting, joins = sum(each.waiting for each in groups), sum(each.joins for each in groups)
     what = f"{change.resource_type} {shown(change.resource_name)}{' (names that begin so)' if change.is_prefix else ''}"
     entries = "; ".join(each.words for each in change.entries[:_MOST_ENTRIES])
     did = "were added" if change.is_first or change.entries[0].is_denied else "were removed"
-    is_one, noun = len(names) == 1, "group" if len(names) == 1 else "groups"
-    first, last = (pick(each.last.from_ms or 0 for each in groups) for pick in (min, max))
     changed = Evidence(f"ACLs of {what} {did}: {entries}", METADATA, 0, change.log_offset, change.at_ms)
-    commits = tuple(
+    commits = [
         Evidence(
             f"the last commit of {each.group_id}",
             OFFSETS,
@@ -139,55 +181,91 @@ def _incident(context: RuleContext, change: Restriction, groups: list[_ShutOut])
             each.last.from_ms,
         )
         for each in groups
-    )
-    again = f" Their members have joined {joins} times since, and committed nothing." if joins else ""
+    ]
+    writes = [
+        Evidence(f"the last record of {each.topic}", each.topic, each.partition, each.offset, each.last_ms)
+        for each in silent.values()
+    ]
+    last = [each.timestamp_ms or 0 for each in (*commits, *writes)]
     finding = ReportFinding(
         kind=KIND,
         level=Level.HIGH,
-        title=RULE.title,
-        problem=(
-            f"At {moment(change.at_ms)} ACLs of {what} {did}: {entries}. The {noun} {listed(names)} "
-            f"{'consumes' if is_one else 'consume'} {listed(topics)}, and {'has' if is_one else 'have'} committed "
-            f"nothing of {'it' if len(topics) == 1 else 'them'} since {moment(last)}, although records were written."
-            f"{again}"
-        ),
-        impact=(
-            f"{counted(waiting, 'record')} wait, and more come. Nothing is lost as long as the "
-            f"{'topic keeps' if len(topics) == 1 else 'topics keep'} them: the {noun} will go on at "
-            f"{'its offset' if is_one else 'their offsets'}."
+        title=RULE.title if names else "nothing is written to a topic since its ACLs were changed",
+        problem=f"At {moment(change.at_ms)} ACLs of {what} {did}: {entries}.{_who_stopped(groups, joins)}"
+        f"{_what_is_silent(silent)}",
+        impact=" ".join(
+            (
+                *((_WAIT.format(counted(waiting, "record")),) if waiting else ()),
+                *(("Producers that are refused lose their records, or stop.",) if silent else ()),
+            )
         ),
         consequence="work_stopped",
         group_ids=names,
         topics=topics,
         since_timestamp_ms=change.at_ms,
         is_going_on=True,
-        scale={"groups": len(names), "records_waiting": waiting, "joins_since": joins},
-        evidence=(changed, *commits)[:MOST_EVIDENCE],
-        evidence_count=1 + len(commits),
-        rows=(Rows("lag", of_group(names[0])), Rows("timeline", of_group(names[0]))),
-        next=_steps(context, change, names),
-        measured={"last_commits_within_ms": last - first, "last_commit_to_change_ms": abs(change.at_ms - last)},
+        scale={
+            "groups": len(names),
+            "topics_without_writes": len(silent),
+            "records_waiting": waiting,
+            "joins_since": joins,
+        },
+        evidence=(changed, *commits, *writes)[:MOST_EVIDENCE],
+        evidence_count=1 + len(commits) + len(writes),
+        rows=(
+            (Rows("lag", of_group(names[0])), Rows("timeline", of_group(names[0])))
+            if names
+            else (Rows("log_ends", (condition_of("topic", topics[0]),)),)
+        ),
+        next=_steps(context, change, names, bool(silent)),
+        measured={"last_actions_within_ms": max(last) - min(last), "last_to_change_ms": abs(change.at_ms - min(last))},
         thresholds=context.limits_of(f"{KIND}.around", "report.group_settles_within"),
     )
     others = _that_go_on(context, change, names, topics)
+    first = (*commits, *writes)[0]
+    stopped = " and ".join(counted(len(each), noun) for each, noun in ((groups, "group"), (silent, "topic")) if each)
     near = Evidence(
-        f"{counted(len(names), 'group')} last committed within {length(abs(change.at_ms - first))} of the change",
-        OFFSETS,
-        groups[0].last.log_partition,
-        groups[0].last.log_offset,
-        groups[0].last.from_ms,
+        f"{stopped} stopped within {length(max(abs(change.at_ms - each) for each in last))} of the change",
+        first.topic,
+        first.partition,
+        first.offset,
+        first.timestamp_ms,
     )
     go_on = Evidence(f"{counted(others, 'group')} of other topics went on") if others else None
+    refused = [f"the clients of {listed(names)}"] if names else []
+    refused += [f"the producers of {listed(tuple(silent))}"] if silent else []
     denied = Verdict(
-        f"The changed ACLs refuse the clients of {listed(names)}: {change.how}.",
+        f"The changed ACLs refuse {' and '.join(refused)}: {change.how}.",
         (changed, near, *((go_on,) if go_on is not None else ())),
-        lacked=("the principals of their clients: no record of a group has them",),
+        lacked=("the principals of the clients: no record has them",),
     )
-    otherwise = Verdict(
-        f"The {noun} stopped at that time for another reason.",
-        evidence_against=(near,),
+    otherwise = Verdict("They stopped at that time for another reason.", evidence_against=(near,))
+    return Incident(finding, max(waiting, 1), {_DENIED: denied, _OTHERWISE: otherwise})
+
+
+def _who_stopped(groups: Sequence[_ShutOut], joins: int) -> str:
+    """A sentence about the groups that stopped."""
+    if not groups:
+        return ""
+    names = [each.group_id for each in groups]
+    topics = sorted({topic for each in groups for topic in each.topics})
+    is_one = len(names) == 1
+    last = moment(max(each.last.from_ms or 0 for each in groups))
+    again = f" Their members have joined {joins} times since, and committed nothing." if joins else ""
+    return (
+        f" The {'group' if is_one else 'groups'} {listed(names)} {'consumes' if is_one else 'consume'} {listed(topics)},"
+        f" and {'has' if is_one else 'have'} committed nothing of {'it' if len(topics) == 1 else 'them'} since {last}."
+        f"{again}"
     )
-    return Incident(finding, waiting, {_DENIED: denied, _OTHERWISE: otherwise})
+
+
+def _what_is_silent(silent: Mapping[str, Silence]) -> str:
+    """A sentence about the topics to which nothing is written any more."""
+    return "".join(
+        f" Nothing has been written to {shown(each.topic)} since {moment(each.last_ms)}; before, a batch came at the "
+        f"latest every {length(each.usual.most_ms)}."
+        for each in [*silent.values()][:_MOST_ENTRIES]
+    )
 
 
 def _that_go_on(context: RuleContext, change: Restriction, names: Sequence[str], topics: Sequence[str]) -> int:
@@ -199,48 +277,54 @@ def _that_go_on(context: RuleContext, change: Restriction, names: Sequence[str],
     return len(rows["group_id"].unique())
 
 
-def _steps(context: RuleContext, change: Restriction, names: Sequence[str]) -> tuple[NextStep, ...]:
+def _steps(context: RuleContext, change: Restriction, names: Sequence[str], is_silent: bool) -> tuple[NextStep, ...]:
     pattern = ("--resource-pattern-type", "prefixed") if change.is_prefix else ()
     resource = (*option(f"--{change.resource_type}", change.resource_name), *pattern)
     error = "TopicAuthorizationException" if change.resource_type == TOPIC else "GroupAuthorizationException"
+    rights = [f"READ to the principals of {listed(names)}"] if names else []
+    rights += ["WRITE to those of the producers"] if is_silent else []
+    operations = [("Read", bool(names)), ("Write", is_silent)]
     return (
         context.ask_kafka(
-            f"Allow READ to the principals of {listed(names)} (User:NAME here), or undo the change, if the groups are "
-            "to read. No offset has to be moved",
+            f"Allow {' and '.join(rights)} (User:NAME here), or undo the change, if they are to continue. No "
+            "offset has to be moved",
             "kafka-acls",
-            *("--add", "--allow-principal", "User:NAME", "--operation", "Read", *resource),
+            *("--add", "--allow-principal", "User:NAME"),
+            *(word for operation, is_meant in operations if is_meant for word in ("--operation", operation)),
+            *resource,
         ),
         context.ask_kafka("List the ACLs now", "kafka-acls", "--list", *resource),
         NextStep(
             f"Look for {error} in the logs of the applications, and for denied requests in the authorizer log of the "
             "brokers (kafka.authorizer.logger), which has the principals"
         ),
-        context.see("List what is waiting", Rows("lag", of_group(names[0]))),
+        *((context.see("List what is waiting", Rows("lag", of_group(names[0]))),) if names else ()),
     )
 
 
 RULE = incident_rule(
     kind=KIND,
-    title="groups stopped when ACLs were changed",
+    title="clients stopped when ACLs were changed",
     about="""\
-Groups whose last commits for a topic are within `around` of a change of ACLs of the topic or the group, while
-records wait. The change must take rights away: the first entry of a resource (before it,
-`allow.everyone.if.no.acl.found` may have allowed everything), an entry that denies, or the removal of one that
-allowed. Left out are groups without members, groups that have committed as rarely before, and entries that allow
-everybody to read. Records do not have the principals of clients, so it is unknown to whom an entry applies. The
-metadata log is needed.""",
-    tables=("current_offsets", "lag", "timeline"),
+Groups whose last commits for a topic are within `around` of a change of ACLs of the topic or the group, while records
+wait; and topics to which nothing is written since the change, for at least twice as long as ever before. If a topic
+is silent, groups that lost all members at the change count too, without records that wait. The change must take
+rights away: the first entry of a resource (before it, `allow.everyone.if.no.acl.found` may have allowed everything),
+an entry that denies, or the removal of one that allowed. Left out are groups without members, groups that have
+committed as rarely before, and entries that allow everybody to read. Records do not have the principals of clients,
+so it is unknown to whom an entry applies. The metadata log is needed.""",
+    tables=("current_offsets", "lag", "timeline", "log_ends"),
     levels={Level.HIGH: "always"},
     find=_find,
     listing=Rows("lag", ("lag>0",)),
     causes=(
         PossibleCause(
             _DENIED,
-            "the changed ACLs refuse the clients of the groups",
-            "for: the last commits are near the change, and groups of other topics go on",
+            "the changed ACLs refuse the clients",
+            "for: the last commits and records are near the change, and groups of other topics go on",
         ),
         PossibleCause(
-            _OTHERWISE, "the groups stopped for another reason", "against: the last commits are near the change"
+            _OTHERWISE, "they stopped for another reason", "against: the last commits and records are near the change"
         ),
     ),
     questions=(
@@ -256,7 +340,7 @@ metadata log is needed.""",
             "around",
             "duration",
             "10s",
-            "how long before or after a change a last commit may be",
+            "how long before or after a change a last commit or record may be",
             "consumers commit every five seconds (auto.commit.interval.ms), and brokers apply a change within a second",
         ),
     ),
