@@ -185,9 +185,16 @@ def test_what_is_written_while_a_tool_commits_is_after_the_end(end: int, after_m
     assert ("that was the end of the log at that moment" in shown) == is_to_end
 
 
-def _waiting(member_count: int, limit_ms: int = 30 * SECOND, *, usual: Sequence[Row] = ()) -> ReportFinding:
+def _waiting(
+    member_count: int,
+    limit_ms: int = 30 * SECOND,
+    *,
+    usual: Sequence[Row] = (),
+    at: tuple[int, int | None] = (50, None),
+) -> ReportFinding:
     """A transaction that has been open for a minute, and two groups at its beginning that committed each second.
-    `usual` has what earlier ones of its id took."""
+    `usual` has what earlier ones of its id took; `at` has their committed offset and the records before the transaction
+    that they have not read."""
     since = END_MS - MINUTE
     groups = ("g", "h")
     transaction = {
@@ -203,13 +210,13 @@ def _waiting(member_count: int, limit_ms: int = 30 * SECOND, *, usual: Sequence[
         "timeout_ms": HOUR,
     }
     history = [
-        {**_PLACE, "group_id": group, "offset": 30 + at, "valid_from_timestamp_ms": since - (20 - at) * SECOND}
+        {**_PLACE, "group_id": group, "offset": 30 + each, "valid_from_timestamp_ms": since - (20 - each) * SECOND}
         for group in groups
-        for at in range(20)
+        for each in range(20)
     ]
-    lags = [{**_PLACE, "group_id": group, "offset": 50, "lag": 7} for group in groups]
+    lags = [{**_PLACE, "group_id": group, "offset": at[0], "unread": at[1], "lag": 7} for group in groups]
     context = _context(
-        {"history": [{**each, "log_offset": at} for at, each in enumerate(history)], "first_uses": usual},
+        {"history": [{**each, "log_offset": number} for number, each in enumerate(history)], "first_uses": usual},
         open_transactions=[transaction],
         lag=[*lags, {**_PLACE, "group_id": "g", "partition": 1, "offset": 3, "lag": 100}],
         groups=[{"group_id": group, "member_count": member_count} for group in groups],
@@ -230,6 +237,12 @@ def test_groups_with_members_have_stopped_at_a_transaction() -> None:
         "after its timeout."
     )
     assert found.thresholds["group_stands_still.after"] == 30 * SECOND
+
+
+@pytest.mark.parametrize(("at", "waits"), [((49, 0), True), ((49, 1), False), ((49, None), False), ((51, 0), False)])
+def test_markers_before_a_transaction_are_nothing_to_read(at: tuple[int, int | None], waits: bool) -> None:
+    """A consumer commits the offset after its last record; the marker there ends the transaction of that record."""
+    assert (_waiting(1, at=at).level == Level.MODERATE) == waits
 
 
 @pytest.mark.parametrize(("ended", "longest_ms"), [(4, 300), (5, 3001), (5, 3000)], ids=["few", "long", "left open"])

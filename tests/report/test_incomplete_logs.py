@@ -217,6 +217,19 @@ def test_without_configs_the_limit_of_deliveries_may_be_lower(
     assert sorted(each.name for each in found.causes) == sorted(causes)
 
 
+@pytest.mark.parametrize(("distance", "level"), [(21, Level.MODERATE), (22, Level.NOTE)])
+def test_a_share_group_may_reject_a_few_records_on_purpose(distance: int, level: Level) -> None:
+    """Eleven of 211 records are more than a twentieth, eleven of 221 are fewer."""
+    row = {"group_id": "g", "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ", "topic": "orders", "partition": 0}
+    at = {"log_partition": 0, "log_offset": 1, "delivery_state": 4, "delivery_count": 1}
+    rejected: list[Row] = [
+        {**row, **at, "first_offset": number * distance, "last_offset": number * distance} for number in range(11)
+    ]
+    looks: dict[str, list[Row]] = {"share_deliveries": rejected}
+    (found,) = _found(_context(looks, share_partitions=[row], members=[]), "share_records_archived")
+    assert found.level == level
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_group_whose_new_partition_is_missing_has_not_stopped(is_there: bool) -> None:
     homes = {name: partition_for(name, 4) for name in ("a", "b", "c", "d", "e", "f")}

@@ -93,6 +93,52 @@ def test_a_jump_within_deleted_records(times: int, lost: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("to", "other", "files", "count"),
+    [
+        (1500, [], 4, 1),
+        (1000, [], 4, 0),
+        (300, [(-15 * MINUTE, 100)], 4, 1),
+        (300, [(-15 * MINUTE, 50)], 4, 0),
+        (300, [(-2 * MINUTE, 100)], 4, 0),
+        (1500, [], 2, 0),
+    ],
+    ids=["far", "near", "read_by_another", "not_read_by_another", "too_young", "too_few_files"],
+)
+def test_records_that_were_deleted_while_a_group_was_away(
+    to: int, other: list[tuple[int, int]], files: int, count: int
+) -> None:
+    """It commits ten offsets a second, is away for ten minutes, and comes back a minute before the report. The topic
+    keeps records for a minute, in files of ten seconds; by now it has deleted those of that time."""
+    left_ms, back_ms = END_MS - 11 * MINUTE, END_MS - MINUTE
+    commits = [(left_ms - (5 - at) * SECOND, at * 10) for at in range(6)]
+    history = [
+        {**_PLACE, "group_id": group, "offset": offset, "valid_from_timestamp_ms": at, "log_offset": number}
+        | {"log_partition": 0, "commits": 1, "ended_by": "commit"}
+        for group, told in (
+            ("g", [*commits, (back_ms, to)]),
+            ("other", [(END_MS + at, offset) for at, offset in other]),
+        )
+        for number, (at, offset) in enumerate(told)
+    ]
+    sizes = [
+        {"offset": 2000 + 10 * at, "bytes": 10, "timestamp_ms": END_MS - (files - at) * 10 * SECOND}
+        for at in range(files - 1)
+    ]
+    log = {"topic": "orders", "partition": 0, "log_start_offset": 2000, "log_end_offset": 2100, "bytes": 10 * files}
+    looks: dict[str, list[Row]] = {
+        "configs": [_config("retention.ms", str(MINUTE))],
+        "log_sizes": [{**log, "sizes": [*sizes, {"offset": 2090, "bytes": 10, "timestamp_ms": None}]}],
+        "history": history,
+    }
+    offsets = [{**_PLACE, "group_id": each, "offset": 0} for each in ("g", "other")]
+    row = {**_PLACE, "offset": 2100, "log_start_offset": 2000, "end_offset": 2100, "lag": 0, "lost": 0}
+    gone = {"group_id": "g", "event": "emptied", "at_timestamp_ms": left_ms, "log_partition": 0, "log_offset": 6}
+    found = _found(_context(looks, lag=[row], current_offsets=offsets, timeline=[gone]), "deleted_before_read")
+    assert [each.causes[0].name for each in found] == ["away"] * count
+    assert all(each.scale["records_lost"] == to - 60 for each in found)
+
+
+@pytest.mark.parametrize(
     ("looks", "away", "causes", "step"),
     [
         (

@@ -148,6 +148,7 @@ def _incident(
         ),
     )
     records = _records_among(context, name, ranges) if is_rejected else None
+    is_usual = is_rejected and count < context.limit(f"{KIND}.rejected_share") * _delivered(ranges)
     # If the configs are unknown, the limit of the group may be that low. The minimum that brokers allow is 2.
     unknown = lacking_settings(context) if is_rejected and usual >= _LEAST_LIMIT else ()
     rejected = Verdict(
@@ -172,7 +173,7 @@ def _incident(
     )
     finding = ReportFinding(
         kind=KIND,
-        level=Level.MODERATE if is_rejected else Level.CRITICAL if goes_on else Level.HIGH,
+        level=Level.NOTE if is_usual else Level.MODERATE if is_rejected else Level.CRITICAL if goes_on else Level.HIGH,
         title=_SKIPS if is_rejected else _NOT_IN_TIME if runs_out else RULE.title,
         problem=(
             f"The share group {shown(group)} archived {counted(count, 'record')} of {shown(topic)} "
@@ -232,7 +233,7 @@ def _incident(
             ),
         ),
         measured={"archived": count, "deliveries": usual},
-        thresholds=context.limits_of(f"{KIND}.deliveries"),
+        thresholds=context.limits_of(f"{KIND}.deliveries", *((f"{KIND}.rejected_share",) if is_rejected else ())),
     )
     verdicts = {"cannot_be_processed": verdict, "rejected": rejected, "no_records": no_records}
     if locks is not None:
@@ -243,6 +244,14 @@ def _incident(
         )
         verdicts["locks_run_out"] = replace(locks, evidence_for=(*locks.evidence_for, *follow))
     return Incident(finding, count, verdicts, look.command)
+
+
+def _delivered(ranges: list[dict[str, Any]]) -> int:
+    """The number of offsets from the first archived one of each partition to the last."""
+    places: dict[int, list[int]] = {}
+    for each in ranges:
+        places.setdefault(each["partition"], []).extend((each["first_offset"], each["last_offset"]))
+    return sum(max(offsets) - min(offsets) + 1 for offsets in places.values())
 
 
 def _printing(name: str | None, last: dict[str, Any]) -> tuple[str, ...]:
@@ -283,6 +292,7 @@ ranges on.""",
         Level.CRITICAL: "it goes on",
         Level.HIGH: "the last one was a while ago",
         Level.MODERATE: "consumers rejected them",
+        Level.NOTE: "consumers rejected less than `rejected_share` of the records from the first one to the last",
     },
     find=_find,
     listing=Rows("share_partitions"),
@@ -323,6 +333,13 @@ ranges on.""",
     ),
     thresholds=(
         Threshold("rejected", "count", 10, "ranges that consumers rejected", "a few bad records are usual"),
+        Threshold(
+            "rejected_share",
+            "share",
+            0.05,
+            "share of the records that consumers rejected, from which it is more than a note",
+            "consumers reject what is malformed on purpose",
+        ),
         Threshold(
             "deliveries",
             "count",

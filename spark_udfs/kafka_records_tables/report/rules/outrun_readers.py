@@ -20,6 +20,7 @@ from kafka_records_tables.report.facts.commit_jumps import (
     usual_if_most_jump,
     was_outrun,
 )
+from kafka_records_tables.report.facts.deleted_while_away import away_before, emptied_events, over_deleted
 from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans, ends_of_topic
 from kafka_records_tables.report.facts.log_deletions import log_deletions
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
@@ -33,7 +34,6 @@ from kafka_records_tables.report.rule_context import (
     RuleContext,
     counted,
     length,
-    moment,
     of_group,
     partitions_shown,
     shown,
@@ -43,17 +43,26 @@ from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
 from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "deleted_before_read"
+_EARLY: Final = "early_timestamps"
+_ESTIMATED: Final = "how many records were read before a jump is estimated from the other commits of the group"
+_SINCE_WHEN: Final = (
+    "no record shows since when timestamps are wrong, so earlier jumps may be backlogs that it read in one commit"
+)
 _OF_LAG: Final = ("group_id", "topic", "partition", "log_start_offset", "end_offset", "lost", "problem")
 
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
-    """Partitions whose logs do not start at 0, from `lag`, for groups with records to read in one of them."""
+    """Partitions whose logs do not start at 0, from `lag`, for groups with records to read in one of them, and for
+    groups that have lost their members."""
     rows, worst = context.table("lag").select([*_OF_LAG, "lag"]), [("lost", "descending")]
     rows = kept(rows, pc.greater(rows["log_start_offset"], 0))
     behind = kept(rows.select(["group_id", "lost"]), pc.greater(rows["lag"], 0)).sort_by(worst)
-    groups = pc.unique(behind["group_id"])[:MOST_GROUPS]
-    found: dict[str, list[dict[str, Any]]] = {each: [] for each in groups.to_pylist()}
-    for row in kept(rows, pc.is_in(rows["group_id"], groups)).sort_by(worst).to_pylist():
+    events = context.table("timeline")
+    left = kept(events.select(["group_id"]), equal(events, "event", "emptied"))
+    names = pc.unique(kept(left, pc.is_in(left["group_id"], rows["group_id"].combine_chunks()))["group_id"])
+    chosen = dict.fromkeys((*pc.unique(behind["group_id"]).to_pylist(), *names.to_pylist()))
+    found: dict[str, list[dict[str, Any]]] = {each: [] for each in [*chosen][:MOST_GROUPS]}
+    for row in kept(rows, equal(rows, "group_id", *found)).sort_by(worst).to_pylist():
         found[row["group_id"]].append(row)
     return found
 
@@ -84,6 +93,7 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
     left: list[dict[str, Any]] = []
     unproven: list[Jump] = []
     retention = cluster_settings(context).retention_ms(rows[0]["topic"])
+    is_behind = any(row["lag"] for row in rows)
     for row in rows:
         own = steps.get(row["partition"], ())
         # If the group has committed nothing for that long, its absence explains why it is below the start.
@@ -92,7 +102,9 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
         usual = usual_if_few_jump(own, least, times)
         jumps = [] if usual is None else jumps_of(row, own, usual)
         # Records were certainly deleted if the log starts between two commits, or beyond the last one.
-        if is_below or any(each.before < row["log_start_offset"] <= each.after.offset for each in jumps):
+        if is_below or (
+            is_behind and any(each.before < row["log_start_offset"] <= each.after.offset for each in jumps)
+        ):
             found += jumps
         else:
             unproven += jumps
@@ -109,9 +121,9 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
         unproven = []
     topic = rows[0]["topic"]
     starts = {row["partition"]: row["log_start_offset"] for row in rows}
-    emptied = _emptied(context, group) if found or unproven else []
+    emptied = emptied_events(context, group) if found or unproven else []
     found = _without_backlogs(context, group, topic, found, steps, starts, emptied)
-    return [*found, *_jumps_after_absence(context, group, topic, unproven, emptied)]
+    return [*found, *_jumps_after_absence(context, group, topic, unproven, steps, emptied)]
 
 
 def _without_backlogs(
@@ -155,16 +167,27 @@ def _without_backlogs(
 
 
 def _jumps_after_absence(
-    context: RuleContext, group: str, topic: str, jumps: list[Jump], emptied: list[dict[str, Any]]
+    context: RuleContext,
+    group: str,
+    topic: str,
+    jumps: list[Jump],
+    steps: Mapping[int, Steps],
+    emptied: list[dict[str, Any]],
 ) -> list[Jump]:
-    """The jumps of a group that came back to a topic whose records retention deletes as soon as they are written,
-    because of their timestamps. The present start of a log proves nothing about earlier jumps, but these records were
-    deleted at the next check of retention."""
-    back = [each for each in jumps if _away(emptied, [each]) is not None]
+    """The jumps of a group that came back after the retention of the topic had deleted what it had not read. The
+    present start of a log proves nothing about earlier jumps: the age of the records does, or timestamps because of
+    which they are deleted as soon as they are written."""
+    back = [each for each in jumps if away_before(emptied, [each]) is not None]
     partitions = sorted({each.partition for each in back})
-    if not back or not log_deletions(context, topic, partitions, ends_of_topic(context, group, topic)).early_times:
+    if not back:
         return []
-    return back
+    deletions = log_deletions(context, topic, partitions, ends_of_topic(context, group, topic))
+    if deletions.early_times:
+        return back
+    if deletions.retention_ms is None or deletions.never_by_age is not None:
+        return []
+    logs = {each["partition"]: each for each in context.look(LOG_SIZES, topic=topic).to_pylist()}
+    return over_deleted(context, back, steps, logs, deletions.retention_ms)
 
 
 def _largest_file(context: RuleContext, row: dict[str, Any]) -> int:
@@ -221,7 +244,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         is_going_on=goes_on,
         scale={"records_lost": lost, "jumps": len(jumps), "records_lost_a_minute": a_minute or 0},
         symptom_confidence="medium",
-        why_not_sure="how many records were read before a jump is estimated from the other commits of the group",
+        why_not_sure=_ESTIMATED if not causes.get(_EARLY, Verdict()).is_certain else f"{_ESTIMATED}; {_SINCE_WHEN}",
         evidence=tuple(
             Evidence(
                 f"{each.topic}-{each.partition}: from {each.before} to {each.after.offset}",
@@ -267,7 +290,7 @@ def _deleted_by(
         "Then make the group faster: more members (up to one for each partition), less work for each record"
     )
     slow = f"{shown(group)} reads more slowly than {shown(topic)} is written, and"
-    away = _away(_emptied(context, group), jumps)
+    away = away_before(emptied_events(context, group), jumps)
     never_old = deletions.never_by_age
     # The log of one replica of several may begin inside a file for another reason.
     inside = () if deletions.has_one_replica is False else deletions.inside_files
@@ -307,7 +330,13 @@ def _deleted_by(
             evidence_against=inside,
             refuted_by=never_old or too_short,
             lacked=() if deletions.retention_ms is not None else (f"retention.ms of {shown(topic)}",),
-            steps=(_alter(context, topic, "retention.ms", "604800000", "above the time that it is away (7 days"),),
+            steps=(
+                _alter(context, topic, "retention.ms", "604800000", "above the time that it is away (7 days"),
+                NextStep(
+                    f"Set auto.offset.reset of {shown(group)} to earliest, if it is latest: with latest it also skips "
+                    "what the log still has when it comes back"
+                ),
+            ),
         )
     if deletions.inside_files or (never_old and (size is None or deletions.below_size)) or not deletions.knows_files:
         causes["by_hand"] = weigh_request(
@@ -322,7 +351,7 @@ def _deleted_by(
         )
     early = weigh_early_times(context, deletions)
     if early is not None:
-        causes["early_timestamps"] = early
+        causes[_EARLY] = early
     if deletions.is_for_ever:
         return " The topic deletes no record by its age (retention.ms is -1).", causes
     known = deletions.retention_ms
@@ -339,31 +368,6 @@ def _too_short(jumps: list[Jump], retention_ms: int | None) -> Evidence | None:
         f"it jumped {length(shortest)} after it had committed the offset before, and retention.ms is "
         f"{length(retention_ms)}"
     )
-
-
-def _emptied(context: RuleContext, group: str) -> list[dict[str, Any]]:
-    """The events by which a group lost its last member, if their time is known."""
-    events = context.rows_of_group("timeline", group)
-    events = kept(events, equal(events, "event", "emptied"))
-    return [each for each in events.to_pylist() if each["at_timestamp_ms"] is not None]
-
-
-def _away(emptied: list[dict[str, Any]], jumps: list[Jump]) -> Evidence | None:
-    """The event by which the group lost its last member, if it did so before each jump, after it had committed the
-    offset from which it jumped."""
-    found = None
-    for each in jumps:
-        since, until = each.before_ms, each.after.from_ms
-        if since is None or until is None:
-            return None
-        found = next((event for event in emptied if since <= event["at_timestamp_ms"] <= until), None)
-        if found is None:
-            return None
-    if found is None:
-        return None
-    at = found["at_timestamp_ms"]
-    shows = f"the group had no members from {moment(at)} on, until it came back and jumped"
-    return Evidence(shows, OFFSETS, found["log_partition"], found["log_offset"], at)
 
 
 def _alter(context: RuleContext, topic: str, name: str, value: str, why: str) -> NextStep:
@@ -391,8 +395,12 @@ of them, or the present offset, must show that the log had been deleted up to th
 shorter distances of the others are the usual ones, provided that none lies between these and twice as far, and that
 the group was once further from the end than the log is long. The loss is the sum of all jumps, minus what the group
 usually reads in between. A long distance among the first `commits` of a partition counts only if the present start
-of the log is in it: the group may have found these records waiting.""",
-    tables=("lag",),
+of the log is in it: the group may have found these records waiting.
+
+Jumps of a group that had been away, whether it lags now or not, count without such a log start if records had become
+so old by then that the topic had deleted them: another group had committed a later offset before, or the group jumped
+further than what is written, at its own pace before, in the time for which the files keep records.""",
+    tables=("lag", "timeline"),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,
     listing=Rows("lag", ("problem=below_log_start",)),
@@ -422,7 +430,7 @@ of the log is in it: the group may have found these records waiting.""",
             "begin in the middle of a file",
         ),
         PossibleCause(
-            "early_timestamps",
+            _EARLY,
             "a producer writes timestamps that are long past, such as seconds in place of milliseconds",
             "certain if the records left have timestamps from before the topic was created, by more than the "
             "retention",

@@ -253,8 +253,8 @@ def _who_stopped(groups: Sequence[_ShutOut], joins: int) -> str:
     last = moment(max(each.last.from_ms or 0 for each in groups))
     again = f" Their members have joined {joins} times since, and committed nothing." if joins else ""
     return (
-        f" The {'group' if is_one else 'groups'} {listed(names)} {'consumes' if is_one else 'consume'} {listed(topics)},"
-        f" and {'has' if is_one else 'have'} committed nothing of {'it' if len(topics) == 1 else 'them'} since {last}."
+        f" The {'group' if is_one else 'groups'} {listed(names)} {'consumes' if is_one else 'consume'} {listed(topics)}"
+        f", and {'has' if is_one else 'have'} committed nothing of {'it' if len(topics) == 1 else 'them'} since {last}."
         f"{again}"
     )
 

@@ -139,7 +139,7 @@ def _incident(
             for each in moving[:3]
         ),
         is_certain=left_out,
-        refuted_by=None if others else Evidence(f"no other partition of {listed(owners)} goes on"),
+        refuted_by=None if others else Evidence(f"{listed(owners)} has committed no other partition since"),
         lacked=() if moving or not others else ("which member committed the other partitions",),
         steps=tuple(
             context.ask_kafka(
@@ -158,8 +158,8 @@ def _incident(
         ),
     )
     verdict = Verdict(
-        f"The application of {listed(owners)} hangs, or fails on the records it has read without leaving: it is still "
-        "a member, so its heartbeats go on.",
+        f"The application of {listed(owners)} hangs, fails on the records it has read without leaving, or has paused "
+        "its partitions and does not resume them: it is still a member, so its heartbeats go on.",
         refuted_by=Evidence(f"{listed(owners)} commits other partitions meanwhile") if left_out else None,
         evidence_for=(
             Evidence(f"nothing was committed after {moment(last)}", OFFSETS, places[0]["log_partition"], None, last),
@@ -316,13 +316,13 @@ twice the longest), and at least `report.group_settles_within`. If the log has f
         CAUSE,
         PossibleCause(
             "application_hangs",
-            "the application hangs",
+            "the application hangs, or has paused all its partitions",
             "for: it is a member but commits nothing; refuted if it commits its other partitions",
         ),
         PossibleCause(
             "partition_left_out",
             "it has paused a partition, or fails in it alone",
-            "certain if its member commits its other partitions; refuted if none goes on",
+            "certain if its member commits its other partitions; refuted if none of them does",
         ),
         DOES_NOT_COMMIT,
     ),
