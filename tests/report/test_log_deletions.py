@@ -107,7 +107,7 @@ def test_a_jump_within_deleted_records(times: int, lost: list[int]) -> None:
 def test_records_that_were_deleted_while_a_group_was_away(
     to: int, other: list[tuple[int, int]], files: int, count: int
 ) -> None:
-    """It commits ten offsets a second, is away for ten minutes, and comes back a minute before the report. The topic
+    """It commits ten offsets per second, is away for ten minutes, and comes back a minute before the report. The topic
     keeps records for a minute, in files of ten seconds; by now it has deleted those of that time."""
     left_ms, back_ms = END_MS - 11 * MINUTE, END_MS - MINUTE
     commits = [(left_ms - (5 - at) * SECOND, at * 10) for at in range(6)]
