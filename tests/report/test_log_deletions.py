@@ -57,7 +57,7 @@ def _jumps(
     """The same with a jump to a given offset, some time `ago`, and with earlier commits after the first six."""
     offsets = [*range(0, 60, 10), *earlier]
     times = [END_MS - ago - away + number * SECOND for number in range(len(offsets))]
-    history = [
+    history: list[Row] = [
         {**_PLACE, "offset": offset, "valid_from_timestamp_ms": at, "log_partition": 0, "log_offset": number}
         | {"commits": 1, "ended_by": "commit"}
         for number, (offset, at) in enumerate(zip((*offsets, to), (*times, times[-1] + away), strict=True))
@@ -111,7 +111,7 @@ def test_records_that_were_deleted_while_a_group_was_away(
     keeps records for a minute, in files of ten seconds; by now it has deleted those of that time."""
     left_ms, back_ms = END_MS - 11 * MINUTE, END_MS - MINUTE
     commits = [(left_ms - (5 - at) * SECOND, at * 10) for at in range(6)]
-    history = [
+    history: list[Row] = [
         {**_PLACE, "group_id": group, "offset": offset, "valid_from_timestamp_ms": at, "log_offset": number}
         | {"log_partition": 0, "commits": 1, "ended_by": "commit"}
         for group, told in (
@@ -210,7 +210,7 @@ def test_retention_is_no_cause_that_facts_refute(
 def _failing(looks: dict[str, list[Row]], *, joins: int = 5) -> RuleContext:
     """The log has lost the next records of partition 0. Members take both partitions and leave at once."""
     committed = END_MS - 5 * MINUTE
-    history = [
+    history: list[Row] = [
         {**_PLACE, "partition": number, "offset": 900, "valid_from_timestamp_ms": committed, "log_partition": 0}
         | {"log_offset": number, "commits": 1}
         for number in (0, 1)
