@@ -8,6 +8,7 @@ tools/report_page.py --check    # report whether the page is up to date
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import textwrap
 from collections import Counter, defaultdict
@@ -235,11 +236,16 @@ def _rule(
     yield f"\n### {rule.kind}\n"
     yield "\n\n".join(map(_wrapped, rule.about.split("\n\n"))) + "\n"
     yield from (_item(f"`{level.word}`: {rule.levels[level]}") for level in sorted(rule.levels, reverse=True))
-    if rule.causes:
+    if len(rule.causes) == 1:
+        # What supports the only cause is what the kind is about.
+        (cause,) = rule.causes
+        proof = re.sub(r"^for: [^;]*(?:; )?", "", cause.evidence)
+        yield f"\n{_wrapped(f'Cause `{cause.name}`: {cause.about}{_evidence(proof)}.')}"
+    elif rule.causes:
         yield "\nCauses:\n"
         for cause in rule.causes:
             first = described.get((cause.name, cause.about, cause.evidence))
-            text = f"as for [{first}](#{first})" if first else f"{cause.about} ({_evidence(cause.evidence)})"
+            text = f"as for [{first}](#{first})" if first else f"{cause.about}{_evidence(cause.evidence)}"
             yield _item(f"`{cause.name}`: {text}")
     if questions := [*_questions(rule)]:
         yield "\nQuestions:\n"
@@ -274,8 +280,8 @@ def _questions(rule: ReportRule) -> Iterator[str]:
 
 
 def _evidence(text: str) -> str:
-    """Evidence as a part of a sentence."""
-    return text[0].lower() + text[1:].removesuffix(".")
+    """Evidence as a part of a sentence, in parentheses; empty if there is none."""
+    return f" ({text[0].lower()}{text[1:].removesuffix('.')})" if text else ""
 
 
 def _wrapped(text: str, indent: str = "") -> str:
