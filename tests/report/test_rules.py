@@ -31,6 +31,7 @@ _RULES = {rule.kind: rule for rule in RULES}
 INCIDENTS = {
     "coordinator_log_restarted",
     "clients_shut_out",
+    "streams_partitions_differ",
     "added_partitions_begun_late",
     "large_records_refused",
     "coordinator_topic_deletes",

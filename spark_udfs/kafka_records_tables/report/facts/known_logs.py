@@ -48,9 +48,13 @@ def partition_count(context: RuleContext, topic: str) -> int | None:
     """The number of partitions of a topic: as passed by the user, or from brokers or the metadata log; None if it is
     unknown."""
     passed = (context.request.partitions or {}).get(topic)
-    rows = () if passed is not None else context.look("topics").to_pylist()
-    counts = (each["partition_count"] for each in rows if each["topic"] == topic and not each["deleted_timestamp_ms"])
-    return passed if passed is not None else next(counts, None)
+    return passed if passed is not None else context.once(_counts_of_topics).get(topic)
+
+
+def _counts_of_topics(context: RuleContext) -> dict[str, int | None]:
+    """The numbers of partitions of all topics that are there."""
+    rows = context.look("topics").to_pylist()
+    return {each["topic"]: each["partition_count"] for each in rows if not each["deleted_timestamp_ms"]}
 
 
 def absent_partitions(context: RuleContext, topic: str) -> list[int]:
