@@ -203,7 +203,7 @@ follow: java-found $(INSTALLED) ## Bring specs, code, vectors and pages up to RE
 
 .PHONY: vectors
 vectors: java-found $(INSTALLED) ## Write the kept vectors into build/vectors, by Kafka's classes; RELEASE=4.3.1 names others than the newest.
-	$(BIN)/python -m tools.follow.written_anew $(RELEASE) --out build/vectors
+	$(BIN)/python -m tools.follow.rewritten $(RELEASE) --out build/vectors
 
 .PHONY: spark-releases
 spark-releases: java-found $(INSTALLED) ## Run the tests that every supported PySpark has to pass, 3.5 to 4.3, which pip fetches once.

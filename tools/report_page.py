@@ -42,7 +42,7 @@ from kafka_records_tables import read_report
 
 report = read_report("tests/data/topics/kafka-4.3/segments")
 [(finding.level.word, finding.kind, finding.group_ids) for finding in report.findings][:2]
-# [('high', 'share_records_archived', ('ticket-classifiers',)), ('moderate', 'topic_made_anew', ('price-checks',))]
+# [('high', 'share_records_archived', ('ticket-classifiers',)), ('moderate', 'topic_recreated', ('price-checks',))]
 report.findings[1].rows[0].table
 # 'regressions'
 ```

@@ -185,7 +185,7 @@ def _reset_by_administrator(cluster: MadeCluster, theme: Theme) -> Truth:
     )
 
 
-def _topic_made_anew(cluster: MadeCluster, theme: Theme) -> Truth:
+def _topic_recreated(cluster: MadeCluster, theme: Theme) -> Truth:
     usual_lives(cluster, theme)
     made = cluster.end_ms - 2 * HOUR - 10 * MINUTE
     topic = cluster.topic("ads.impressions", 4, 900)
@@ -346,7 +346,7 @@ INCIDENTS: Final[Mapping[str, tuple[Theme, int, Plant]]] = {
     "two_committers": (MEDIA, 9, _two_committers),
     "endless_rebalance": (LOGISTICS, 9, _endless_rebalance),
     "reset_by_administrator": (BANK, 9, _reset_by_administrator),
-    "topic_made_anew": (MEDIA, 9, _topic_made_anew),
+    "topic_recreated": (MEDIA, 9, _topic_recreated),
     "poisoned_share": (LOGISTICS, 9, _poisoned_share),
     "flooding_group": (SHOP, 9, _flooding),
     "lost_segment": (BANK, 2, _lost_segment),

@@ -366,7 +366,7 @@ CASES: Final = (
         topics=("orders",),
     ),
     RuleCase(
-        "topic_made_anew",
+        "topic_recreated",
         _commits(5, 3, ids={0: _OTHER_ID, 1: ""}),
         _commits(5, 3),
         Level.MODERATE,
@@ -397,7 +397,7 @@ CASES: Final = (
         topics=("orders",),
     ),
     RuleCase(
-        "offsets_began_anew",
+        "offsets_began_again",
         _commits(5, None, 4),
         _commits(5, None, 5),
         Level.HIGH,
@@ -607,7 +607,7 @@ MOVED: Final[Mapping[str, Sequence[tuple[Thresholds, Level | None]]]] = {
     ),
     "offsets_below_log_start": (({"alive_within": "30s"}, Level.LOW),),
     "offsets_beyond_end": (({"alive_within": "30s"}, Level.LOW),),
-    "topic_made_anew": (
+    "topic_recreated": (
         ({"lately": "30s"}, Level.LOW),
         ({"lately": "30s", "of_the_past": "30s"}, Level.NOTE),
     ),
@@ -617,7 +617,7 @@ MOVED: Final[Mapping[str, Sequence[tuple[Thresholds, Level | None]]]] = {
         ({"critical_after": "5m"}, Level.CRITICAL),
     ),
     "two_committers": (({"lately": "30s"}, Level.MODERATE), ({"lately": "30s", "of_the_past": "30s"}, Level.NOTE)),
-    "offsets_began_anew": (({"lately": "30s"}, Level.MODERATE), ({"lately": "30s", "of_the_past": "30s"}, Level.NOTE)),
+    "offsets_began_again": (({"lately": "30s"}, Level.MODERATE), ({"lately": "30s", "of_the_past": "30s"}, Level.NOTE)),
     "offsets_reset": (({"lately": "30s"}, Level.LOW), ({"lately": "30s", "of_the_past": "30s"}, Level.NOTE)),
     "offsets_rewound": (({"lately": "30s"}, Level.LOW), ({"lately": "30s", "of_the_past": "30s"}, Level.NOTE)),
     "endless_rebalances": (
@@ -661,7 +661,7 @@ case."""
 ELSEWHERE: Final = {
     "transaction_open": {"times_usual"},
     "offsets_expiring": {"alive_within", "overdue_after"},
-    "topic_made_anew": {"alive_within"},
+    "topic_recreated": {"alive_within"},
     "endless_rebalances": {"lately", "drops"},
     "log_cut": {"silent_for"},
 }

@@ -118,11 +118,11 @@ def test_offsets_are_reset_while_a_group_is_empty(planted: _Rows, incident: Any)
 
 def test_a_topic_was_made_anew(planted: _Rows, incident: Any) -> None:
     """One group started over, and the other has offsets of the topic that is gone."""
-    truth = incident("topic_made_anew").truth
+    truth = incident("topic_recreated").truth
     began, waits = truth.group_ids
-    rows = planted("topic_made_anew", "regressions")
+    rows = planted("topic_recreated", "regressions")
     assert {(row["kind"], row["group_id"], row["topic"]) for row in rows} == {("topic_recreated", began, *truth.topics)}
-    problems = {(row["group_id"], row["problem"]) for row in planted("topic_made_anew", "lag") if row["problem"]}
+    problems = {(row["group_id"], row["problem"]) for row in planted("topic_recreated", "lag") if row["problem"]}
     assert problems == {(waits, "topic_recreated")}
 
 
@@ -210,7 +210,7 @@ _NAMED: Final = {
     "two_committers": {"two_committers"},
     "endless_rebalance": {"endless_rebalances"},
     "reset_by_administrator": {"offsets_reset"},
-    "topic_made_anew": {"topic_made_anew"},
+    "topic_recreated": {"topic_recreated"},
     "poisoned_share": {"share_records_archived"},
     "flooding_group": {"commits_flooding"},
     "lost_segment": {"offsets_below_log_start", "segment_lost"},
@@ -296,7 +296,7 @@ def test_an_endless_rebalance_tells_what_stands_still(incident: Callable[[str], 
 
 @pytest.mark.matrix
 def test_two_committers_are_one_finding_that_counts_its_first_tooth(incident: Callable[[str], Incident]) -> None:
-    """The counts are per partition. No record shows the cause."""
+    """The counts are per partition. Offsets that rise in two sequences in turns have one cause."""
     report = read_report(incident("two_committers").folder, processes=1)
     (told,) = (each for each in report.findings if each.level > Level.NOTE)
     rows = report.tables["regressions"].num_rows
@@ -307,7 +307,7 @@ def test_two_committers_are_one_finding_that_counts_its_first_tooth(incident: Ca
         "kind=sawtooth",
         "kind=reset_while_empty",
     }
-    assert told.confidence == "medium"
+    assert told.confidence == "high"
 
 
 @pytest.mark.matrix
@@ -315,7 +315,7 @@ def test_a_group_that_waits_for_a_topic_that_is_gone_is_said_to_have_no_members(
     incident: Callable[[str], Incident],
 ) -> None:
     """The topic was recreated when the first commit names the new one. Both groups are in one finding."""
-    found = incident("topic_made_anew")
+    found = incident("topic_recreated")
     began, waits = found.truth.group_ids
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)
     assert (told.group_ids, told.level) == ((waits, began), Level.HIGH)

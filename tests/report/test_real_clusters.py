@@ -168,7 +168,7 @@ CONCLUDED = {
         ["rating-merger"],
     ),
     "topic_recreated-13": Concluded(
-        "topic_made_anew",
+        "topic_recreated",
         "created_for_a_client",
         1795797716365,
         {},

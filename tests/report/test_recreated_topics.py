@@ -15,7 +15,7 @@ from kafka_records_tables.report.rules.remade_topics import RULE
 from tests.report.test_rules_in_detail import _context, _found
 
 BY_CLIENT, ON_PURPOSE = "created_for_a_client", "recreated_on_purpose"
-FINDING = ReportFinding("topic_made_anew", Level.HIGH, "title", "problem")
+FINDING = ReportFinding("topic_recreated", Level.HIGH, "title", "problem")
 Row = dict[str, Any]
 
 
@@ -92,7 +92,7 @@ def test_a_group_that_ended_with_its_topic_is_in_the_finding() -> None:
     events = [each | {"group_id": group} for group, each in groups.items()]
     current = [{"group_id": "back", "topic": "orders", "partition": 0, "offset": 1, "commit_timestamp_ms": 9000}]
     context = _context({"topic_changes": _recreated(2)}, timeline=events, current_offsets=current)
-    (found,) = _found(context, "topic_made_anew")
+    (found,) = _found(context, "topic_recreated")
     assert found.group_ids == ("ended",)
     assert 'The group "ended" had members then, lost its offsets with the topic' in found.problem
     assert (found.since_timestamp_ms, found.evidence[0].offset) == (5000, 5100)
@@ -112,7 +112,7 @@ def test_without_a_metadata_log_lost_offsets_show_when_a_topic_was_deleted() -> 
     fall |= {"from_offset": 9, "to_offset": 1, "log_partition": 0, "log_offset": 7, "confidence": "high"}
     events = [_lost(5000, group="back"), _lost(5200, group="ended"), _lost(80_000, group="later")]
     current = [{"group_id": "back", "topic": "orders", "partition": 0, "offset": 1, "commit_timestamp_ms": 9000}]
-    (found,) = _found(_context(regressions=[fall], timeline=events, current_offsets=current), "topic_made_anew")
+    (found,) = _found(_context(regressions=[fall], timeline=events, current_offsets=current), "topic_recreated")
     assert found.group_ids == ("ended", "back")
     assert found.since_timestamp_ms == 5000
 
@@ -179,7 +179,7 @@ def test_a_group_may_have_skipped_what_was_written_before_it_was_assigned_the_ne
     log |= {"exact_from": 0}
     looks = {"topic_changes": _recreated(1), "history": history, "log_samples": [log, log | {"topic": "payments"}]}
     current = [topic | {"offset": to_offset, "commit_timestamp_ms": 9500}]
-    (found,) = _found(_context(looks, timeline=events, current_offsets=current), "topic_made_anew")
+    (found,) = _found(_context(looks, timeline=events, current_offsets=current), "topic_recreated")
     assert found.scale == {"records_possibly_skipped": 120 if words else 0}
     if words:
         assert words in found.next[0].what

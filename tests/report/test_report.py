@@ -37,7 +37,7 @@ def report(segments: Path) -> Report:
 def test_the_captured_topic_has_what_its_readme_tells(report: Report) -> None:
     assert [(each.level, each.kind, each.group_ids) for each in report.findings if each.level > Level.NOTE] == [
         (Level.HIGH, "share_records_archived", ("ticket-classifiers",)),
-        (Level.MODERATE, "topic_made_anew", ("price-checks",)),
+        (Level.MODERATE, "topic_recreated", ("price-checks",)),
         (Level.MODERATE, "offsets_reset", ("payments-settlement",)),
         (Level.MODERATE, "offsets_rewound", ("заказы-экспорт",)),
     ]

@@ -153,7 +153,7 @@ def test_a_file_of_a_later_version_is_refused(tmp_path: Path) -> None:
         take_snapshot(log_of(commits(4)), tmp_path)
 
 
-def test_a_mark_that_cannot_be_read_is_written_anew(tmp_path: Path) -> None:
+def test_a_mark_that_cannot_be_read_is_rewritten(tmp_path: Path) -> None:
     take_snapshot(log_of(commits(3)), tmp_path)
     mark = tmp_path / "_snapshot.json"
     mark.write_text("{")

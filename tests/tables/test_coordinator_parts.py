@@ -194,7 +194,7 @@ def test_a_number_that_is_not_kept_is_given_to_another_key() -> None:
         for group in groups:
             topic.commit(group, 1)
         (batch,) = topic.table().combine_chunks().to_batches()
-        found.append((numbers.of_rows(DecodedRecords(batch, RECORDS), types).tolist(), numbers.taken_anew()))
+        found.append((numbers.of_rows(DecodedRecords(batch, RECORDS), types).tolist(), numbers.taken_again()))
         numbers.keep(np.array([True, False, True]))
     assert found == [([0, 1, 2], [0, 1, 2]), ([1, 0, 2], [1])]
     assert sorted(group for group, _, _ in numbers._numbers) == ["a", "c"]

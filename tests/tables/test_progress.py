@@ -297,7 +297,7 @@ def deleted_and_begun_anew() -> Group:
     return group.follows(every(5 * SECOND, 6 * HOUR - 5 * MINUTE, 6 * HOUR))
 
 
-def topic_made_anew() -> Group:
+def topic_recreated() -> Group:
     topic = steady("orders")
     group = Group("healthy", topic, [(START_MS + n, 100 + n) for n in range(5000)])
     group.follows(every(5 * SECOND, 6 * HOUR - 5 * MINUTE, 6 * HOUR))
@@ -322,7 +322,7 @@ HEALTHY: dict[str, tuple[Callable[[], Group], str]] = {
         (new_group, "ok"),
         (a_burst, "ok"),
         (deleted_and_begun_anew, "ok"),
-        (topic_made_anew, "ok"),
+        (topic_recreated, "ok"),
     )
 }
 

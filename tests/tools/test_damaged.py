@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from kafka_records_runtime.schema import MessageSchema
-from tools.follow import damaged, vectors, written_anew
+from tools.follow import damaged, vectors, rewritten
 from tools.follow.vectors import MessageClasses
 from tools.kafka_releases import DESCRIBED
 
-KEPT = Path(__file__).resolve().parents[2] / written_anew.KEPT
+KEPT = Path(__file__).resolve().parents[2] / rewritten.KEPT
 
 
 def by_seed(folder: Path) -> list[dict[str, Any]]:

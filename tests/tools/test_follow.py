@@ -220,7 +220,7 @@ class TestPlan:
         write(theirs / "rpc", changed)
         assert follow(ours, theirs) == [f"rpc/TellRequest.json:4: comment: 9.9: {told}"]
 
-    def test_attributes_in_another_order_are_written_anew(self, tmp_path: Path, ours: Path) -> None:
+    def test_attributes_in_another_order_are_rewritten(self, tmp_path: Path, ours: Path) -> None:
         path = ours / "rpc" / "TellRequest.json"
         said = spec("TellRequest", [field("Count"), field("Sum")])
         path.write_text(HEAD + json.dumps(dict(reversed(said.items()))), encoding="utf-8")

@@ -68,9 +68,9 @@ def write_groups(folder: Path, groups: int) -> None:
             life.commit(last)
         if stopped:
             life.stop(last + MINUTE)
-    behind, anew = cluster.topics["topic-0000"], cluster.topics[f"topic-{(groups - 1) // _GROUPS_OF_TOPIC:04}"]
+    behind, recreated = cluster.topics["topic-0000"], cluster.topics[f"topic-{(groups - 1) // _GROUPS_OF_TOPIC:04}"]
     behind.log_starts = tuple(behind.end(number, _END_MS) for number in range(behind.partitions))
-    anew.topic_id = cluster.kafka_id()
+    recreated.topic_id = cluster.kafka_id()
     cluster.write(folder)
 
 

@@ -18,7 +18,7 @@ from tools.follow import vectors
 from tools.follow.classes import message_classes
 from tools.follow.refusals import FollowError
 from tools.follow.vectors import Line
-from tools.follow.written_anew import KEPT
+from tools.follow.rewritten import KEPT
 from tools.java_compiler import CompileError
 from tools.kafka_releases import DESCRIBED
 

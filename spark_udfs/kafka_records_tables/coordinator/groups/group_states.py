@@ -73,9 +73,9 @@ def state_of(group: Group | None, before: GroupState | None, event: Event) -> Gr
     if group is None:
         return None
     state, kind = group.state, group.shown_kind
-    is_told_anew = before is None or before.kind != kind or event.record in SUBSCRIPTIONS
+    is_told_again = before is None or before.kind != kind or event.record in SUBSCRIPTIONS
     # A streams group without members has no subscriptions.
-    if before is None or is_told_anew or (kind == STREAMS and "Empty" in (state, before.state)):
+    if before is None or is_told_again or (kind == STREAMS and "Empty" in (state, before.state)):
         topics = topics_of(group)
     else:
         topics = before.topics

@@ -62,7 +62,7 @@ class KeyNumbers:
         of_rows: INT64 = np.array(numbers, np.int64)[codes]
         return of_rows
 
-    def taken_anew(self) -> list[int]:
+    def taken_again(self) -> list[int]:
         """The numbers that were assigned since the last call, for the first time, or to a key other than before."""
         new, self._new_ones = self._new_ones, []
         return new

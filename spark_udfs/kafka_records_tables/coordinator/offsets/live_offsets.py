@@ -102,7 +102,7 @@ class LiveOffsets:
         while len(self.keys) > len(self.is_there):
             self._grow()
         self.deleted_by += [0] * (len(self.keys) - len(self.deleted_by))
-        new = self._numbers.taken_anew()
+        new = self._numbers.taken_again()
         self.is_there[new] = False
         # A commit may turn out to have no effect: its transaction may be aborted, or have an unknown outcome.
         self._gone.update(new)

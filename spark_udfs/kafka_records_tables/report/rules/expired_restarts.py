@@ -102,7 +102,7 @@ def _find(context: RuleContext) -> list[Incident]:
             if before.ended_by != "tombstone" or before.topic_id != after.topic_id:
                 continue
             why = [each for each in gone_at.get(key, ()) if before.log_offset < each["log_offset"] < after.log_offset]
-            # If the topic was deleted and recreated, the offset was deleted with the topic (`topic_made_anew`).
+            # If the topic was deleted and recreated, the offset was deleted with the topic (`topic_recreated`).
             if why and not is_recreated(context, key[1], before, after, [why[0]["log_timestamp_ms"]]):
                 restart = _restart(key[1:], before, after, lives.get(key[0], []), ends, why[0])
                 found.setdefault(key[0], []).append((restart, why[0]))
@@ -295,7 +295,7 @@ it may have done either: both counts are given.""",
             "those affected notice within a week",
         ),
     ),
-    folds=(Folds("offsets_began_anew"), Folds("offsets_rewound")),
+    folds=(Folds("offsets_began_again"), Folds("offsets_rewound")),
 )
 
 RULES = (RULE,)

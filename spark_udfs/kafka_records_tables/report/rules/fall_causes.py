@@ -169,7 +169,7 @@ CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
         Hypothesis(
             "member_went_back",
             "a member went back by itself (seek)",
-            "for: the group had members when the lower offset was committed; against: it had none at the " "higher one",
+            "for: the group had members when the lower offset was committed; against: it had none at the higher one",
             _weigh_seek,
         ),
         Hypothesis(
@@ -186,7 +186,7 @@ CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
             _weigh_beyond_end,
         ),
     ),
-    "offsets_began_anew": (
+    "offsets_began_again": (
         Hypothesis(
             "offsets_deleted",
             "a clean-up or somebody deleted the offsets",

@@ -328,7 +328,7 @@ log, both possible counts are given. If a member committed such offsets, the log
         Folds("group_stands_still"),
         Folds("offsets_rewound"),
         Folds("offsets_reset"),
-        Folds("topic_made_anew"),
+        Folds("topic_recreated"),
     ),
 )
 

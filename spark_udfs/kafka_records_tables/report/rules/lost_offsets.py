@@ -235,7 +235,7 @@ def _places_of(case: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _weigh_recreated(_: RuleContext, case: dict[str, Any]) -> Verdict:
-    """Whether a commit has the present id of the topic: with another id it would be `topic_made_anew`."""
+    """Whether a commit has the present id of the topic: with another id it would be `topic_recreated`."""
     known = [each for each in _places_of(case) if each["topic_id"] is not None]
     return Verdict(
         f"The topic {case['topic']} was deleted and created again with fewer records.",

@@ -354,7 +354,7 @@ before the change counts instead of its members.""",
     folds=(
         Folds("records_misplaced"),
         Folds("offsets_rewound"),
-        Folds("offsets_began_anew"),
+        Folds("offsets_began_again"),
         Folds("members_unsettled"),
         Folds("group_stands_still"),
     ),

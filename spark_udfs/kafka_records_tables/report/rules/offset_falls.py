@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _WORDS = {
     "offsets_reset": ("reset_while_empty",),
     "offsets_rewound": ("rewind_by_member",),
-    "offsets_began_anew": ("after_deletion",),
+    "offsets_began_again": ("after_deletion",),
     "two_committers": ("sawtooth",),
 }
 
@@ -285,7 +285,7 @@ _FELL = {
 _IMPACT = {
     "offsets_reset": "The records from the lower offset to the higher one are consumed a second time.",
     "offsets_rewound": "The records from the lower offset to the higher one are consumed a second time.",
-    "offsets_began_anew": "It began as auto.offset.reset says, and consumes old records again.",
+    "offsets_began_again": "It began as auto.offset.reset says, and consumes old records again.",
     "two_committers": (
         "Records are consumed twice, and after a restart each of the two continues from the offset of the other."
     ),
@@ -295,7 +295,7 @@ _IMPACT = {
 _LOOK = {
     "offsets_reset": ("List what happened to the group at that time", "timeline"),
     "offsets_rewound": ("List which members it had at that time", "timeline"),
-    "offsets_began_anew": ("Find out what deleted the offsets, and how certain that is", "disappearances"),
+    "offsets_began_again": ("Find out what deleted the offsets, and how certain that is", "disappearances"),
     "two_committers": (
         "List when the group had members: a client that commits without being a member assigns itself partitions",
         "timeline",
@@ -307,7 +307,7 @@ _DECIDE = {
         "evidence (kafka-consumer-groups --reset-offsets --to-offset)",
     ),
     "offsets_rewound": (),
-    "offsets_began_anew": (),
+    "offsets_began_again": (),
     "two_committers": (),
 }
 
@@ -367,7 +367,7 @@ RULES = (
         "Offsets of a partition that rise in two sequences in turns, and the fall before the first of them",
     ),
     _rule(
-        "offsets_began_anew",
+        "offsets_began_again",
         Level.HIGH,
         Level.MODERATE,
         "a group lost its offsets and started over",

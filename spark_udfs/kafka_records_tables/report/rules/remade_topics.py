@@ -47,7 +47,7 @@ from kafka_records_tables.report.rules.group_spans import life_words, with_life
 from kafka_records_tables.report.rules.offset_falls import LATELY, PAST, with_causes
 from kafka_records_tables.topics import OFFSETS
 
-_KIND: Final = "topic_made_anew"
+_KIND: Final = "topic_recreated"
 _RECREATED: Final = "topic_recreated"
 """The kind in `regressions` if a group has continued, and the problem in `lag` if it has not."""
 _MOST_WAITING: Final = 3
@@ -397,7 +397,7 @@ topic ids. The metadata log shows when the topic was deleted and created, and de
     listing=lambda _: Rows("regressions", (f"kind={_RECREATED}",)),
     folds=(
         Folds("offsets_rewound", ("group_id", "topic"), if_later=True),
-        Folds("offsets_began_anew", ("group_id", "topic"), if_later=True),
+        Folds("offsets_began_again", ("group_id", "topic"), if_later=True),
         Folds("never_commits", ("group_id", "topic"), if_later=True),
         Folds("endless_rebalances", ("group_id", "topic")),
     ),

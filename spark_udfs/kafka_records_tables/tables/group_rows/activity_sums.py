@@ -146,7 +146,7 @@ class ActivitySums:
 
     def _note_places(self) -> None:
         """Make room for new keys, and note their groups and topics."""
-        new = self._keys.taken_anew()
+        new = self._keys.taken_again()
         if not new:
             return
         keys = self._keys.keys

@@ -242,15 +242,15 @@ def _keys(offsets: HeldOffsets, chosen: FLAGS, schema: RecordSchema, number: int
     """The keys of tombstones: those of the commits, encoded again if a commit has an old key version or bytes after its
     key."""
     own = offsets.key.filter(pa.array(chosen))
-    is_anew = ~offsets.has_own_key[chosen]
-    if not is_anew.any():
+    is_rebuilt = ~offsets.has_own_key[chosen]
+    if not is_rebuilt.any():
         return own
     there = pa.array(chosen & ~offsets.has_own_key)
     group = offsets.group.filter(there).dictionary_decode().to_pylist()
     topic, partition = offsets.topic.filter(there).to_pylist(), offsets.partition.filter(there).to_pylist()
     names = [field.name for field in schema.key.root.fields]
-    anew = [
+    rebuilt = [
         framed(number, encode(schema.key, dict(zip(names, key, strict=True)), KEY_VERSION))
         for key in zip(group, topic, partition, strict=True)
     ]
-    return pc.replace_with_mask(own, pa.array(is_anew), pa.array(anew, pa.binary()))
+    return pc.replace_with_mask(own, pa.array(is_rebuilt), pa.array(rebuilt, pa.binary()))

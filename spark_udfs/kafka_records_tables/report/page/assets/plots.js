@@ -26,7 +26,7 @@ const plotStyle = () => {
 const plotsDrawn = new Set();
 
 /**
- * A figure whose plot is drawn when it comes into sight, and anew in other colours. `specOf` makes the Vega-Lite;
+ * A figure whose plot is drawn when it comes into sight, and again in other colours. `specOf` makes the Vega-Lite;
  * `earlier` are values that stand so far before the others that they are said and not drawn.
  */
 const plot = (title, description, earlier, specOf) => {

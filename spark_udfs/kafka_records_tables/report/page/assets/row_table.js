@@ -63,7 +63,7 @@ const rowTable = ({ label, columns, rows, find = null, typed = "", sort = null, 
     draw(true);
   };
 
-  const draw = (anew = false, from = null, most = null) => {
+  const draw = (again = false, from = null, most = null) => {
     const shownRows = most ?? MOST_SHOWN + 12;
     const span = Math.max(height - MOST_SHOWN * ROW_HEIGHT, 1);
     const isScaled = state.rows.length * ROW_HEIGHT > MOST_HEIGHT;
@@ -71,7 +71,7 @@ const rowTable = ({ label, columns, rows, find = null, typed = "", sort = null, 
       ? Math.floor(Math.min(view.scrollTop / span, 1) * Math.max(state.rows.length - MOST_SHOWN, 0))
       : Math.floor(view.scrollTop / ROW_HEIGHT);
     const start = from ?? Math.max(Math.min(top - 4, state.rows.length - shownRows), 0);
-    if (!anew && start === first) return;
+    if (!again && start === first) return;
     first = start;
     const focused = document.activeElement?.closest?.("tr")?.dataset.row;
     const drawn = Array.from(state.rows.slice(start, start + shownRows), (row, at) => lineOf(row, start + at));

@@ -12,12 +12,12 @@ import pytest
 from kafka_records_codegen.evolution.spec_sets import read_spec_set
 from tests.kafka_needed import skipped_without_kafka
 from tools.broker import class_jars
-from tools.follow import vectors, written_anew
+from tools.follow import vectors, rewritten
 from tools.follow.classes import message_classes
 from tools.follow.vectors import MessageClasses
 from tools.kafka_releases import DESCRIBED
 
-KEPT = Path(__file__).resolve().parents[2] / written_anew.KEPT
+KEPT = Path(__file__).resolve().parents[2] / rewritten.KEPT
 LINE = {"message": "M", "module": "m", "version": 0, "hex": "01", "json": {"epoch": 1}}
 
 
@@ -40,8 +40,8 @@ def test_a_sample_is_written_and_judged_as_it_is_kept() -> None:
     with skipped_without_kafka():
         class_jars()
     with message_classes(read_spec_set(DESCRIBED, "message_specs"), lambda line: None) as classes:
-        assert written_anew.written_anew(messages, classes) == messages
-        assert written_anew.judged_anew(negative[::60], classes, DESCRIBED) == negative[::60]
+        assert rewritten.rewritten(messages, classes) == messages
+        assert rewritten.judged_anew(negative[::60], classes, DESCRIBED) == negative[::60]
 
 
 def test_what_differs_is_listed(
@@ -53,10 +53,10 @@ def test_what_differs_is_listed(
     vectors.write(kept / "messages.jsonl.gz", [LINE, LINE, LINE, later])
     vectors.write(kept / "negative.jsonl.gz", [])
     told = Told(LINE, {**LINE, "hex": "02"}, {"error": "java.lang.RuntimeException"})
-    monkeypatch.setattr(written_anew, "KEPT", kept)
-    monkeypatch.setattr(written_anew, "read_spec_set", lambda release, specs: kept)
-    monkeypatch.setattr(written_anew, "message_classes", lambda release, tell: nullcontext(told))
-    assert written_anew.main(["4.3.1", "--out", str(tmp_path / "out")]) == 1
+    monkeypatch.setattr(rewritten, "KEPT", kept)
+    monkeypatch.setattr(rewritten, "read_spec_set", lambda release, specs: kept)
+    monkeypatch.setattr(rewritten, "message_classes", lambda release, tell: nullcontext(told))
+    assert rewritten.main(["4.3.1", "--out", str(tmp_path / "out")]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "M version 0: differs",
         "M version 0: {'error': 'java.lang.RuntimeException'}",

@@ -32,7 +32,7 @@ exit status: 0 all are the same, 1 some differ, 2 classes that cannot be had
 """
 
 
-def written_anew(lines: Sequence[Line], classes: MessageClasses) -> list[Line]:
+def rewritten(lines: Sequence[Line], classes: MessageClasses) -> list[Line]:
     """Lines of messages.jsonl.gz as the classes write them. A line that they refuse has their answer as `refused`."""
     asked = [
         {"message": line["message"], "version": line["version"], "json": _filled(line)}
@@ -95,7 +95,7 @@ def _emptied(value: Any, line: Line) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m tools.follow.written_anew",
+        prog="python -m tools.follow.rewritten",
         description="Write the vectors of tests/data again, with Kafka's own message classes.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     messages, negative = (_as_of(KEPT / f"{name}.jsonl.gz", asked.release) for name in ("messages", "negative"))
     try:
         with message_classes(read_spec_set(asked.release, "message_specs"), lambda line: None) as classes:
-            written, judged = written_anew(messages, classes), judged_anew(negative, classes, asked.release)
+            written, judged = rewritten(messages, classes), judged_anew(negative, classes, asked.release)
     except (UnusableSpecs, FetchError, MissingPrerequisite, CompileError, FollowError) as error:
         print(error, file=sys.stderr)
         return 2
