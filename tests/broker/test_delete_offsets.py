@@ -490,7 +490,7 @@ def test_the_examples_of_the_help_run_one_after_another(
     assert held(admin, "old-billing") == {("del-orders", 0): (1, "")}
 
 
-def test_a_topic_that_was_made_anew_gets_no_offsets_of_the_former_one(
+def test_a_topic_that_was_recreated_gets_no_offsets_of_the_former_one(
     broker: Broker, admin: KafkaAdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit(admin, "anew", {("del-orders", 0): 1})

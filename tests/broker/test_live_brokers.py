@@ -217,7 +217,7 @@ def test_a_moved_log_start_is_told(broker: Broker, admin: KafkaAdminClient) -> N
     ]
 
 
-def test_a_topic_that_was_made_anew_is_another_one(broker: Broker, admin: KafkaAdminClient) -> None:
+def test_a_topic_that_was_recreated_is_another_one(broker: Broker, admin: KafkaAdminClient) -> None:
     create_topics(admin, live_again=1)
     (log,) = LiveBrokers(broker.bootstrap).partitions("live_again")
     admin.delete_topics(["live_again"])

@@ -141,7 +141,7 @@ def test_last_tuesday(kind: str, cleaning: Broker, client: KafkaAdminClient, tmp
     assert left < stored
 
 
-def test_a_topic_that_is_made_anew_is_refused(cleaning: Broker, client: KafkaAdminClient, tmp_path: Path) -> None:
+def test_a_topic_that_is_recreated_is_refused(cleaning: Broker, client: KafkaAdminClient, tmp_path: Path) -> None:
     create_topics(client, short=1)
     with closing(KafkaProducer(bootstrap_servers=cleaning.bootstrap)) as producer:
         for number in range(5):

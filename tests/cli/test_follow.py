@@ -120,7 +120,7 @@ def again(read: int, start: int, folder: str = FOLDER) -> str:
 
 
 @pytest.mark.parametrize("first", [0, 7])
-def test_a_partition_that_is_deleted_and_made_anew(tmp_path: Path, first: int) -> None:
+def test_a_partition_that_is_deleted_and_recreated(tmp_path: Path, first: int) -> None:
     segment(tmp_path, first, one(first), one(first + 1))
     with following(tmp_path) as running:
         wait_for(running, first + 1)

@@ -158,7 +158,7 @@ def _reset_to_earliest(cluster: MadeCluster) -> None:
     life.join(stopped + 2 * MINUTE, 2)
 
 
-def _made_anew(cluster: MadeCluster) -> None:
+def _recreated(cluster: MadeCluster) -> None:
     """Two groups read a topic; it is recreated, and both continue with the new one."""
     made = END_MS - HOUR
     topic = cluster.topic(_TOPIC, 2)
@@ -199,7 +199,7 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "empty_since_yesterday": Variant(_empty_since_yesterday, "offsets_expiring", Level.HIGH, retention="25h"),
     "left_behind_by_one_at_work": Variant(_left_behind_by_one_at_work, "offsets_expiring", Level.CRITICAL),
     "reset_to_earliest": Variant(_reset_to_earliest, "offsets_reset", Level.MODERATE),
-    "topic_recreated_for_two": Variant(_made_anew, "topic_recreated", Level.MODERATE, (_GROUP, "shipping")),
+    "topic_recreated_for_two": Variant(_recreated, "topic_recreated", Level.MODERATE, (_GROUP, "shipping")),
     "lost_first_segment": Variant(_rolls, "log_cut", Level.HIGH, _ALL, spoils=_loses_the_first),
     "lost_last_segment": Variant(_rolls, "log_cut", Level.HIGH, _ALL, spoils=_loses_the_last),
 }

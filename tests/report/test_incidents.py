@@ -116,7 +116,7 @@ def test_offsets_are_reset_while_a_group_is_empty(planted: _Rows, incident: Any)
     assert [row["at_timestamp_ms"] for row in events if row["event"] == "offsets_reset"] == [truth.since_ms]
 
 
-def test_a_topic_was_made_anew(planted: _Rows, incident: Any) -> None:
+def test_a_topic_was_recreated(planted: _Rows, incident: Any) -> None:
     """One group started over, and the other has offsets of the topic that is gone."""
     truth = incident("topic_recreated").truth
     began, waits = truth.group_ids

@@ -446,7 +446,7 @@ class MadeAnew(Identified):
     topic_id = "V1StGXR8RZ2jdHi6BmyTaA"
 
 
-def test_a_topic_that_was_made_anew_is_refused_by_its_id(tmp_path: Path) -> None:
+def test_a_topic_that_was_recreated_is_refused_by_its_id(tmp_path: Path) -> None:
     topic = commits(3)
     take_snapshot(Identified(log_of(topic).logs), tmp_path)
     assert Snapshot(tmp_path).known_topics() == Identified(log_of(topic).logs).known_topics()

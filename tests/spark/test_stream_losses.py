@@ -64,7 +64,7 @@ def test_a_log_that_grew_is_read_on(reader: Reader) -> None:
         assert (first.value.start, first.value.end) == (begins, 12)
 
 
-def test_a_topic_that_was_made_anew_is_no_log_that_was_cut_off(reader: Reader) -> None:
+def test_a_topic_that_was_recreated_is_no_log_that_was_cut_off(reader: Reader) -> None:
     start = reader({0: 10}).latestOffset()
     anew = reader({0: 3}, topic_id=b"y" * 16)
     with pytest.raises(DataLost, match=r"topic t was deleted and recreated since it was read"):

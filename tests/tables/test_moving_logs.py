@@ -124,7 +124,7 @@ def test_a_partition_that_is_added_meanwhile(question: int) -> None:
     assert [row["problem"] for row in rows] == [None] * len(rows)
 
 
-def test_a_topic_that_is_made_anew_meanwhile() -> None:
+def test_a_topic_that_is_recreated_meanwhile() -> None:
     (row,) = lag_of(MovingCluster(recreated_at=2))
     # The log start was that of the earlier topic; the group has committed for the later one.
     assert (row["topic_id"], row["log_start_offset"], row["problem"], row["lost"]) == (LATER_ID, None, None, None)

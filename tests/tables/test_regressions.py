@@ -243,7 +243,7 @@ def test_a_turn_does_not_begin_with_a_deletion() -> None:
 
 
 @pytest.mark.parametrize("is_deleted", [True, False])
-def test_a_topic_is_made_anew(is_deleted: bool) -> None:
+def test_a_topic_is_recreated(is_deleted: bool) -> None:
     """It is not a rewind, although members commit lower offsets: it is another topic."""
     written = Commits()
     written.members("m")
@@ -257,7 +257,7 @@ def test_a_topic_is_made_anew(is_deleted: bool) -> None:
     assert [fall[:3] for fall in falls(written)][1:] == [(3, 2, "rewind_by_member")]
 
 
-def test_a_topic_may_be_made_anew_where_only_the_lower_commit_tells_an_id() -> None:
+def test_a_topic_may_be_recreated_where_only_the_lower_commit_tells_an_id() -> None:
     """A cleaner may have removed a commit with another id before the one without an id."""
     written = Commits()
     written.put(90, topic_id=ID)
