@@ -165,7 +165,7 @@ def test_another_log_is_refused_and_ends_with_1(segments: str, kept: str, tmp_pa
     [
         (
             ("{segments}", "--output", "{segments}/kept"),
-            "{segments}/kept: is inside the source {segments}: give a directory elsewhere",
+            "{segments}/kept: is inside the source {segments}: choose a directory outside it",
         ),
         (("{segments}", "--output", "{here}/no/where"), "{here}/no/where: there is no directory {here}/no"),
         (("{segments}", "--output", "{here}/file"), "{here}/file: is a file, but a snapshot must be a directory"),

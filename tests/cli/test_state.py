@@ -54,7 +54,7 @@ def test_tables_of_which_nothing_is_kept(segments: str, tmp_path: Path) -> None:
 def test_a_directory_that_is_read_or_in_use(segments: str, tmp_path: Path) -> None:
     ran = run("table", "groups", segments, "--state", f"{segments}/state")
     assert (ran.status, ran.out) == (2, "")
-    assert f"{segments}/state: is inside the source {segments}: give a directory elsewhere" in ran.err
+    assert f"{segments}/state: is inside the source {segments}: choose a directory outside it" in ran.err
     with StateDirectory(tmp_path, needed_by_state).opened():
         ran = run("table", "groups", segments, "--state", str(tmp_path))
     assert (ran.status, ran.out) == (2, "")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_records_runtime.schema import MessageSchema
-from tools.follow import damaged, vectors, rewritten
+from tools.follow import damaged, rewritten, vectors
 from tools.follow.vectors import MessageClasses
 from tools.kafka_releases import DESCRIBED
 

@@ -17,8 +17,8 @@ from tools.broker import MissingPrerequisite
 from tools.follow import vectors
 from tools.follow.classes import message_classes
 from tools.follow.refusals import FollowError
-from tools.follow.vectors import Line
 from tools.follow.rewritten import KEPT
+from tools.follow.vectors import Line
 from tools.java_compiler import CompileError
 from tools.kafka_releases import DESCRIBED
 

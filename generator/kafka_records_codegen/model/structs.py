@@ -130,7 +130,7 @@ def leaves_first(root: StructDefinition, structs: Mapping[str, StructDefinition]
 def uses(
     struct: StructDefinition, structs: Mapping[str, StructDefinition]
 ) -> Iterator[tuple[FieldSpec, StructDefinition]]:
-    """The fields of `struct` whose type is a struct, each with this struct."""
+    """The fields of `struct` whose type is a struct, each with the struct that is its type."""
     for field in struct.fields:
         used = structs.get(field.type.base) if field.type.is_struct else None
         if used is not None and not isinstance(used.origin, MessageSpec):

@@ -70,7 +70,7 @@ class GivenSource:
         for path in self.paths:
             place = os.path.realpath(path)
             if os.path.isdir(place) and (written == place or written.startswith(os.path.join(place, ""))):
-                raise CommandError(f"{directory}: is inside the source {path}: give a directory elsewhere")
+                raise CommandError(f"{directory}: is inside the source {path}: choose a directory outside it")
 
     def source(self, topic: str | None = None) -> Source:
         """The source; `topic` is the topic of files that do not name one. Raises UsageError for an invalid address,

@@ -81,8 +81,7 @@ def raw_rows_of(log: LogPartition, context: Context) -> Iterator[pa.RecordBatch]
         if not pc.any(waits).as_py() and not (settling.waits and pc.any(ends).as_py()):
             yield rows
             continue
-        # A part of a log also includes markers from beyond the end of the part. The rows of these markers belong to
-        # another part.
+        # The batches of a part of a log are followed by markers from after its end. Their rows belong to another part.
         others = pc.invert(waits) if end is None else pc.and_(pc.invert(waits), pc.less(rows.column("offset"), end))
         if pc.any(others).as_py():
             yield rows.filter(others)

@@ -30,7 +30,7 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic of the offsets; null in the row about the group itself"),
         *timestamps("window_start", "beginning of the window; null for records without a time"),
-        Column("commits", "int64", "committed offsets, as the meter offset-commits counts them"),
+        Column("commits", "int64", "committed offsets, as the broker metric offset-commit-count counts them"),
         Column(
             "transactional_commits",
             "int64",
@@ -51,12 +51,12 @@ TABLE: Final = Table(
             "milliseconds of the longest interval between consecutive commits that ends in the window; null if "
             "none does",
         ),
-        Column("expirations", "int64", "expired offsets, as the meter offset-expirations counts them"),
+        Column("expirations", "int64", "expired offsets, as the broker metric offset-expiration-count counts them"),
         Column("deletions", "int64", "offsets deleted on request, alone or with their group or topic"),
         Column(
             "offset_deletions",
             "int64",
-            "offsets deleted by requests for single offsets, as the meter offset-deletions counts them",
+            "offsets deleted by requests for single offsets, as the broker metric offset-deletion-count counts them",
         ),
         Column("likely_expirations", "int64", "offsets that expired if the given retention is right"),
         Column("likely_deletions", "int64", "offsets that were deleted on request if the given retention is right"),
@@ -65,7 +65,7 @@ TABLE: Final = Table(
         Column(
             "classic_rebalances",
             "int64",
-            "completed rebalances of a classic group, as the meter group-completed-rebalances counts them",
+            "completed rebalances of a classic group, as the broker metric group-completed-rebalance-count counts them",
         ),
         Column("records", "int64", "records in the log, including tombstones"),
         Column("key_bytes", "int64", "bytes of the keys of the counted records"),
@@ -100,10 +100,10 @@ TABLE: Final = Table(
 One row per group, topic and window with a record. Another row per group and window, without a topic, has the group's
 own records and rebalances. The time of a record is that of its batch in the log.
 
-Four columns count like the meters of KIP-496 (`group-coordinator-metrics`), for each group: `commits` every committed
-offset, however its transaction ends; `expirations` every offset that a clean-up removes; `offset_deletions` the offsets
-deleted by requests for single offsets (`OffsetMetadataManager.deleteOffsets`); `classic_rebalances` the rebalances of
-classic groups, when the leader's assignment is written.
+Four columns count like the broker metrics of KIP-496 (`group-coordinator-metrics`), for each group: `commits` every
+committed offset, however its transaction ends; `expirations` every offset that a clean-up removes; `offset_deletions`
+the offsets deleted by requests for single offsets (`OffsetMetadataManager.deleteOffsets`); `classic_rebalances` the
+rebalances of classic groups, when the leader's assignment is written.
 
 Each tombstone of an offset counts once, by its cause in `disappearances`: with high confidence in `expirations` or
 `deletions`, with medium in `likely_expirations` or `likely_deletions`, otherwise in `unclear_deletions`.

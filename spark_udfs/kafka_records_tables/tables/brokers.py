@@ -22,7 +22,7 @@ TABLE = Table(
         Column("broker_id", "int32", "id of the broker"),
         Column("broker_epoch", "int64", "offset of the record that registered it"),
         Column("rack", "string", "rack of the broker; null if not set"),
-        Column("is_fenced", "bool", "whether it is fenced: it leads nothing and serves no clients"),
+        Column("is_fenced", "bool", "whether it is fenced: it leads no partition and serves no clients"),
         Column("in_controlled_shutdown", "bool", "whether it has begun a controlled shutdown"),
         Column(
             "listeners",

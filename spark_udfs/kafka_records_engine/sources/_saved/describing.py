@@ -59,7 +59,7 @@ class Described:
 
 
 def described(name: str, listing: SavedFiles, asked: SavedAsked) -> Described:
-    """The contents of the files. `name` is the name of the source, for notes. Raises LogSourceError."""
+    """What the saved files contain, and a reader for each. Notes call the source `name`. Raises LogSourceError."""
     columns = [column for column in asked.columns.values() if column is not None]
     readers = [open_reader(each.place, each.format, columns) for each in listing.files]
     taken = [_taken(each, reader, asked) for each, reader in zip(listing.files, readers, strict=True)]

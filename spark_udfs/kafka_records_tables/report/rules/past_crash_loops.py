@@ -53,7 +53,8 @@ def past_loops(
     context: RuleContext, group: str, spans: dict[Offset, list[Span]], lives: list[MemberLife]
 ) -> list[StuckPartition]:
     """Partitions of a group whose offset did not move for some time while members failed on it, until the group got
-    past it. Offsets count only if it is known when there was a record to read; running brokers do not report that."""
+    past it. An offset counts only if it is known since when a record at it was there to be read;
+    running brokers do not report that."""
     left = [each for each in lives if each.left_ms is not None]
     least = context.limit(f"{KIND}.attempts")
     found = []

@@ -117,7 +117,7 @@ class Logs:
         self.end = np.where(stable != NONE, high, np.where(end != NONE, end, high))
         """The offset up to which consumers can read; NONE if it is unknown."""
         self.left = left_in_logs(commits, self.end, self.of("log_start_offset"), context)
-        """The unread records after each commit, if files show them."""
+        """How many records were unread after each commit, according to the files of the topics; empty without files."""
         self._sampled = self.of_commit[self.left.log_of_sample]
         self._offset, self._ms = self.left.offset_of_sample, self.left.time_of_sample
         self.samples = Samples(self._sampled, self._offset, self._ms)

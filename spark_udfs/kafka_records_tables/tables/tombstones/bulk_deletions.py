@@ -82,7 +82,7 @@ class SweptGroup:
     longest_ms: int | None = None
     """The longest retention with which a clean-up would have removed this group, if records show it."""
     is_late: bool = False
-    """Whether a clean-up would have removed this group long before."""
+    """Whether a clean-up would have removed this group long before this write."""
     is_due: bool = False
     """Whether a clean-up would have removed this group, if this is known."""
     due: Evidence | None = None
