@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -248,7 +248,24 @@ class LogEnds:
         row = self._rows.get(place)
         if row is None or row["samples"] is None or row["exact_from"] is None or row["exact_from"] > offset:
             return None
-        return next((each["timestamp_ms"] for each in row["samples"] if each["offset"] >= offset), None)
+        samples = row["samples"]
+        at = bisect_left(samples, offset, key=lambda each: each["offset"])
+        return int(samples[at]["timestamp_ms"]) if at < len(samples) else None
+
+    def share_after_writes(self, place: Place, from_ms: int, to_ms: int, within_ms: int) -> float | None:
+        """The share of a span of time that was at most `within_ms` after a batch was written; None if not every batch
+        of the log is known."""
+        row = self._rows.get(place)
+        if row is None or row["samples"] is None or row["exact_from"] is None:
+            return None
+        if row["exact_from"] > (row["log_start_offset"] or 0):
+            return None
+        covered, until = 0, from_ms
+        for each in sorted(each["timestamp_ms"] for each in row["samples"]):
+            first, last = max(each, until), min(each + within_ms, to_ms)
+            if last > first:
+                covered, until = covered + last - first, last
+        return covered / (to_ms - from_ms)
 
 
 def log_ends(context: RuleContext) -> LogEnds:

@@ -12,6 +12,7 @@ from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.beginnings import has_all_records
 from kafka_records_tables.report.facts.cluster_settings import cluster_settings
+from kafka_records_tables.report.facts.commit_ages import SoonCommits, soon_commits
 from kafka_records_tables.report.facts.group_facts import (
     MOST_GROUPS,
     LogEnds,
@@ -120,7 +121,12 @@ def _of_group(
     late = [each for each in found if each.place[0] == added.topic and each.place[1] >= added.first and each.end]
     if not late or any(each.is_below for each in found):
         return None
-    return _incident(context, added, group, late, [each for each in found if each not in late])
+    soon = soon_commits(
+        log_ends(context), spans, {each.place: each.first for each in late}, min(each.given_ms for each in late)
+    )
+    if soon is not None and soon.by_chance >= context.limit(f"{KIND}.by_chance"):
+        soon = None
+    return _incident(context, added, group, late, [each for each in found if each not in late], soon)
 
 
 def _beginnings(
@@ -138,7 +144,12 @@ def _beginnings(
 
 
 def _incident(
-    context: RuleContext, added: _Added, group: str, late: list[_Beginning], others: list[_Beginning]
+    context: RuleContext,
+    added: _Added,
+    group: str,
+    late: list[_Beginning],
+    others: list[_Beginning],
+    soon: SoonCommits | None,
 ) -> Incident:
     numbers = tuple(sorted(each.place[1] for each in late))
     skipped = sum(each.end - each.start for each in late)
@@ -169,7 +180,7 @@ def _incident(
     )
     finding = ReportFinding(
         kind=KIND,
-        level=Level.MODERATE if is_too_fast else Level.NOTE,
+        level=Level.MODERATE if is_too_fast else Level.NOTE if soon is None else Level.LOW,
         title=RULE.title,
         problem=(
             f"{shown(added.topic)} got {partitions_shown(numbers)} at {moment(added.at_ms)}. Members of {shown(group)} "
@@ -184,7 +195,7 @@ def _incident(
                 f"; the second is unlikely, because it would have read {round(most.per_second)} records per second of "
                 f"{most.place[0]}-{most.place[1]}."
                 if is_too_fast
-                else ": no record shows which."
+                else ": no record shows which." if soon is None else f". The first is likelier: {_soon_words(soon)}."
             )
         ),
         group_ids=(group,),
@@ -193,13 +204,20 @@ def _incident(
         since_timestamp_ms=added.at_ms,
         since_note="the partitions were added then",
         is_going_on=False,
-        scale={"records_possibly_lost": skipped, "partitions": len(numbers)},
+        scale=(
+            {"records_possibly_lost": skipped}
+            if soon is None
+            # It read at least one record before each first commit.
+            else {"records_not_read_at_most": sum(each.first.offset - 1 - each.start for each in late)}
+        )
+        | {"partitions": len(numbers)},
         evidence=(change, *firsts)[:MOST_EVIDENCE],
         evidence_count=1 + len(firsts),
         rows=(Rows("current_offsets", of_group(group)), Rows("timeline", of_group(group))),
         next=_steps(context, added, group, numbers),
-        measured={"records_per_second": round(most.per_second), "assigned_after_ms": given_ms - added.at_ms},
-        thresholds=context.limits_of(f"{KIND}.too_fast"),
+        measured={"records_per_second": round(most.per_second), "assigned_after_ms": given_ms - added.at_ms}
+        | ({} if soon is None else {"commits_within_ms": soon.within_ms, "by_chance": round(soon.by_chance, 4)}),
+        thresholds=context.limits_of(f"{KIND}.too_fast", f"{KIND}.by_chance"),
     )
     fast = Evidence(
         f"to read all, it would have read {round(most.per_second)} records per second of "
@@ -209,15 +227,24 @@ def _incident(
         most.first.log_offset,
         most.first.from_ms,
     )
+    shows = (fast,) if is_too_fast else () if soon is None else (Evidence(_soon_words(soon)),)
     at_ends = Verdict(
         f"{shown(group)} has auto.offset.reset latest, the default: in new partitions it began at their ends.",
-        (*firsts[:1], fast) if is_too_fast else (),
+        (*firsts[:1], *shows) if shows else (),
     )
     read_all = Verdict(
         f"{shown(group)} has auto.offset.reset earliest, and read the records before its first commit.",
-        evidence_against=(fast,) if is_too_fast else (),
+        evidence_against=shows,
     )
     return Incident(finding, skipped, {_AT_ENDS: at_ends, _READ_ALL: read_all})
+
+
+def _soon_words(soon: SoonCommits) -> str:
+    """The fact that a group commits these partitions when records arrive."""
+    return (
+        f"each first commit came within {length(soon.within_ms)} after a new record, as the other commits of the group "
+        f"do; if it had had a backlog to read first, that would be chance, with a probability of {soon.by_chance:.1%}"
+    )
 
 
 def _is_compacted(context: RuleContext, beginning: _Beginning) -> bool:
@@ -254,12 +281,14 @@ RULE = incident_rule(
     about="""\
 Groups that consumed a topic before it got more partitions, and whose members were assigned these when they already
 had records: consumers look for new partitions every five minutes (`metadata.max.age.ms`). If the first commits are
-not below the ends that the logs had then, the group began at the ends, or read everything before its first commit;
-how fast that would have been may decide. A group that began below the end of any of its partitions, and so not with
-`latest`, is left out. The metadata log and the files of the topic are needed.""",
+not below the ends that the logs had then, the group began at the ends, or read everything before its first commit.
+How fast that would have been may decide, or when the first commits came: a group that began at the ends commits when
+the next record arrives, one with a backlog when it has read it. A group that began below the end of any of its
+partitions, and so not with `latest`, is left out. The metadata log and the files of the topic are needed.""",
     tables=("timeline", "current_offsets"),
     levels={
         Level.MODERATE: "it would have read more than `too_fast` records per second of a partition otherwise",
+        Level.LOW: "its first commits came right after new records, as its others do, too often for `by_chance`",
         Level.NOTE: "no record shows which",
     },
     find=_find,
@@ -268,12 +297,12 @@ how fast that would have been may decide. A group that began below the end of an
         PossibleCause(
             _AT_ENDS,
             "the group begins at the ends of new partitions (`auto.offset.reset` is latest)",
-            "for: how fast it would have read otherwise",
+            "for: how fast it would have read otherwise, and first commits right after new records",
         ),
         PossibleCause(
             _READ_ALL,
             "it began at the starts, and caught up before its first commit",
-            "against: how fast it would have read",
+            "against: the same",
         ),
     ),
     questions=(Question(_AT_ENDS, _READ_ALL, "Is auto.offset.reset of the group latest, or not set?", asked="last"),),
@@ -284,6 +313,13 @@ how fast that would have been may decide. A group that began below the end of an
             50000,
             "records per second of one partition that no application reads and processes",
             "reading alone is about as fast",
+        ),
+        Threshold(
+            "by_chance",
+            "share",
+            0.01,
+            "how probable it may be that first commits come right after new records by chance",
+            "a group with a backlog commits at moments that do not depend on new records",
         ),
     ),
 )
