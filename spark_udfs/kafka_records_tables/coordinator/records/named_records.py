@@ -126,13 +126,14 @@ def _events_of(
     members = _members(column, "value", picked[record], chosen)
     # Avoid a Python-level call for each row, because there are many.
     make = partial(tuple.__new__, _kind_of(record, picked[record]))
-    values = map(make, zip(*members, strict=True)) if members else repeat(make(()), len(rows))
-    times = repeat(None, len(rows)) if found.timestamps is None else map(found.timestamps.__getitem__, rows.tolist())
-    flags = found.is_tombstone[rows].tolist(), found.has_error[rows].tolist()
-    for offset, key, value, is_tombstone, is_broken, time in zip(
-        found.offsets[rows].tolist(), keys, values, *flags, times, strict=True
-    ):
-        yield Event(offset, record, key, None if is_tombstone or is_broken else value, is_broken, False, time)
+    values: Iterable[Any] = map(make, zip(*members, strict=True)) if members else repeat(make(()), len(rows))
+    is_broken = found.has_error[rows]
+    has_none = found.is_tombstone[rows] | is_broken
+    if has_none.any():
+        values = (None if is_none else value for value, is_none in zip(values, has_none.tolist(), strict=True))
+    times = repeat(None) if found.timestamps is None else map(found.timestamps.__getitem__, rows.tolist())
+    parts = found.offsets[rows].tolist(), repeat(record), keys, values, is_broken.tolist(), repeat(False), times
+    return map(partial(tuple.__new__, Event), zip(*parts, strict=False))
 
 
 def _members(records: pa.StructArray, part: str, names: Iterable[str], chosen: pa.Array) -> list[Iterable[Any]]:

@@ -19,12 +19,7 @@ class StateBatch(NamedTuple):
     """The last offset (inclusive), which is never below `first_offset`."""
     delivery_count: int
     delivery_state: int
-
-    @property
-    def said(self) -> tuple[int, int]:
-        """The delivery count and the delivery state of the offsets, to compare batches. If two batches overlap, the
-        higher state counts."""
-        return self[2:]
+    """If two batches overlap, the higher pair of delivery count and delivery state counts."""
 
 
 def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
@@ -34,10 +29,11 @@ def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offs
     lowest one up, and does not return to one that it has passed. So the boundaries of batches depend on the order in
     which batches were added; the state of an offset does not.
     """
-    left = _from(start_offset, [*so_far, *new])
+    left = sorted({*so_far, *new})
+    if start_offset != UNDECIDED and left and left[0].first_offset < start_offset:
+        left = sorted(set(_from(start_offset, left)))
     if len(left) < 2:
         return left
-    left = sorted(set(left))
     place, last = 0, len(left) - 1
     while place < last and not _is_met(left[place], left[place + 1]):
         place += 1
@@ -59,8 +55,6 @@ def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offs
 
 def _from(start_offset: int, batches: list[StateBatch]) -> list[StateBatch]:
     """The batches without the offsets below the start offset."""
-    if start_offset == UNDECIDED:
-        return batches
     return [
         batch if batch[0] >= start_offset else StateBatch(start_offset, *batch[1:])
         for batch in batches
@@ -76,15 +70,15 @@ def _is_met(batch: StateBatch, following: StateBatch) -> bool:
 
 def _without_overlap(batch: StateBatch, following: StateBatch) -> list[StateBatch]:
     """Two overlapping batches as one to three that do not overlap. `following` sorts after `batch`."""
-    last = max(batch.last_offset, following.last_offset)
-    if batch.said == following.said:
-        return [batch._replace(last_offset=last)]
-    if following.said < batch.said:
-        rest = following._replace(first_offset=batch.last_offset + 1)
-        return [batch] if batch.last_offset == last else [batch, rest]
+    first, end, said = batch.first_offset, batch.last_offset, batch[2:]
+    begin, last, other = following.first_offset, following.last_offset, following[2:]
+    if said == other:
+        return [StateBatch(first, max(end, last), *said)]
+    if other < said:
+        return [batch] if last <= end else [batch, StateBatch(end + 1, last, *other)]
     pieces = [following]
-    if batch.first_offset < following.first_offset:
-        pieces.append(batch._replace(last_offset=following.first_offset - 1))
-    if following.last_offset < last:
-        pieces.append(batch._replace(first_offset=following.last_offset + 1))
+    if first < begin:
+        pieces.append(StateBatch(first, begin - 1, *said))
+    if last < end:
+        pieces.append(StateBatch(last + 1, end, *said))
     return pieces

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.findings import UNKNOWN_STATE, Finding
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, place_of
-from kafka_records_tables.coordinator.records.named_records import INSIDE, Event, Picked
+from kafka_records_tables.coordinator.records.named_records import Event, Picked
 from kafka_records_tables.coordinator.shares.share_batches import UNDECIDED, StateBatch, combined
 
 if TYPE_CHECKING:
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
 SNAPSHOT: Final = "ShareSnapshot"
 UPDATE: Final = "ShareUpdate"
 
-_OF_BATCHES: Final = tuple(f"state_batches{INSIDE}{name}" for name in StateBatch._fields)
-
-_OF_BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count", *_OF_BATCHES)
+_OF_BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
 
 PICKED: Final[Picked] = {
     SNAPSHOT: (*_OF_BOTH, "state_epoch", "create_timestamp", "write_timestamp"),
     UPDATE: _OF_BOTH,
 }
-"""The fields of each record that the replay needs."""
+"""The fields of each record that the replay needs, besides `batches_of`."""
 
 _NO_CHANGE: Final = -1
 """The start offset or leader epoch in an update that keeps the present one."""
@@ -65,6 +63,8 @@ class ShareReplay:
 
     unusable: Collection[int]
     """Offsets of records that no coordinator can replay."""
+    batches: Mapping[int, list[StateBatch]]
+    """The batches of records (`batches_of`)."""
     _states: dict[SharePartition, ShareState | None] = field(default_factory=dict)
     """None if a record that cannot be used has left the state unknown."""
 
@@ -78,11 +78,11 @@ class ShareReplay:
         elif value is None:
             self._states.pop(place, None)
         elif record == SNAPSHOT:
-            self._states[place] = _snapshot(value, offset)
+            self._states[place] = _snapshot(value, self.batches.get(offset, []), offset)
         elif place not in self._states:
-            self._states[place] = _beginning(value, offset)
+            self._states[place] = _beginning(value, self.batches.get(offset, []), offset)
         elif (state := self._states[place]) is not None:
-            _update(state, value, offset)
+            _update(state, value, self.batches.get(offset, ()), offset)
 
     def states(self) -> Mapping[SharePartition, ShareState]:
         """The share partitions whose states are known."""
@@ -113,38 +113,51 @@ def reported_as_refused(found: DecodedRecords, types: tuple[int, ...], context: 
     return {int(found.offsets[row]) for row in said}
 
 
-def _snapshot(value: Sequence[Any], offset: int) -> ShareState:
-    snapshot_epoch, leader_epoch, start_offset, count, *batches, state_epoch, created, written = value
-    parts = _batches(batches)
+def batches_of(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, list[StateBatch]]:
+    """The batches in the value of each record, by its offset; records without batches are left out. `types` are those
+    of `refused_records`."""
+    batches: dict[int, list[StateBatch]] = {}
+    for number in types:
+        if number in found.columns.records:
+            lists = found.member((number,), "value", "state_batches")
+            counts = pc.list_value_length(lists).fill_null(0).to_numpy()
+            members = (pc.struct_field(pc.list_flatten(lists), name) for name in StateBatch._fields)
+            # Make all at once: there are many.
+            every = list(map(_as_batch, zip(*(member.to_numpy().tolist() for member in members), strict=True)))
+            rows = np.flatnonzero(counts)
+            ends = np.cumsum(counts[rows]).tolist()
+            parts = (every[start:end] for start, end in zip([0, *ends], ends, strict=False))
+            batches.update(zip(found.offsets[rows].tolist(), parts, strict=True))
+    return batches
+
+
+def _snapshot(value: Sequence[Any], batches: list[StateBatch], offset: int) -> ShareState:
+    snapshot_epoch, leader_epoch, start_offset, count, state_epoch, created, written = value
     return ShareState(
-        snapshot_epoch, leader_epoch, start_offset, count, parts, offset, state_epoch, created, written, offset
+        snapshot_epoch, leader_epoch, start_offset, count, batches, offset, state_epoch, created, written, offset
     )
 
 
-def _beginning(value: Sequence[Any], offset: int) -> ShareState:
+def _beginning(value: Sequence[Any], batches: list[StateBatch], offset: int) -> ShareState:
     """Let an update without an earlier state become the state."""
-    snapshot_epoch, leader_epoch, start_offset, count, *batches = value
-    parts = _batches(batches)
-    return ShareState(snapshot_epoch, leader_epoch, start_offset, count, parts, offset, update_count=1, is_partial=True)
+    snapshot_epoch, leader_epoch, start_offset, count = value
+    return ShareState(
+        snapshot_epoch, leader_epoch, start_offset, count, batches, offset, update_count=1, is_partial=True
+    )
 
 
-def _update(state: ShareState, value: Sequence[Any], offset: int) -> None:
-    snapshot_epoch, leader_epoch, start_offset, state.delivery_complete_count, *batches = value
+def _update(state: ShareState, value: Sequence[Any], batches: Collection[StateBatch], offset: int) -> None:
+    snapshot_epoch, leader_epoch, start_offset, state.delivery_complete_count = value
     if leader_epoch != _NO_CHANGE:
         state.leader_epoch = leader_epoch
     if start_offset != UNDECIDED:
         state.start_offset = start_offset
-    state.batches = combined(state.batches, _batches(batches), state.start_offset)
+    state.batches = combined(state.batches, batches, state.start_offset)
     state.log_offset = offset
     state.update_count += 1
     # An update names the snapshot that it is based on. If this is not the last known snapshot, a snapshot in between is
     # missing.
     state.is_partial |= snapshot_epoch != state.snapshot_epoch
-
-
-def _batches(columns: Sequence[Sequence[int]]) -> list[StateBatch]:
-    """Batches from lists of their fields, one list per field."""
-    return list(map(_as_batch, zip(*columns, strict=True))) if columns[0] else []
 
 
 _as_batch: Final = partial(tuple.__new__, StateBatch)

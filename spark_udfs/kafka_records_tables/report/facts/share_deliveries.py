@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 from kafka_records_tables.coordinator.records.named_records import events
-from kafka_records_tables.coordinator.shares.share_replay import PICKED, SNAPSHOT, UPDATE
+from kafka_records_tables.coordinator.shares.share_replay import SNAPSHOT, UPDATE, batches_of
 from kafka_records_tables.tables.column_types import batch_of
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.record_reader import RecordReader
@@ -21,6 +21,7 @@ from kafka_records_tables.topics import SHARE_STATE
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
+    from kafka_records_tables.coordinator.shares.share_batches import StateBatch
 
 _AVAILABLE: Final = 0
 ARCHIVED: Final = 4
@@ -111,23 +112,18 @@ class Reader(RecordReader):
         """Ranges that became available again, by share partition and first offset."""
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        names = {record: tuple(each for each in PICKED[record] if "." in each) for record in (SNAPSHOT, UPDATE)}
         records = rows.filter(pc.is_null(rows.column("control")))
-        for event in events(DecodedRecords(records, self.schemas), names) if records.num_rows else ():
-            if event.value is not None:
-                self._take(event)
+        if records.num_rows:
+            found = DecodedRecords(records, self.schemas)
+            batches = batches_of(found, self.types)
+            for event in events(found, {SNAPSHOT: (), UPDATE: ()}):
+                if event.value is not None:
+                    self._take(event, batches.get(event.offset, ()))
         return ()
 
-    def _take(self, event: Any) -> None:
-        value, seen = event.value, self._seen.setdefault(event.key, Covered())
-        batches = zip(
-            value.state_batches_first_offset,
-            value.state_batches_last_offset,
-            value.state_batches_delivery_state,
-            value.state_batches_delivery_count,
-            strict=True,
-        )
-        for first, last, state, count in batches:
+    def _take(self, event: Any, batches: Iterable[StateBatch]) -> None:
+        seen = self._seen.setdefault(event.key, Covered())
+        for first, last, count, state in batches:
             # A snapshot repeats the ranges of earlier updates.
             if state == _AVAILABLE and count:
                 of_range = self._released.setdefault((event.key, first), _Released())

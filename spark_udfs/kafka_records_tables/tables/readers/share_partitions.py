@@ -16,7 +16,7 @@ from kafka_records_tables.coordinator.records.decoded_records import (
 )
 from kafka_records_tables.coordinator.records.named_records import events
 from kafka_records_tables.coordinator.records.since_snapshot import SinceSnapshot
-from kafka_records_tables.coordinator.shares.share_replay import PICKED, ShareReplay, reported_as_refused
+from kafka_records_tables.coordinator.shares.share_replay import PICKED, ShareReplay, batches_of, reported_as_refused
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.tables.share_partitions import TABLE
@@ -60,7 +60,8 @@ class Reader(RecordReader):
         found = DecodedRecords(kept, self.schemas)
         left_out = "its share partition has no row: an older state would be wrong"
         found.report(context, lambda row: left_out if found.has_key[row] else _NOT_USED)
-        replay = ShareReplay(reported_as_refused(found, self.types, context, left_out))
+        unusable = reported_as_refused(found, self.types, context, left_out)
+        replay = ShareReplay(unusable, batches_of(found, self.types))
         for event in events(found, PICKED):
             replay.take(event)
         states = replay.states()
