@@ -6,7 +6,6 @@ The rules are those of `GroupMetadataManager.replay` and of each kind's own clas
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -154,7 +153,7 @@ class Group:
     members: dict[str, Member] = field(default_factory=dict)
     """The members by id, which only `set_member` and `drop_member` change. Empty for a classic group, whose members are
     in the group's record."""
-    reached: Counter[tuple[int, int]] = field(default_factory=Counter)
+    reached: dict[tuple[int, int], int] = field(default_factory=dict)
     """The number of members that have an epoch and a state. It is kept up to date because counting the members of a
     large group each time would be slow."""
     broken: set[tuple[str, str]] = field(default_factory=set)
@@ -199,16 +198,16 @@ class Group:
         epoch = _FIRST_EPOCH if self.epoch is None else self.epoch
         if epoch > self.target_epoch:
             return "Assigning"
-        are_there = self.reached[self.target_epoch, int(STABLE[self.kind])] == len(self.members)
-        return "Stable" if are_there else "Reconciling"
+        there = self.reached.get((self.target_epoch, int(STABLE[self.kind])), 0)
+        return "Stable" if there == len(self.members) else "Reconciling"
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether every member has reached its target assignment. This does not affect the state of a share group."""
+    def is_settled(self, state: str | None) -> bool:
+        """Whether every member has reached its target assignment; `state` is that of the group. This does not affect
+        the state of a share group."""
         if self.kind != SHARE:
-            return self.state == "Stable"
+            return state == "Stable"
         unknown = {of for role, of in self.broken if of in self.members and not self.members[of].is_known}
-        return self.epoch is not None and self.reached[self.epoch, 0] == len(self.members) - len(unknown)
+        return self.epoch is not None and self.reached.get((self.epoch, 0), 0) == len(self.members) - len(unknown)
 
     @property
     def state_since_ms(self) -> int | None:
@@ -232,7 +231,8 @@ class Group:
         """Set the state of a member."""
         self._leave(self.members.get(member_id))
         self.members[member_id] = member
-        self.reached[self._place(member)] += 1
+        place = self._place(member)
+        self.reached[place] = self.reached.get(place, 0) + 1
 
     def drop_member(self, member_id: str) -> None:
         """Remove the member with this id, if it exists."""
@@ -384,11 +384,12 @@ def _replay_member(group: Group, role: str, event: Event) -> None:
         member = member._replace(target=event)
     else:
         made_at = member.made_at if member.is_known else event.offset
+        # `_replace` takes longer than the rest of the replay of a record.
         if role == MEMBER:
-            member = member._replace(made_at=made_at, metadata=event)
+            member = Member(member.epoch, member.state, made_at, event, member.current, member.target)
         else:
-            epoch, state = event.value.member_epoch, event.value.state
-            member = member._replace(epoch=epoch, state=state, made_at=made_at, current=event)
+            value = event.value
+            member = Member(value.member_epoch, value.state, made_at, member.metadata, event, member.target)
     group.set_member(event.member_id, member)
 
 

@@ -79,7 +79,7 @@ def state_of(group: Group | None, before: GroupState | None, event: Event) -> Gr
         topics = topics_of(group)
     else:
         topics = before.topics
-    after = GroupState(kind, state, group.epoch, group.member_count, topics, group.is_settled)
+    after = GroupState(kind, state, group.epoch, group.member_count, topics, group.is_settled(state))
     return before if before is not None and after == before else after
 
 
