@@ -128,10 +128,11 @@ class LiveOffsets:
         keys = rows.keys
         is_there = self.is_there[keys]
         if b"\0" in is_there.tobytes():  # for few elements, this is faster than numpy
+            of_number, of_group, of_topic = self._numbers.keys, self._of_group, self._of_topic
             for number in dict.fromkeys(keys[~is_there].tolist()):
-                group, topic, _ = self.keys[number]
-                self._of_group.setdefault(group, {})[number] = None
-                self._of_topic.setdefault(topic, {})[number] = None
+                group, topic, _ = of_number[number]
+                of_group.setdefault(group, {})[number] = None
+                of_topic.setdefault(topic, {})[number] = None
             self.is_there[keys] = True
         # numpy keeps the last assignment to an index.
         self.values[keys] = rows.values
@@ -168,7 +169,7 @@ class LiveOffsets:
         if not self._pending:
             return
         waits = self._waits_by_group()
-        if any(self.keys[number] in waits.get(self.keys[number][0], ()) for number in gone):
+        if any((key := of_number[number]) in waits.get(key[0], ()) for number in gone):
             self._waits = None
             for producer, lots in self._pending.items():
                 self._pending[producer] = [_without(rows, list(gone)) for rows in lots]
@@ -214,12 +215,22 @@ class LiveOffsets:
         """The existing offsets of a group."""
         return self._of_group.get(group, {}).keys()
 
-    def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> tuple[int, ...]:
-        """At most `most` other offsets of any group for a topic. They certainly exist, and are deleted together with
-        the offsets `without` if their topic is deleted. The deletion does not affect offsets with the id of an earlier
-        topic of this name, whose deletion a coordinator missed (`OffsetMetadataManager.onTopicsDeleted`)."""
+    def topic_ids(self, numbers: Iterable[int]) -> dict[str, set[int]]:
+        """By topic, numbers for the topic ids in the commits of some offsets, and 0, which stands for no id."""
         value, keys = self.values.item, self.keys
-        ids = {0, *[value(number, TOPIC_ID) for number in without if keys[number][1] == topic]}
+        found: dict[str, set[int]] = {}
+        for number in numbers:
+            found.setdefault(keys[number][1], {0}).add(value(number, TOPIC_ID))
+        return found
+
+    def of_topic(
+        self, topic: str, ids: Set[int], without: set[int], most: int, *, is_log_whole: bool
+    ) -> tuple[int, ...]:
+        """At most `most` other offsets of any group for a topic. They certainly exist, and are deleted together with
+        the offsets `without`, which have the `topic_ids` `ids`, if their topic is deleted. The deletion does not affect
+        offsets with the id of an earlier topic of this name, whose deletion a coordinator missed
+        (`OffsetMetadataManager.onTopicsDeleted`)."""
+        value = self.values.item
         found: list[int] = []
         for number in self._of_topic.get(topic, ()):
             if number in without or not (is_log_whole or not value(number, IS_LEGACY)):

@@ -66,6 +66,9 @@ Staying = tuple[tuple[int, ...], tuple[int, ...]]
 
 _NONE: Final[Staying] = ((), ())
 
+_NO_IDS: Final = frozenset([0])
+"""The topic ids of offsets that did not exist."""
+
 
 @dataclass(slots=True)
 class SweptGroup:
@@ -120,6 +123,8 @@ class BulkDeletion:
         self.groups: dict[str, SweptGroup] = {}
         self._verdict_before: Verdict | None = None
         self._verdict_after: Verdict | None = None
+        self._said: dict[tuple[bool, bool], Verdict] = {}
+        """The verdicts that are the same for all tombstones: whether they are of offsets, and `is_over`."""
         self._deleted_by: list[int] = []
         self._deletions = 0
         self._topics: dict[str, OfTopics] = {}
@@ -152,6 +157,7 @@ class BulkDeletion:
             self._note_topics(deletions)
         taken = [_numbers(swept, live) for swept in self.groups.values()]
         gone = set(chain.from_iterable(taken))
+        ids = live.topic_ids(gone)
         topics: dict[str, Staying] = {}
         every_pending = live.pending(list(self.groups), is_log_whole=is_log_whole)
         for swept, numbers in zip(self.groups.values(), taken, strict=True):
@@ -171,7 +177,9 @@ class BulkDeletion:
             of_offsets = dict.fromkeys([event.key[1] for event in swept.offsets])
             for topic in of_offsets:
                 if topic not in topics:
-                    there = live.of_topic(topic, gone, _MOST_STAYING, is_log_whole=is_log_whole)
+                    there = live.of_topic(
+                        topic, ids.get(topic, _NO_IDS), gone, _MOST_STAYING, is_log_whole=is_log_whole
+                    )
                     topics[topic] = there, live.log_offsets(there)
             swept.staying_in_topics = tuple([topics[topic] for topic in of_offsets])
 
@@ -186,14 +194,21 @@ class BulkDeletion:
     def said(self, event: Event, *, is_over: bool) -> Verdict:
         """The verdict on one of the tombstones. `is_over` means that the write has ended, so that the remaining offsets
         and groups are known."""
-        whole = self._verdict(is_over)
-        if not whole.possible:
-            whole = self._of_groups([self.groups[event.group_id]], is_over=is_over)
-        is_offset, is_whole = event.record in COMMITS, self._write.is_whole
+        is_offset = event.record in COMMITS
+        found = self._said.get((is_offset, is_over))
+        if found is None:
+            whole = self._verdict(is_over)
+            if not whole.possible:
+                return self._in_words(self._of_groups([self.groups[event.group_id]], is_over=is_over), is_offset)
+            found = self._said[is_offset, is_over] = self._in_words(whole, is_offset)
+        return found
+
+    def _in_words(self, found: Verdict, is_offset: bool) -> Verdict:
+        """A verdict with ways, as a verdict with causes."""
         cause, possible, confidence, is_shown = _words(
-            whole.cause, whole.possible, whole.confidence, is_offset=is_offset, is_whole=is_whole
+            found.cause, found.possible, found.confidence, is_offset=is_offset, is_whole=self._write.is_whole
         )
-        return Verdict(cause, possible, confidence, whole.evidence if is_shown else ())
+        return Verdict(cause, possible, confidence, found.evidence if is_shown else ())
 
     def longest_ms(self, *, is_over: bool) -> int | None:
         """The longest retention that explains why these offsets were removed at that time; None if any retention

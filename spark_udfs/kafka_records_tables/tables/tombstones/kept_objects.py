@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -88,4 +88,4 @@ def _array(kind: str, content: bytes, shape: tuple[int, ...]) -> Any:
     return np.frombuffer(content, np.dtype(kind)).reshape(shape).copy()
 
 
-_MAKERS: Final = {(maker.__module__, maker.__name__): maker for maker in (Counter, deque, value_of, _array, _rows)}
+_MAKERS: Final = {(maker.__module__, maker.__name__): maker for maker in (deque, value_of, _array, _rows)}

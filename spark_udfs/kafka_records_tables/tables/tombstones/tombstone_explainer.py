@@ -305,7 +305,14 @@ class TombstoneExplainer:
         replaced."""
         write = case.write
         ended = _ended(write)
-        replaced = {group_id: _how_replaced(write, last) for group_id, last in ended.items()}
+        of_groups: dict[str, list[Event]] = {group_id: [] for group_id in ended}
+        for event in write.records if ended else ():
+            if event.group_id in ended:
+                of_groups[event.group_id].append(event)
+        replaced = {
+            group_id: _how_replaced(of_groups[group_id], last, is_whole=write.is_whole)
+            for group_id, last in ended.items()
+        }
         swept = []
         for event in write.tombstones:
             found = None
@@ -338,16 +345,16 @@ def _ended(write: Write) -> dict[str, Event]:
     return {event.group_id: event for event in write.tombstones if event.record in _ENDS}
 
 
-def _how_replaced(write: Write, last: Event) -> Verdict | None:
-    """How a group was replaced by one of another kind in the write that ends it; None if it was not."""
-    group_id = last.group_id
-    made = [event for event in write.records if event.value is not None and event.group_id == group_id]
+def _how_replaced(records: list[Event], last: Event, *, is_whole: bool) -> Verdict | None:
+    """How a group was replaced by one of another kind in the write that ends it; None if it was not. `records` are
+    those of the write about the group."""
+    made = [event for event in records if event.value is not None]
     if not any(event.offset > last.offset for event in made):
         return None
     members = {event.member_id for event in made if event.record == "ConsumerGroupMemberMetadata"}
-    left = [event for event in write.tombstones if event.group_id == group_id and ROLES.get(event.record) == MEMBER]
+    left = [event for event in records if event.is_tombstone and ROLES.get(event.record) == MEMBER]
     shown = (Evidence("other_kind", next(event.offset for event in made if event.offset > last.offset)),)
-    if not write.is_whole:
+    if not is_whole:
         return said((causes.CONVERSION, causes.REPLACED_EMPTY_GROUP), causes.LOW, shown)
     has_members = len(members) > 1 or bool(left)
     return said((causes.CONVERSION if has_members else causes.REPLACED_EMPTY_GROUP,), causes.HIGH, shown)
@@ -417,7 +424,9 @@ class _OffsetReplay:
         begin = 0
         while begin < len(tombstones):
             self.up_to(tombstones[begin].offset)
-            end = bisect_left(tombstones, self._next_offset(), begin, key=lambda event: event.offset)
+            until, end = self._next_offset(), begin + 1
+            while end < len(tombstones) and tombstones[end].offset < until:
+                end += 1
             self._live.delete([event.key for event in tombstones[begin:end]])
             begin = end
 
