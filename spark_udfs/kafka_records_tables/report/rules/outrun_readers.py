@@ -46,7 +46,7 @@ KIND: Final = "deleted_before_read"
 _EARLY: Final = "early_timestamps"
 _ESTIMATED: Final = "how many records were read before a jump is estimated from the other commits of the group"
 _SINCE_WHEN: Final = (
-    "no record shows since when timestamps are wrong, so earlier jumps may be backlogs that it read in one commit"
+    "no record shows since when timestamps are wrong, so some jumps may be backlogs that it read in one commit"
 )
 _OF_LAG: Final = ("group_id", "topic", "partition", "log_start_offset", "end_offset", "lost", "problem")
 
@@ -218,6 +218,10 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         else ""
     )
     keeps, causes = _deleted_by(context, group, topic, jumps, rows)
+    starts = {each["partition"]: each["log_start_offset"] for each in rows}
+    certain = waiting + sum(each.lost for each in jumps if each.after.offset >= starts[each.partition])
+    # A group that had been away may read a backlog in few commits, and the topic may have deleted it later.
+    is_bound = certain < lost and causes.get(_EARLY, Verdict()).is_certain and bool(emptied_events(context, group))
     partitions = sorted({each.partition for each in jumps})
     finding = ReportFinding(
         kind=KIND,
@@ -225,8 +229,13 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         title=RULE.title if len(jumps) > 1 or waiting else "records were deleted before a group read them",
         problem=(
             f"The group {shown(group)} jumped {counted(len(jumps), 'time')} over records of {shown(topic)}"
-            f" ({partitions_shown(partitions)}) that had been deleted before it read them: about"
-            f" {counted(lost, 'record')}{speed}.{more}{keeps}"
+            f" ({partitions_shown(partitions)}) that "
+            + (
+                f"are deleted now. At most {counted(lost, 'record')} were deleted before it read them"
+                f"{f', and at least {certain}' if certain else ''}.{more}{keeps}"
+                if is_bound
+                else f"had been deleted before it read them: about {counted(lost, 'record')}{speed}.{more}{keeps}"
+            )
         ),
         impact=(
             "The group has not read these records, and they are deleted. This continues as long as the group is this "
@@ -234,17 +243,27 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
             if goes_on
             and causes["too_slow"].refuted_by is None
             and not any(each.is_certain for each in causes.values())
-            else "No member of the group has read these records, and they are deleted."
+            else (
+                "What was deleted before a run of the group is lost to it."
+                if is_bound
+                else "No member of the group has read these records, and they are deleted."
+            )
         ),
         consequence="data_lost",
         group_ids=(group,),
         topics=(topic,),
         partitions=tuple(partitions),
         since_timestamp_ms=since,
+        since_note="the first jump that may be over deleted records" if is_bound else None,
         is_going_on=goes_on,
-        scale={"records_lost": lost, "jumps": len(jumps), "records_lost_a_minute": a_minute or 0},
+        scale=(
+            ({"records_lost_at_least": certain} if certain else {})
+            | {"records_lost_at_most": lost, "jumps": len(jumps)}
+            if is_bound
+            else {"records_lost": lost, "jumps": len(jumps), "records_lost_a_minute": a_minute or 0}
+        ),
         symptom_confidence="medium",
-        why_not_sure=_ESTIMATED if not causes.get(_EARLY, Verdict()).is_certain else f"{_ESTIMATED}; {_SINCE_WHEN}",
+        why_not_sure=f"{_ESTIMATED}; {_SINCE_WHEN}" if is_bound else _ESTIMATED,
         evidence=tuple(
             Evidence(
                 f"{each.topic}-{each.partition}: from {each.before} to {each.after.offset}",
