@@ -193,6 +193,7 @@ def test_the_record_that_fails_is_exact_only_if_each_is_committed() -> None:
             "group.consumer.session.timeout.ms of the brokers is at most 9 s, their",
         ),
         ("classic", [5 * SECOND], "their session timeout is at most 5 s, their shortest stay."),
+        ("consumer", [136, 2 * SECOND], "They left by themselves: 136 ms, the shortest stay, is no session timeout."),
         ("classic", [7 * SECOND], "No record shows whether they left on their own or timed out."),
     ],
 )

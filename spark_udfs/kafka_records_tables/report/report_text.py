@@ -32,8 +32,6 @@ _STYLES: Final = {
     Level.LOW: "36",
     Level.NOTE: "2",
 }
-_MOST_SHOWN: Final = 3
-"""The maximum number of effects of a finding that are shown with its details."""
 _MOST_RECORDS: Final = 5
 """The maximum number of records that are named among those that show a finding."""
 
@@ -195,10 +193,8 @@ def _detailed(finding: ReportFinding, width: int, is_styled: bool, mark: str) ->
         yield from _wrapped(f"{how_bad}{'. ' if how_bad and finding.impact else ''}{finding.impact}", _INDENT, width)
     for line in finding.cause_lines():
         yield from _wrapped(line, _INDENT, width)
-    for effect in finding.effects[:_MOST_SHOWN]:
+    for effect in finding.effects:
         yield from _wrapped(f"it follows: {effect.title}. {effect.problem}", _INDENT, width)
-    if len(finding.effects) > _MOST_SHOWN:
-        yield from _wrapped(f"and {plural(len(finding.effects) - _MOST_SHOWN, 'more effect')}", _INDENT, width)
     if any(each.topic is not None for each in finding.evidence):
         yield from _wrapped(f"shown by {_places(finding)}", _INDENT, width)
     for step in finding.next:

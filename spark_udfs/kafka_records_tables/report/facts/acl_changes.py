@@ -218,8 +218,8 @@ def _taking(
         return "what allowed it was removed", False, removed
     if added and not any(each.matches(kind, name) for each in before):
         return (
-            "they are the first ones of this resource: without any, allow.everyone.if.no.acl.found may allow "
-            "everything to everybody, and with them only what they allow",
+            "before, there were none, and allow.everyone.if.no.acl.found may have allowed everything to everybody; "
+            "now only what ACLs allow is allowed",
             True,
             added,
         )

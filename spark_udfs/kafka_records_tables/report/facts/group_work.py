@@ -32,10 +32,8 @@ def work_of(context: RuleContext, group: str, since_ms: int) -> Work:
     lags = context.rows_of_group("group_lag", group)
     lag, least = pc.sum(lags["lag"]).as_py(), "at least " if pc.sum(lags["unknown"]).as_py() else ""
     behind = "" if lag is None else f", and it has {least}{counted(lag, 'record')} to consume"
-    words = (
-        f" It consumes {listed(topics)}: {still} of {counted(rows.num_rows, 'partition')} have no commit since"
-        f" {moment(since_ms)}{behind}."
-    )
+    share = f"{still} of {counted(rows.num_rows, 'partition')} have no" if still else "all partitions have a"
+    words = f" It consumes {listed(topics)}: {share} commit since {moment(since_ms)}{behind}."
     return Work(topics, words, lag or 0)
 
 

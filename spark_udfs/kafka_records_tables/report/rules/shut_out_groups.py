@@ -280,7 +280,6 @@ def _that_go_on(context: RuleContext, change: Restriction, names: Sequence[str],
 def _steps(context: RuleContext, change: Restriction, names: Sequence[str], is_silent: bool) -> tuple[NextStep, ...]:
     pattern = ("--resource-pattern-type", "prefixed") if change.is_prefix else ()
     resource = (*option(f"--{change.resource_type}", change.resource_name), *pattern)
-    error = "TopicAuthorizationException" if change.resource_type == TOPIC else "GroupAuthorizationException"
     rights = [f"READ to the principals of {listed(names)}"] if names else []
     rights += ["WRITE to those of the producers"] if is_silent else []
     operations = [("Read", bool(names)), ("Write", is_silent)]
@@ -294,10 +293,6 @@ def _steps(context: RuleContext, change: Restriction, names: Sequence[str], is_s
             *resource,
         ),
         context.ask_kafka("List the ACLs now", "kafka-acls", "--list", *resource),
-        NextStep(
-            f"Look for {error} in the logs of the applications, and for denied requests in the authorizer log of the "
-            "brokers (kafka.authorizer.logger), which has the principals"
-        ),
         *((context.see("List what is waiting", Rows("lag", of_group(names[0]))),) if names else ()),
     )
 
@@ -331,7 +326,8 @@ principals of clients, so it is unknown to whom an entry applies. The metadata l
         Question(
             _DENIED,
             _OTHERWISE,
-            "Do the logs of the applications have TopicAuthorizationException or GroupAuthorizationException?",
+            "Do the logs of the applications have TopicAuthorizationException or GroupAuthorizationException, or the "
+            "authorizer log of the brokers (kafka.authorizer.logger) denied requests? It also has the principals",
             asked="last",
         ),
     ),

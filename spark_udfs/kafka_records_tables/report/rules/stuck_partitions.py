@@ -15,7 +15,7 @@ from kafka_records_tables.report.facts.departures import session_timeout
 from kafka_records_tables.report.facts.group_facts import stopped_quickly
 from kafka_records_tables.report.facts.usual_values import usual_most
 from kafka_records_tables.report.report_parts import Actor, Evidence
-from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, length, shown
+from kafka_records_tables.report.rule_context import MOST_EVIDENCE, SECOND_MS, counted, length, shown
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -153,6 +153,8 @@ def how_they_left(context: RuleContext, group: str, stays: list[int]) -> str:
         return f" They leave by themselves: the session timeout is {length(timeout)}, and was not over."
     groups = context.rows_of_group("groups", group)
     kind = groups["group_kind"][0].as_py() if groups.num_rows else None
+    if timeout is None and stays and min(stays) < SECOND_MS:
+        return f" They left by themselves: {length(min(stays))}, the shortest stay, is no session timeout."
     if timeout is None and stays and min(stays) < (_SESSION_MS if kind in _OF_BROKERS else _LEAST_SESSION_MS):
         setting = f"group.{kind}.session.timeout.ms of the brokers" if kind in _OF_BROKERS else "their session timeout"
         return f" Either they left by themselves, or {setting} is at most {length(min(stays))}, their shortest stay."
