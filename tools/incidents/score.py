@@ -276,7 +276,8 @@ def table(scores: Sequence[Score]) -> str:
         faults = ", ".join(f"{aspect} in {count}" for aspect, count in wrong.items() if count)
         notes = ["healthy"] * of_case[0].healthy + [f"{len(of_case)} recordings"] * (len(of_case) > 1)
         name = f"{case} ({', '.join(notes)})" if notes else case
-        lines.append(f"| {name} | {EVERY_KIND[case].about} | {faults} |")
+        about = EVERY_KIND[case].about if case in EVERY_KIND else "made by hand"
+        lines.append(f"| {name} | {about} | {faults} |")
     return "\n".join(lines)
 
 
