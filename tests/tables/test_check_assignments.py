@@ -297,6 +297,15 @@ def test_tasks_that_the_topology_has(validated: int, level: str) -> None:
     assert problems(cluster) == []
 
 
+def test_rows_that_differ_only_in_their_words_have_an_order() -> None:
+    """The same one in every process, although the hashes of texts differ."""
+    names = [f"sub{number}" for number in range(9)]
+    cluster = _streams_group(*(_subtopology(name, "orders") for name in names))
+    _tasks(cluster, "m", **dict.fromkeys(reversed(names), (1,)))
+    told = [row["detail"].split("'")[1] for row in problems(cluster) if row["partition"] == 0]
+    assert told == names
+
+
 def test_tasks_that_the_source_knows() -> None:
     """As many tasks as the largest topic has partitions, whether it is a source topic or a repartition topic."""
     cluster = _streams_group(_subtopology("a", "orders", "others"), _subtopology("b", others=0), _subtopology("c", "x"))

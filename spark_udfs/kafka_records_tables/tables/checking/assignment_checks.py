@@ -152,7 +152,7 @@ def _unassigned(
 ) -> Iterator[CheckRow]:
     assigned: dict[str, set[int]] = {}
     for share in shares.values():
-        for of, number in share:
+        for of, number in sorted(share):
             assigned.setdefault(of, set()).add(number)
     newest = max(events.values(), key=lambda event: event.offset, default=None)
     for each in left_out(group, assigned, topics):
