@@ -12,7 +12,7 @@ import pytest
 from kafka_records_codegen.evolution.spec_sets import read_spec_set
 from tests.kafka_needed import skipped_without_kafka
 from tools.broker import class_jars
-from tools.follow import vectors, rewritten
+from tools.follow import rewritten, vectors
 from tools.follow.classes import message_classes
 from tools.follow.vectors import MessageClasses
 from tools.kafka_releases import DESCRIBED
