@@ -54,7 +54,7 @@ def incident_lines(finding: ReportFinding) -> IncidentLines:
         "" if finding.since_timestamp_ms is None else f"since {moment(finding.since_timestamp_ms)}",
         {True: "goes on", False: "is over", None: ""}[finding.is_going_on],
         "" if finding.until_timestamp_ms is None else f"gets worse {moment(finding.until_timestamp_ms)}",
-        scale_words(finding.scale) or first_sentence(finding.impact),
+        scale_words(finding.scale) or first_sentence(finding.impact or finding.problem),
         actor_words(finding.who),
     ]
     return IncidentLines(
