@@ -89,9 +89,9 @@ def test_a_jump_within_deleted_records(times: int, lost: list[int]) -> None:
     """The log starts after the jump, so that it may have been deleted later. If retention deletes at once, it may have
     been deleted before, and the number is an upper bound."""
     found = _jumps(_looks(base=1000, times=times), 30 * SECOND, 900)
-    assert [each.scale["records_lost_at_most"] for each in found] == lost
+    assert [each.scale["records_lost_in_jumps_at_most"] for each in found] == lost
     assert all("may be backlogs" in (each.why_not_sure or "") for each in found)
-    assert all("At most 845 records were deleted" in each.problem for each in found)
+    assert all("In these jumps it lost at most 845 records" in each.problem for each in found)
     assert all(each.causes[0].name == "early_timestamps" for each in found)
 
 

@@ -231,7 +231,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
             f"The group {shown(group)} jumped {counted(len(jumps), 'time')} over records of {shown(topic)}"
             f" ({partitions_shown(partitions)}) that "
             + (
-                f"are deleted now. At most {counted(lost, 'record')} were deleted before it read them"
+                f"are deleted now. In these jumps it lost at most {counted(lost, 'record')}"
                 f"{f', and at least {certain}' if certain else ''}.{more}{keeps}"
                 if is_bound
                 else f"had been deleted before it read them: about {counted(lost, 'record')}{speed}.{more}{keeps}"
@@ -258,7 +258,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         is_going_on=goes_on,
         scale=(
             ({"records_lost_at_least": certain} if certain else {})
-            | {"records_lost_at_most": lost, "jumps": len(jumps)}
+            | {"records_lost_in_jumps_at_most": lost, "jumps": len(jumps)}
             if is_bound
             else {"records_lost": lost, "jumps": len(jumps), "records_lost_a_minute": a_minute or 0}
         ),
