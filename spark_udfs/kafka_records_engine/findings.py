@@ -47,6 +47,9 @@ ABSENT_TOPIC: Final = "AbsentTopic"
 READ_MOMENTS: Final = "ReadMoments"
 """The `reason` of a note that says when brokers returned the values that a result compares."""
 
+ABSENT_LOG: Final = "AbsentLog"
+"""The `reason` of damage to a result whose source lacks logs of a coordinators' topic."""
+
 DELETED_MEANWHILE: Final = "DeletedMeanwhile"
 """The `reason` of a note about offsets that were deleted after a log was found and before they were read."""
 

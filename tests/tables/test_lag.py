@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,9 +14,11 @@ import pytest
 
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.protocol import LogEnds
+from kafka_records_engine.sources.question import Question
 from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.tables.lagging.owners import of_own_partition
+from kafka_records_tables.tables.lagging.owners import of_own_partition, report_absent_logs
+from kafka_records_tables.topics import OFFSETS
 from tests.cli.running import run
 from tests.tables.consumed import START_MS, Brokers, Commit, Place, data_directory, plain_lag, told
 from tools.incidents.recording import unpack
@@ -23,7 +26,8 @@ from tools.incidents.recording import unpack
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RECORDED = Path(__file__).resolve().parents[1] / "data" / "incidents"
+DATA = Path(__file__).resolve().parents[1] / "data"
+RECORDED, CLUSTERS = DATA / "incidents", DATA / "clusters"
 Row = dict[str, Any]
 ID, OTHER_ID = "GbK1GQHFS4ymFPkmnUrzCQ", "t45nZMKZRXuARwA1OeCzdg"
 HOSTILE = 'a "b",\n\x1b[31m→'
@@ -338,6 +342,38 @@ def test_dead_copies_of_groups_do_not_count() -> None:
     assert of_own_partition(rows, 50, context)["log_partition"].to_pylist() == [home]
     (finding,) = context.findings
     assert finding.severity == "note"
+
+
+@pytest.mark.parametrize(
+    ("count", "groups", "what"),
+    [
+        (4, None, ["partitions 1, 3 of 4 have no log in the source"]),
+        (3, None, ["partition 1 of 3 has no log in the source"]),
+        (4, ("a",), ["partitions 1, 3 of 4 have no log in the source"]),
+        (4, ("b",), []),
+        (None, None, []),
+    ],
+)
+def test_partitions_of_the_offsets_topic_without_a_log(
+    count: int | None, groups: tuple[str, ...] | None, what: list[str]
+) -> None:
+    assert [partition_for(group, 4) for group in "ab"] == [1, 2]
+    ends = pa.table({"topic": [OFFSETS, OFFSETS, "orders"], "partition": pa.array([0, 2, 1], pa.int32())})
+    context = Context(question=Question(groups=groups))
+    report_absent_logs(ends, count, context)
+    assert [(each.severity, each.what) for each in context.findings] == [("damage", each) for each in what]
+
+
+def test_a_copy_without_a_log_of_the_offsets_topic(tmp_path: Path) -> None:
+    """The metadata log says how many partitions there are."""
+    folder = unpack(CLUSTERS / "16", tmp_path / "data")
+    assert run("table", "group_lag", str(folder)).status == 0
+    rmtree(folder / "__consumer_offsets-3")
+    ran = run("table", "group_lag", str(folder), "--columns", "group_id")
+    assert ran.status == 1
+    said = "__consumer_offsets: partition 3 of 5 has no log in the source (groups in these partitions have no rows)"
+    assert said in ran.err.splitlines()
+    assert "could not be decoded" not in ran.err
 
 
 def test_the_history_of_commits_tells_times_and_rates() -> None:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import ABSENT_GROUP, NOT_WRITTEN, OF_LOGS, READ_MOMENTS, UNDECIDED_TRANSACTION
+from kafka_records_engine.findings import (
+    ABSENT_GROUP,
+    ABSENT_LOG,
+    NOT_WRITTEN,
+    OF_LOGS,
+    READ_MOMENTS,
+    UNDECIDED_TRANSACTION,
+)
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.missing_rights import missing_rights
 from kafka_records_runtime.errors import UnsupportedVersion, plural
@@ -231,7 +238,7 @@ class TableRun:
                 files.count(finding)
             elif finding.severity == "damage" and finding.reason == UNDECIDED_TRANSACTION:
                 records.undecided += 1
-            elif finding.severity == "damage" and finding.reason != NOT_WRITTEN:
+            elif finding.severity == "damage" and finding.reason not in (NOT_WRITTEN, ABSENT_LOG):
                 records.undecodable += 1
                 records.has_newer |= finding.reason == UnsupportedVersion.__name__
         if self.task.query.topics and not matching:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine import arguments
-from kafka_records_engine.findings import JUDGED_AS_OF, MISSING_RIGHT, OUTSIDE_LOG, Finding
+from kafka_records_engine.findings import ABSENT_LOG, JUDGED_AS_OF, MISSING_RIGHT, OUTSIDE_LOG, Finding
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Counts
 from kafka_records_engine.sources.given import source_of
@@ -82,6 +82,8 @@ _NO_COORDINATOR: Final = (
     "there is no log of a coordinator here (__consumer_offsets, __share_group_state, __transaction_state), so nothing "
     "is known about groups and transactions: give the data directory of a broker that has one"
 )
+_SAID: Final = frozenset({JUDGED_AS_OF, ABSENT_LOG})
+"""The reasons of findings of tables that a report says itself, in its first line or as findings of its own."""
 _OF_ALL_GROUPS: Final = frozenset({"transactions", "open_transactions", "log_ends"})
 """Tables that are read for all groups: tables of transactions would interpret the name of a group as a transactional
 id."""
@@ -369,7 +371,7 @@ class _Reading:
         results = read_answers(question, self._source, self._engine)
         found.update(results)
         self.missing.update(results.missing)
-        self.found += (each for each in results.findings if each not in self.found and each.reason != JUDGED_AS_OF)
+        self.found += (each for each in results.findings if each not in self.found and each.reason not in _SAID)
         # The second pass reads the same logs as the first one.
         self.counts.widen(results.counts)
 

@@ -259,7 +259,8 @@ left out with a note. If two sources read a partition, the lower offset counts. 
 directories; a damaged one (also by its checksums, `.N.crc`) is refused.
 
 A coordinator reads its groups in one partition of `__consumer_offsets`. If the number of partitions is known, records
-of a group in another partition are left out with a note; `checks` lists them as `wrong_partition`.
+of a group in another partition are left out with a note; `checks` lists them as `wrong_partition`. A partition without
+a log in the source is reported: its groups have no rows.
 
 `has_left` is true in groups without members. It is null while the partition is about to be assigned, and in groups
 whose consumers assign partitions to themselves.
@@ -282,10 +283,11 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     import pyarrow.compute as pc
 
     from kafka_records_tables.tables.lagging.matching import with_columns
-    from kafka_records_tables.tables.lagging.owners import of_own_partition, with_owners
+    from kafka_records_tables.tables.lagging.owners import of_own_partition, report_absent_logs, with_owners
     from kafka_records_tables.tables.lagging.query_offsets import query_notes, query_offsets
 
     partitions = context.log.topics.partition_counts.get(OFFSETS)
+    report_absent_logs(parts["log_ends"], partitions, context)
     commits = _placed(of_own_partition(parts["current_offsets"].select(_OF_THE_COMMIT), partitions, context))
     assigned = _placed(of_own_partition(parts["assigned_partitions"], partitions, context))
     queries = context.question.options[SPARK_CHECKPOINT.name] or ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.findings import UNREAD_LOG, Finding
+from kafka_records_engine.findings import ABSENT_LOG, UNREAD_LOG, Finding
 from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_tables.tables.lagging.matching import with_columns
 from kafka_records_tables.topics import OFFSETS
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _STRAYS: Final = "groups have records in partitions that their coordinators do not read"
 _LEFT_OUT: Final = "these do not count: the table checks has them as wrong_partition"
+_NO_ROWS: Final = "groups in these partitions have no rows"
+_MOST_NUMBERS: Final = 10
 _TOPIC: Final = ["group_id", "log_partition", "topic"]
 _PARTITION: Final = [*_TOPIC, "partition"]
 _OWNER: Final = ["member_id", "client_id", "client_host"]
@@ -38,6 +40,24 @@ def with_owners(rows: pa.Table, assigned: pa.Table) -> pa.Table:
     no = pa.scalar(False, pa.bool_())
     has_left = pc.if_else(pc.is_valid(rows["member_id"]), no, rows["has_left"])
     return rows.set_column(rows.schema.get_field_index("has_left"), "has_left", has_left)
+
+
+def report_absent_logs(ends: pa.Table, partitions: int | None, context: Context) -> None:
+    """Report which partitions of `__consumer_offsets` have no log in the source, given its rows of `log_ends`,
+    unless no requested group is in one of them. Nothing is known if the number of partitions is not, or if the
+    source has no log of the topic at all, such as the answers of coordinators."""
+    there = ends.filter(pc.equal(ends["topic"], OFFSETS))["partition"].to_pylist()
+    if not partitions or not there:
+        return
+    absent = sorted(set(range(partitions)).difference(there))
+    groups = context.question.groups
+    if groups is not None and not any(partition_for(group, partitions) in absent for group in groups):
+        return
+    if absent:
+        numbers = ", ".join(map(str, absent[:_MOST_NUMBERS])) + (" and more" if len(absent) > _MOST_NUMBERS else "")
+        one, has = ("partition", "has") if len(absent) == 1 else ("partitions", "have")
+        what = f"{one} {numbers} of {partitions} {has} no log in the source"
+        context.report(Finding("damage", ABSENT_LOG, what, _NO_ROWS, OFFSETS))
 
 
 def of_own_partition(rows: pa.Table, partitions: int | None, context: Context) -> pa.Table:
