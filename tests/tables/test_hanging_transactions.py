@@ -164,7 +164,7 @@ def test_a_report_names_the_groups_that_wait_for_its_end(tmp_path: Path) -> None
     first, *_ = read_table(NAME, tmp_path).table.filter(pc.field("held_back") > 0).to_pylist()
     topic, partition, offset = (first[name] for name in ("topic", "partition", "first_offset"))
     at_ms = first["last_timestamp_ms"]
-    commits = [Commit("waits", topic, partition, offset, at_ms=at_ms), Commit("before", topic, partition, offset - 1)]
+    commits = [Commit("waits", topic, partition, offset, at_ms=at_ms), Commit("before", topic, partition, offset - 2)]
     content = batch(b"".join(record(at, *commit.record) for at, commit in enumerate(commits)), len(commits))
     write_log(tmp_path, {0: content}, "__consumer_offsets-0")
     problems = [each.problem for each in read_report(tmp_path).findings if each.kind == "transaction_open"]

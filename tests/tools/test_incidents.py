@@ -130,12 +130,14 @@ def test_the_table_goes_between_the_marks(tmp_path: Path) -> None:
 
 
 def test_every_recorded_truth_can_be_read() -> None:
+    """Clusters that were recorded by hand may have a case that the generator does not make."""
     data = Path(__file__).resolve().parents[1] / "data"
-    truths = [
-        load_truth(each.parent) for name in ("clusters", "incidents") for each in data.glob(f"{name}/*/truth.json")
-    ]
-    assert len(truths) >= 33
-    assert {each.case for each in truths} <= set(EVERY_KIND)
+    by_hand, generated = (
+        [load_truth(each.parent) for each in data.glob(f"{name}/*/truth.json")] for name in ("clusters", "incidents")
+    )
+    assert len(by_hand) >= 10
+    assert len(generated) >= 39
+    assert {each.case for each in generated} <= set(EVERY_KIND)
 
 
 def test_no_name_contains_another() -> None:
