@@ -3,7 +3,7 @@ been deleted further, so that its present start proves nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _MARGIN: Final = 1.25
 """How much faster than on average a topic may be written to."""
-_Place = tuple[str, int]
 
 
 def emptied_events(context: RuleContext, group: str) -> list[dict[str, Any]]:
@@ -62,17 +61,16 @@ def kept_ms(log: Mapping[str, Any], retention_ms: int, at_ms: int) -> int | None
 
 def over_deleted(
     context: RuleContext,
-    jumps: Iterable[Jump],
+    jumps: Sequence[Jump],
     steps: Mapping[int, Steps],
     logs: Mapping[int, Mapping[str, Any]],
     retention_ms: int,
 ) -> list[Jump]:
-    """The jumps of a group, made when it came back, over records that retention had deleted by then.
+    """The jumps of a group in one topic, made when it came back, over records that retention had deleted by then.
 
     They are shown by another group, which had committed a later offset before records of that age were deleted; or by
     the pace of the group itself, if the distance is longer than what is written in the time that records are kept."""
-    jumps = list(jumps)
-    later = _offsets_of_others(context, jumps[0].topic, {each.partition for each in jumps}) if jumps else {}
+    later = _commits_of_topic(context, jumps[0].topic) if jumps else {}
     found = []
     for jump in jumps:
         log, back_ms = logs.get(jump.partition), jump.after.from_ms
@@ -80,7 +78,7 @@ def over_deleted(
         if keeps is None or back_ms is None or jump.before_ms is None:
             continue
         oldest_ms = back_ms - keeps
-        others = (offset for at_ms, offset in later.get((jump.topic, jump.partition), ()) if at_ms <= oldest_ms)
+        others = (offset for at_ms, offset in later.get(jump.partition, ()) if at_ms <= oldest_ms)
         pace = _pace(jump, steps[jump.partition])
         is_far = pace is not None and jump.after.offset - jump.before > _MARGIN * pace * keeps
         if jump.before_ms < oldest_ms and (is_far or max(others, default=0) > jump.before):
@@ -97,15 +95,13 @@ def _pace(jump: Jump, steps: Steps) -> float | None:
     return (jump.before - first.offset) / (jump.before_ms - first.from_ms)
 
 
-def _offsets_of_others(
-    context: RuleContext, topic: str, partitions: Iterable[int]
-) -> dict[_Place, list[tuple[int, int]]]:
-    """The times and offsets of the commits of all groups for some partitions."""
+def _commits_of_topic(context: RuleContext, topic: str) -> dict[int, list[tuple[int, int]]]:
+    """By partition, the times and offsets of the commits of all groups."""
     rows = context.table("current_offsets")
     groups = kept(rows, equal(rows, "topic", topic))["group_id"].unique().to_pylist()[:MOST_GROUPS]
-    found: dict[_Place, list[tuple[int, int]]] = {}
+    found: dict[int, list[tuple[int, int]]] = {}
     for (_, of_topic, partition), spans in commit_spans(context, tuple(groups)).items():
-        if of_topic == topic and partition in partitions:
+        if of_topic == topic:
             known = [(each.from_ms, each.offset) for each in spans if each.from_ms is not None]
-            found.setdefault((topic, partition), []).extend(known)
+            found.setdefault(partition, []).extend(known)
     return found

@@ -195,10 +195,14 @@ class LogEnds:
         row = self._rows.get(place)
         return None if row is None else row["log_end_offset"]
 
+    def times(self, place: Place) -> list[int]:
+        """The times at which the end of a log is known, in the order of the log."""
+        row = self._rows.get(place)
+        return [each["timestamp_ms"] for each in (row["samples"] or () if row is not None else ())]
+
     def known_from(self, place: Place) -> int | None:
         """The earliest time at which the end of a log is known; None if there is none."""
-        row = self._rows.get(place)
-        return row["samples"][0]["timestamp_ms"] if row is not None and row["samples"] else None
+        return next(iter(self.times(place)), None)
 
     def topic_id(self, topic: str) -> str | None:
         """The id of a topic."""

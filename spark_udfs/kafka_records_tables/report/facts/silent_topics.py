@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafka_records_tables.report.facts.group_facts import LogEnds
-from kafka_records_tables.report.facts.log_samples import TABLE as SAMPLES
+from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.facts.usual_values import STOP, UsualGap, usual_gap
 
 if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import LogEnds
     from kafka_records_tables.report.rule_context import RuleContext
 
 
@@ -26,27 +26,24 @@ class Silence:
     """The usual interval between its batches before."""
 
 
-def silence_of(context: RuleContext, topic: str, least_ms: int) -> Silence | None:
+def silence_of(context: RuleContext, ends: LogEnds, topic: str, least_ms: int) -> Silence | None:
     """The silence of a topic in files: nothing was written for at least `least_ms`, and for at least STOP times as long
     as ever between the batches that are known; None if there is none."""
-    rows = context.look(SAMPLES, topic=topic).to_pylist()
-    ends = LogEnds(rows)
+    rows = context.table("log_ends")
     times: set[int] = set()
-    newest: tuple[int, int, int] | None = None
-    for row in rows:
-        place = (row["topic"], row["partition"])
+    newest: list[tuple[int, int, int]] = []
+    for partition in kept(rows, equal(rows, "topic", topic))["partition"].to_pylist():
+        place = topic, partition
         latest = ends.latest(place)
-        if latest is None:
-            if row["log_start_offset"] != row["log_end_offset"]:
-                return None
-            continue
-        offset, at_ms = latest
-        newest = max(newest or (at_ms, row["partition"], offset), (at_ms, row["partition"], offset))
-        times.update(each["timestamp_ms"] for each in row["samples"])
+        if latest is not None:
+            newest.append((latest[1], partition, latest[0]))
+            times.update(ends.times(place))
+        elif ends.start(place) != ends.end(place):
+            return None
     usual = usual_gap(times)
-    if newest is None or usual is None:
+    if not newest or usual is None:
         return None
-    last_ms, partition, offset = newest
+    last_ms, partition, offset = max(newest)
     if context.at_ms - last_ms < max(least_ms, STOP * usual.most_ms):
         return None
     return Silence(topic, partition, offset, last_ms, usual)

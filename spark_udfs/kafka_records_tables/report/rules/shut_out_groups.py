@@ -12,7 +12,14 @@ import pyarrow.compute as pc
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import condition_of, option
 from kafka_records_tables.report.facts.acl_changes import READ, TOPIC, WRITE, Restriction, restrictions
-from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Offset, Span, commit_spans
+from kafka_records_tables.report.facts.group_facts import (
+    MOST_GROUPS,
+    Offset,
+    Span,
+    commit_spans,
+    ends_of_topic,
+    log_ends,
+)
 from kafka_records_tables.report.facts.silent_topics import Silence, silence_of
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
@@ -80,9 +87,11 @@ def _silent(context: RuleContext, change: Restriction) -> dict[str, Silence]:
         return {}
     around = context.limit(f"{KIND}.around")
     names = [each for each in context.table("log_ends")["topic"].unique().to_pylist() if change.matches(each)]
+    # The logs of several topics are read together.
+    ends = log_ends(context) if len(names) > 1 else None
     found = {}
     for topic in sorted(names)[:_MOST_TOPICS]:
-        silence = silence_of(context, topic, around)
+        silence = silence_of(context, ends or ends_of_topic(context, "", topic), topic, around)
         if silence is not None and abs(silence.last_ms - change.at_ms) <= around:
             found[topic] = silence
     return found
