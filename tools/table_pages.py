@@ -33,8 +33,8 @@ A moment has two columns: `…_timestamp` (timestamp, null outside the years 1 t
 milliseconds since 1970). The group records are the {number} record types of `__consumer_offsets` that make groups:
 {names}
 
-A column is null if the source does not show its value, or if there is no such value. Lists of columns name only other
-reasons; `kafka-records table --describe NAME` names all, and the columns that sort the rows.
+A column is null if the source does not show its value, or if there is none. The lists of columns give only other
+reasons; `kafka-records table --describe NAME` gives all of them, and the columns by which rows are sorted.
 
 | table | rows | topic |
 |---|---|---|

@@ -133,6 +133,6 @@ What the log does not show: heartbeats, so `member_left` and `session_timeout` m
 keeps its members in one record, so a member that leaves writes no tombstone. Two requests that a coordinator wrote into
 one batch within a millisecond look like one; without `base_offset`, more do. In a log that was cleaned or begins in the
 middle, fewer causes can be ruled out and tombstones are missing; a finding says from which offset on it is complete.
-Without `timestamp_ms` there are no times.
+If the input has no column `timestamp_ms`, all times are null.
 """,
 )

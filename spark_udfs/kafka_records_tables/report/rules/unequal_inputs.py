@@ -270,8 +270,8 @@ def _impact(waiting: Mapping[str, int]) -> str:
     each = [f"{counted(left, 'record')} of {shown(topic)}" for topic, left in waiting.items()]
     wait = f" {' and '.join(each)} wait, and more come." if each else ""
     return (
-        f"The application processes nothing.{wait} Nothing is lost as long as the topics keep their records. To "
-        "restart it does not help."
+        f"The application processes nothing.{wait} Nothing is lost as long as the topics keep their records. A "
+        "restart does not help."
     )
 
 
