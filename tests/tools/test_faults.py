@@ -146,7 +146,7 @@ def test_figures_of_a_run() -> None:
     outcome.faults.update({"late answer": 2, "short answer": 4})
     assert figures(outcome, 9) == {
         "answers compared": "5 in 60 seconds, seed 9: 5 equal",
-        "faults": "6: 4 × short answer; 2 × late answer",
+        "faults": "6 of 2 kinds, each 2 to 4 times",
         "leaders moved": "7",
         "topics deleted and created again": "3",
         "brokers killed and started again": "0",

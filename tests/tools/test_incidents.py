@@ -13,7 +13,7 @@ from tools.incidents.every_kind import EVERY_KIND
 from tools.incidents.incomplete import Removal, copy_without, faults_without, removals
 from tools.incidents.names import Names
 from tools.incidents.recording import ARCHIVE, keep_directory, unpack
-from tools.incidents.score import MARKS, Score, score, table, write_page
+from tools.incidents.score import MARKS, Score, score, summary, table, write_page
 from tools.incidents.truth import Truth, healthy, incident, load_truth
 
 SINCE = 1_700_000_000_000
@@ -117,6 +117,18 @@ def test_the_table_counts_by_kind() -> None:
     assert lines[0].endswith(" | cause in 1 |")
     assert lines[1].startswith("| jobs (healthy) |")
     assert lines[1].endswith(" |  |")
+
+
+def test_the_summary_names_kinds_and_what_is_wrong() -> None:
+    scores = [
+        Score("poison_record", 1, False, {"named": True, "cause": True}),
+        Score("poison_record", 2, False, {"named": True, "cause": False}),
+        Score("jobs", 1, True, {"nothing false": True}),
+    ]
+    wrong, _, incidents, _, healthy = summary(scores).split("\n")
+    assert wrong == "2 of 3 recordings are solved; wrong are `poison_record`: cause in 1."
+    assert (incidents, healthy) == ("Incidents: `poison_record`.", "Healthy: `jobs`.")
+    assert summary(scores[::2]).startswith("2 of 2 recordings are solved, with every aspect right.\n")
 
 
 def test_the_table_goes_between_the_marks(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_what_is_not_reached_without_a_reason_is_told_and_shown() -> None:
     assert list(without_reason(results)) == ["9.9.9, GroupCoordinatorShard.cleanupGroupMetadata, lines 30–31"]
     text = page(results)
     assert "3 histories, seeds 1 to 3, 2026-01-01." in text
-    assert "| `GroupCoordinatorShard.cleanupGroupMetadata` | 30–31 | **no reason is written down** |" in text
+    assert "- **No reason is written down.** `GroupCoordinatorShard.cleanupGroupMetadata`\n" in text
 
 
 def test_the_page_is_written_from_what_is_kept(

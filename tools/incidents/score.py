@@ -2,7 +2,7 @@
 
 For an incident: whether it is named, whether its cause, time, scale and first step are right, and whether nothing false
 is said. For a healthy cluster: whether there is nothing above a note. It prints one line per recording, then a table by
-kind, as Markdown; `--page docs/incidents.md` writes that table between the marks of a page.
+kind, as Markdown; `--page docs/incidents.md` writes a summary between the marks of a page.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import re
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
@@ -270,15 +271,36 @@ def table(scores: Sequence[Score]) -> str:
     """The scores by kind, as a table in Markdown: the aspects that are wrong, and in how many recordings of the
     kind."""
     lines = ["| kind | what happens | wrong |", "|---|---|---|"]
-    for case in sorted({each.case for each in scores}, key=lambda case: (_is_healthy(case, scores), case)):
-        of_case = [each for each in scores if each.case == case]
-        wrong = {aspect: sum(each.aspects.get(aspect) is False for each in of_case) for aspect in ASPECTS}
-        faults = ", ".join(f"{aspect} in {count}" for aspect, count in wrong.items() if count)
+    for case, of_case in _by_kind(scores).items():
         notes = ["healthy"] * of_case[0].healthy + [f"{len(of_case)} recordings"] * (len(of_case) > 1)
         name = f"{case} ({', '.join(notes)})" if notes else case
         about = EVERY_KIND[case].about if case in EVERY_KIND else "made by hand"
-        lines.append(f"| {name} | {about} | {faults} |")
+        lines.append(f"| {name} | {about} | {_wrong(of_case)} |")
     return "\n".join(lines)
+
+
+def summary(scores: Sequence[Score]) -> str:
+    """The part of a page about scores: the kinds of recordings, and the aspects that are wrong."""
+    kinds = _by_kind(scores)
+    solved = f"{sum(each.solved for each in scores)} of {len(scores)} recordings are solved"
+    wrong = [f"`{case}`: {faults}" for case, of_case in kinds.items() if (faults := _wrong(of_case))]
+    lines = [f"{solved}; wrong are {'; '.join(wrong)}." if wrong else f"{solved}, with every aspect right."]
+    for title, healthy in (("Incidents", False), ("Healthy", True)):
+        if named := [case for case, of_case in kinds.items() if of_case[0].healthy is healthy]:
+            lines += ["", f"{title}: {', '.join(f'`{case}`' for case in named)}."]
+    return "\n".join(textwrap.fill(line, 120, break_long_words=False) for line in lines)
+
+
+def _by_kind(scores: Sequence[Score]) -> dict[str, list[Score]]:
+    """The scores of each kind, incidents first."""
+    order = sorted({each.case for each in scores}, key=lambda case: (_is_healthy(case, scores), case))
+    return {case: [each for each in scores if each.case == case] for case in order}
+
+
+def _wrong(scores: Sequence[Score]) -> str:
+    """The aspects that are wrong, and in how many of these recordings."""
+    counts = {aspect: sum(each.aspects.get(aspect) is False for each in scores) for aspect in ASPECTS}
+    return ", ".join(f"{aspect} in {count}" for aspect, count in counts.items() if count)
 
 
 def _is_healthy(case: str, scores: Sequence[Score]) -> bool:
@@ -314,7 +336,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m tools.incidents.score", description=(__doc__ or "").split("\n\n")[0]
     )
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a recording, or a folder of recordings")
-    parser.add_argument("--page", type=Path, help="write the table between the marks of this page")
+    parser.add_argument("--page", type=Path, help="write a summary between the marks of this page")
     parser.add_argument("--from", choices=WAYS, default="files", dest="way", help=f"{_WAYS} (default: files)")
     parser.add_argument("--processes", type=int, default=2, help="number of reports at a time (default 2)")
     asked = parser.parse_args(arguments)
@@ -334,11 +356,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"\n{sum(each.solved for each in scores)} of {len(scores)} solved, {sum(each.right for each in scores)} right"
     )
     if asked.page:
-        solved = sum(each.solved for each in scores)
-        about = (
-            f"{solved} of {len(scores)} are solved. Aspects without an entry are right in all recordings of the kind."
-        )
-        write_page(asked.page, f"{about}\n\n{table(scores)}")
+        write_page(asked.page, summary(scores))
     return int(not all(each.solved for each in scores))
 
 

@@ -32,16 +32,14 @@ MEASUREMENTS: Final = (
         command="make judge SEEDS=1-1000",
         proves="The tables say what Kafka's own coordinator classes answer about the same log: whole, up to a moment, "
         "in any order, with rows twice, as a cleaner leaves it, and with records lost.",
-        proves_not="That the random clients do everything that real clients do. What they do not reach is in the next "
-        "section.",
+        proves_not="That the random clients do everything that real clients do: see the next section.",
     ),
     Measurement(
         name="reach",
         title="Branches of Kafka's classes",
         command="make judge-reach SEEDS=1-2000",
-        proves="How much of Kafka's code the random histories run through, and so how much of it a difference could "
-        "show up in.",
-        proves_not="That code which was run was compared in every state. A branch counts once one history takes it.",
+        proves="In how much of Kafka's code the random histories could show a difference.",
+        proves_not="That this code was compared in every state. A branch counts once one history takes it.",
         taken_from="judge-reach.json",
     ),
     Measurement(
@@ -50,8 +48,8 @@ MEASUREMENTS: Final = (
         command="make mutants SEED=26",
         proves="If a rule of groups, offsets, transactions, share state or expiry were slightly wrong, histories of "
         "Kafka or our tests would notice, in this share of cases.",
-        proves_not="That the rules are right where Kafka's classes were not asked, or that larger mistakes, such as a "
-        "rule that is missing, are noticed. Code that reads files and prints answers is not changed.",
+        proves_not="That the rules are right where Kafka's classes were not asked, or that a missing rule is noticed. "
+        "Code that reads files and prints answers is not changed.",
     ),
     Measurement(
         name="releases",
@@ -65,19 +63,19 @@ MEASUREMENTS: Final = (
         name="live-reads",
         title="Reads of live brokers",
         command="KAFKA_RECORDS_DAY_SECONDS=1500 python -m pytest -s -m matrix tests/broker/test_live_state.py",
-        proves="Tables that are read repeatedly, with a state, from brokers that are killed and come back are those "
-        "that a read without a state gives.",
-        proves_not="Anything about clusters of hundreds of brokers, or about networks other than loopback.",
+        proves="Repeated runs with a state give the tables of runs without one, while brokers are killed and come "
+        "back.",
+        proves_not="Anything about hundreds of brokers, or networks other than loopback.",
     ),
     Measurement(
         name="faults",
         title="Live reads through faults",
         command="make faults SECONDS=3600 SEED=1",
-        proves="Answers of brokers that are cut, short, late, doubled or throttled, lost connections, moving leaders, "
-        "and a topic that is deleted and created again make no answer wrong or silently incomplete: it is the log that "
-        "was served, or it says what it lacks, or it is an error that says what happened.",
-        proves_not="Anything about bytes that are changed on the way: batches have checksums, other answers have none. "
-        "The faults come from a proxy on the same machine, without TLS.",
+        proves="If answers of brokers are cut, short, late, doubled or throttled, connections are lost, leaders move, "
+        "or a topic is recreated, an answer is the log that was served, or says what it lacks, or is an error that "
+        "says what happened.",
+        proves_not="Anything about bytes that change on the way: only batches have checksums. The faults come from a "
+        "proxy on the same machine, without TLS.",
     ),
     Measurement(
         name="kills",
@@ -100,12 +98,12 @@ MEASUREMENTS: Final = (
         name="fuzz",
         title="Fuzzing",
         command="make fuzz-guided fuzz-jvm SECONDS=3600",
-        proves="Inputs that a fuzzer chose by the branches they take cause only this project's own errors. Messages "
-        "are read alike by all codecs, columns give what the schema walker gives, both readers of segments agree, and "
-        "rows of brokers and files are in order. Functions for Spark in the JVM throw nothing, keep nothing of other "
-        "inputs, and read what they write.",
-        proves_not="That no such input exists. Arrow's own code is not guided. `make fuzz-jvm` compares functions with "
-        "themselves; with Python, only inputs that were kept are compared.",
+        proves="Inputs that a fuzzer chose by the branches they take cause only this project's own errors. All codecs, "
+        "columns and the schema walker read messages alike, both readers of segments agree, and rows of brokers and "
+        "files are in order. Functions for Spark in the JVM throw nothing, keep nothing of other inputs, and read what "
+        "they write.",
+        proves_not="That no other input fails. Arrow's own code is not guided. Functions in the JVM are compared with "
+        "Python only on inputs that were kept.",
     ),
 )
 """The measurements in the order of the page. For a new one, add an entry here, and run `python -m tools.trust

@@ -63,7 +63,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "GroupMetadataManager.replay(ShareGroupTargetAssignmentMetadataKey)": _WRONG_ORDER,
     "GroupMetadataManager.replay(StreamsGroupMemberMetadataKey)": _WRONG_ORDER,
     "GroupMetadataManager.replay(StreamsGroupMetadataKey)": (
-        "Tombstones in the wrong order, as above; and a null list of configurations of the last assignment: if its tag "
+        "Tombstones in the wrong order; and a null list of configurations of the last assignment: if its tag "
         "is missing, it is read as an empty list, and no release writes null."
     ),
     "GroupMetadataManager.replay(StreamsGroupTargetAssignmentMetadataKey)": _WRONG_ORDER,
