@@ -11,7 +11,7 @@ import argparse
 import re
 import sys
 import textwrap
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -27,8 +27,8 @@ _HEAD = """\
 
 <!-- Written by tools/report_page.py from the declarations in kafka_records_tables.report.rules: make generate. -->
 
-The report shows what is wrong in the coordinators' topics, even if you do not know the tables: when it began, how
-certain that is, which records show it, and what to do next, with the command.
+The report says what is wrong in the coordinators' topics, when it began, how certain that is, which records show it,
+and what to do next, with the command. You need not know the tables.
 
 ```sh
 kafka-records report /var/lib/kafka/data                                   # on the terminal: what needs attention
@@ -47,28 +47,28 @@ report.findings[1].rows[0].table
 # 'regressions'
 ```
 
-`--group G` limits the report to a group, and `--topic-filter 'orders*'` to findings that name such a topic, or a group
-with a row about one. Findings still count all rows ("2 of 3 partitions" of a group are those of all its topics), and
-findings about the coordinators' logs stay. Tables contain only rows about these topics. If the source has nothing about
-these groups or topics, the exit status is 2, and the message suggests similar names.
+`--group G` limits the report to a group, and `--topic-filter 'orders*'` to findings and rows about such topics, or
+about a group with a row about one. Findings still count all rows of a group, and findings about the coordinators' logs
+stay. If the source has nothing about these groups or topics, the exit status is 2, and the message suggests similar
+names.
 
-Expiry is computed with `--retention`: pass the brokers' `offsets.retention.minutes`. Commands in findings name the
-brokers of the report; in a report of files they name `$BOOTSTRAP`, which you set.
+Pass the brokers' `offsets.retention.minutes` with `--retention`: expiry depends on it. Commands in a report of files
+name the brokers as `$BOOTSTRAP`, which you set.
 
 The moment of the report is `--as-of`, by default now for running brokers and the time of the last record for files.
 Durations such as `--as-of 2h` count back from now, also for files.
 
-- At or after the last record in files, the report is as of that record; a note says so if you named a later moment.
-  `table expirations --as-of` shows what expires until then if nothing is committed.
-- Before the last record, or before now on running brokers, it is unknown where logs ended. Then findings from `lag`,
-  `group_lag`, `progress` or `log_ends` ([below](#kinds-of-findings)) are missing or less detailed, and the last line
-  says that the report does not judge whether groups keep up.
+- A moment after the last record in files means that record, with a note. `table expirations --as-of` shows what expires
+  until then if nothing is committed.
+- At an earlier moment it is unknown where logs ended. Then findings from `lag`, `group_lag`, `progress` or `log_ends`
+  ([below](#kinds-of-findings)) are missing or less detailed, and the last line says that the report does not judge
+  whether groups keep up.
 
 ## The first screen
 
-As text, a report lists what needs attention (all levels except `note`), the worst first, in a few lines each: what
-happened to whom; when it began, whether it continues, how much was affected and who is involved; the likeliest cause,
-or two; the first step, with its command. `--details` prints all findings with all causes, effects, evidence and steps.
+As text, a report lists what needs attention (all levels except `note`), the worst first: what happened to whom; since
+when, how much, and who is involved; the likeliest cause, or two; the first step, with its command. `--details` prints
+all findings with all causes, effects, evidence, questions and steps.
 
 ## Levels
 
@@ -87,14 +87,13 @@ _ASKS = {
 _JSON = """
 ## Causes
 
-A finding is an incident. It says what happened (`problem`), its consequence (`impact`), when it began (the first record
-that shows it), whether it continues, how much was affected (`scale`), who is involved (`who`), and what to do, the
-first step first. Findings that follow from another one are its `effects`.
+A finding is an incident. In JSON, `problem` says what happened, `impact` its consequence, `scale` how much was
+affected, and `who` is involved. It began with the first record that shows it. Findings that follow from another one are
+its `effects`.
 
-Each kind has possible causes, which records, metadata and log ends support or rule out. `refuted_by` has the fact that
-rules a cause out; such causes are not shown. If two remain, `decision` has the question that decides between them, and
-the command that answers it. `lacked` lists what the report did not have, and the causes that it therefore could not
-distinguish.
+Records, metadata and log ends support or rule out the possible causes of a kind. `refuted_by` has the fact that rules a
+cause out; the text does not show such causes. If two remain, `decision` has the question that decides between them, and
+the command that answers it. `lacked` lists what the report did not have, and the causes that it could not distinguish.
 
 `confidence` is about the cause: `high` if records show it, or if it is the only one left and nothing was missing;
 `medium` if more evidence supports it than contradicts it; otherwise `low`. `symptom_confidence` is about the problem:
@@ -102,21 +101,19 @@ if it is not `high`, `why_not_sure` says what no record shows, or what a cleaner
 
 ## Thresholds
 
-Thresholds decide levels; each kind lists its own. `kafka-records report --print-thresholds` prints a file of all of
-them, with the reason for each default. To change some, list them in a file for `--thresholds` (TOML):
+Each kind lists its thresholds. `kafka-records report --print-thresholds` prints a file of all, with the reason for
+each default. To change some, list them in a file for `--thresholds` (TOML):
 
 ```toml
 [offsets_expiring]
 high_within = "48h"
 ```
 
-An unknown name is an error, which suggests the likely one. So are two thresholds that contradict each other, such as a
-`high_within` above `within`.
+Unknown names are errors, and so are thresholds that contradict each other, such as a `high_within` above `within`.
 
 ## The page
 
-`--output report.html` writes one file: each incident with a time axis (the records that show it, members that join and
-leave, rebalances, commits, and offsets compared with the end of the log), then numbers, groups, activity, who reads a
+`--output report.html` writes one file: each incident with a time axis, then numbers, groups, activity, who reads a
 topic, and a page for each group, topic and table, with links such as `report.html#group=billing`. It makes no network
 requests. Everybody who opens it sees the names, offsets and metadata of the topics. Above 15 MB, rows are left out, and
 the page shows the command that prints them. It needs a browser of 2023 or later.
@@ -130,11 +127,11 @@ schema is [report.schema.json](../spark_udfs/kafka_records_tables/report/report.
 
 ## Since the last report
 
-`--diff OLD.json` compares with an earlier JSON document and shows what is new, gone, worse or better, as text or, in
-JSON, as `diff`. Two findings are the same if they have the same kind and are about the same rows, regardless of numbers
-and times. A finding is not new if a summary in the earlier report includes it, and a summary is new only if it names a
-group or topic that had no such finding before (it names at most 100). An earlier report about other groups or topics is
-an error. A different source, moment, retention or threshold is named in a note (`diff.notes` in JSON).
+`--diff OLD.json` shows what is new, gone, worse or better than in an earlier JSON document, as text or, in JSON, as
+`diff`. Findings of one kind about the same rows are the same, regardless of numbers and times. A finding is not new if
+a summary in the earlier report includes it; a summary is new only if it names (at most 100 names) a group or topic that
+had no such finding before. An earlier report about other groups or topics is an error. Another source, moment,
+retention or threshold is a note (`diff.notes`).
 
 ```python
 segments = "tests/data/topics/kafka-4.3/segments"
@@ -148,10 +145,10 @@ later.diff.notes[0].partition(":")[0]  # findings from them are new or gone beca
 
 ## A job that watches
 
-`--fail-on high` exits with status 3 if there is a finding of that level or a worse one. `--fail-on new:high`, with
-`--diff`, does so only if the finding is new or worse since the earlier report. The job keeps its last report and
-compares with it. Only a complete report ([status](command.md#exit-status) 0 or 3) replaces the last one: findings that
-an incomplete one lacks would look new in the next run.
+`--fail-on high` exits with status 3 if there is a finding of that level or a worse one; `--fail-on new:high`, with
+`--diff`, only if it is new or worse since the earlier report. Only a complete report
+([status](command.md#exit-status) 0 or 3) replaces the last one: findings that an incomplete one lacks would look new in
+the next run.
 
 ```sh
 last=/var/lib/kafka-records/last.json
@@ -178,9 +175,8 @@ Transient states of a healthy cluster are not findings, so successive reports ag
 
 ## Kinds of findings
 
-Each section lists levels, possible causes with evidence, questions that decide between causes, findings shown as
-effects, thresholds with defaults (explained only if the text does not use them), and the tables that the kind is found
-in.
+Each section lists levels, possible causes with evidence, findings shown as effects, thresholds with defaults, and the
+tables that the kind is found in.
 
 """
 
@@ -247,9 +243,6 @@ def _rule(
             first = described.get((cause.name, cause.about, cause.evidence))
             text = f"as for [{first}](#{first})" if first else f"{cause.about}{_evidence(cause.evidence)}"
             yield _item(f"`{cause.name}`: {text}")
-    if questions := [*_questions(rule)]:
-        yield "\nQuestions:\n"
-        yield from questions
     if rule.folds:
         yield ""
         yield _wrapped(f"Effects: {', '.join(f'[{each.kind}](#{each.kind})' for each in rule.folds)}.")
@@ -266,17 +259,6 @@ def _rule(
     if rule.tables:
         yield ""
         yield _wrapped(f"Tables: {', '.join(f'[{name}](tables.md#{name})' for name in rule.tables)}.")
-
-
-def _questions(rule: ReportRule) -> Iterator[str]:
-    """The questions between causes of a kind, each once with all of its pairs."""
-    names = {cause.name for cause in rule.causes}
-    pairs = defaultdict(list)
-    for each in rule.questions:
-        if {each.yes, each.no} <= names:
-            pairs[each.question].append(f"`{each.yes}` or `{each.no}`")
-    for question, causes in pairs.items():
-        yield _item(f"{', '.join(causes)}: {question}")
 
 
 def _evidence(text: str) -> str:

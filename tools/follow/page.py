@@ -7,11 +7,9 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
-from kafka_records_codegen.evolution import change_rules as rules
 from kafka_records_codegen.evolution.change_rules import Rank
-from kafka_records_codegen.evolution.changes import Change, Downstream, DownstreamEffect
-from kafka_records_codegen.evolution.downstream import Attribute
-from kafka_records_codegen.model.messages import Field, Message, Struct
+from kafka_records_codegen.evolution.changes import Change, Downstream
+from kafka_records_codegen.model.messages import Message
 from kafka_records_codegen.products.markdown import text
 from kafka_records_runtime.errors import plural
 from tools.follow.concerned import tables_concerned
@@ -46,12 +44,12 @@ def page(
         f"<!-- Written by `make follow RELEASE={title}`. -->",
         "",
         f"Changes since {since} in the messages of this package, with the rules and ranks of",
-        "[`kafka-records-codegen compare`](../evolution.md#rules), and their effects on attributes of classes, Spark",
-        "columns and existing files. Parquet files from before lack new columns, which are read as null.",
+        "[`kafka-records-codegen compare`](../evolution.md#rules). What has the rank `adds` gives new classes, attributes",
+        "and columns, which are null in Parquet files from before; [the reference](../reference/README.md) has all new",
+        "fields. Other changes affect attributes of classes, Spark columns or existing files as shown.",
         "",
     ]
     lines += _changes(told) if told else ["Nothing."]
-    lines += _new(told, messages)
     lines += tables_concerned(told, messages)
     if enums is not None:
         lines += [
@@ -117,8 +115,8 @@ def _bytes(title: str, since: str, differences: Differences, is_explained: bool)
 
 
 def _changes(changes: Sequence[Change]) -> Iterator[str]:
-    yield "| message | versions | field | change | rank | Python | column | files |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| message | versions | field | change | rank | effects |"
+    yield "|---|---|---|---|---|---|"
     ordered = sorted(changes, key=lambda change: (change.message, change.place.line, change.place.column))
     for name, group in groupby(ordered, key=lambda change: change.message):
         for number, change in enumerate(group):
@@ -128,84 +126,23 @@ def _changes(changes: Sequence[Change]) -> Iterator[str]:
                 f"`{change.field}`" if change.field else "",
                 f"{change.rule.name}: {sides(change)}",
                 change.rank.value,
-                *(_product(each) for each in (change.downstream.python, change.downstream.spark)),
-                _files(change.downstream),
+                "" if change.rank is Rank.ADDS else _effects(change.downstream),
             ]
             yield f"| {' | '.join(text(each) for each in cells)} |"
 
 
-def _product(effect: DownstreamEffect) -> str:
-    return "" if effect.kind in _UNSAID else effect.text
-
-
-def _files(downstream: Downstream) -> str:
-    """The effects on Avro and Parquet; the text about a message covers both."""
+def _effects(downstream: Downstream) -> str:
+    """The effects on attributes, columns and files; the text about a message covers both file formats."""
     effects = {
+        "Python": downstream.python,
+        "Spark": downstream.spark,
         "Avro backward": downstream.avro_backward,
         "Avro forward": downstream.avro_forward,
         "Parquet": downstream.parquet,
     }
-    told = (
-        f"{product} {effect.text}"
-        for product, effect in effects.items()
-        if effect.kind not in _UNSAID_OF_FILES and effect.text != _OF_EVERY_NEW_COLUMN
-    )
-    return "; ".join(told)
-
-
-def _new(changes: Sequence[Change], messages: Mapping[str, Message]) -> Iterator[str]:
-    """The fields of new messages, and of structs that come with new fields. Structs with the same name and fields are
-    described once."""
-    described: set[tuple[str, str]] = set()
-    rows = [row for change in changes for row in _fields_of(change, messages.get(change.message), described)]
-    if rows:
-        yield from ("", "## New fields, in new messages and in new structs", "")
-        yield "| message | field | type | versions | attribute and column | Python | Spark |"
-        yield "|---|---|---|---|---|---|---|"
-        yield from rows
-
-
-def _fields_of(change: Change, message: Message | None, described: set[tuple[str, str]]) -> Iterator[str]:
-    if message is None:
-        return
-    if change.rule in (rules.MESSAGE_ADDED, rules.RECORD_ADDED):
-        yield from _rows(message, message.root, (), described)
-    elif change.rule in (rules.FIELD_ADDED, rules.TAG_ADDED) and change.older_place is None:
-        around: tuple[Field, ...] = ()
-        struct = message.root
-        for name in change.field.split("."):
-            field = next(each for each in struct.fields if each.name == name)
-            around = (*around, field)
-            if not field.is_struct:
-                return
-            struct = message.struct(field.base)
-        described.add(_identity(struct))
-        yield from _rows(message, struct, around, described)
-
-
-def _identity(struct: Struct) -> tuple[str, str]:
-    """The name and the fields of a struct, for structs that several messages have."""
-    return struct.name, " ".join(f"{each.name}: {each.type}" for each in struct.fields)
-
-
-def _rows(
-    message: Message, struct: Struct, around: tuple[Field, ...], described: set[tuple[str, str]]
-) -> Iterator[str]:
-    for field in struct.fields:
-        path = (*around, field)
-        attribute = Attribute(message, field, ".".join(each.python_name for each in path))
-        cells = [
-            f"`{message.name}`",
-            f"`{'.'.join(each.name for each in path)}`",
-            field.type if field.tag is None else f"{field.type}, tag {field.tag}",
-            str(field.versions),
-            f"`{attribute.name}`",
-            attribute.python,
-            attribute.sql,
-        ]
-        yield f"| {' | '.join(text(each) for each in cells)} |"
-        if field.is_struct:
-            inner = message.struct(field.base)
-            if _identity(inner) not in described:
-                described.add(_identity(inner))
-                yield from _rows(message, inner, path, described)
+    products: dict[str, list[str]] = {}
+    for product, effect in effects.items():
+        unsaid = _UNSAID if product in ("Python", "Spark") else _UNSAID_OF_FILES
+        if effect.kind not in unsaid and effect.text != _OF_EVERY_NEW_COLUMN:
+            products.setdefault(effect.text, []).append(product)
+    return "; ".join(f"{', '.join(named)}: {effect}" for effect, named in products.items())
