@@ -44,9 +44,10 @@ def page(
         f"<!-- Written by `make follow RELEASE={title}`. -->",
         "",
         f"Changes since {since} in the messages of this package, with the rules and ranks of",
-        "[`kafka-records-codegen compare`](../evolution.md#rules). What has the rank `adds` gives new classes, attributes",
-        "and columns, which are null in Parquet files from before; [the reference](../reference/README.md) has all new",
-        "fields. Other changes affect attributes of classes, Spark columns or existing files as shown.",
+        "[`kafka-records-codegen compare`](../evolution.md#rules). What has the rank `adds` gives new classes,",
+        "attributes and columns, which are null in Parquet files from before; [the",
+        "reference](../reference/README.md) has all new fields. Other changes affect attributes of classes, Spark",
+        "columns or existing files as shown.",
         "",
     ]
     lines += _changes(told) if told else ["Nothing."]

@@ -14,8 +14,8 @@ _HEAD: Final = """\
 
 <!-- Written by python -m tools.trust from docs/trust.json, docs/judge-reach.json and docs/support.json. -->
 
-How far can you trust the answers of this project? Each section has the command, what its runs counted and when, what that
-proves, and what it does not. Speed is on [its own page](figures.md).
+How far can you trust the answers of this project? Each section has the command, what its runs counted and when, what
+that proves, and what it does not. Speed is on [its own page](figures.md).
 """
 _NOT_MEASURED: Final = "Not measured: no run has recorded figures."
 

@@ -19,8 +19,9 @@ docs/judge-reach.json has the numbers of the lines, and counts for writing, load
 """
 
 _CLASSES: Final = """\
-The coordinators of Kafka {release} wrote a log, loaded one (whole, up to a cut, after a cleaner, or with lost records), and
-answered requests after that. Code that only answers or rejects requests is not needed, so some classes are not complete.
+The coordinators of Kafka {release} wrote a log, loaded one (whole, up to a cut, after a cleaner, or with lost records),
+and answered requests after that. Code that only answers or rejects requests is not needed, so some classes are not
+complete.
 """
 
 _UNREACHED: Final = """\
