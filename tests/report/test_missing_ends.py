@@ -19,7 +19,8 @@ from kafka_records_tables.report.report_text import in_short
 from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 from tests.cli.running import run
 
-_ARCHIVE = Path(__file__).parents[1] / "data" / "clusters" / "08" / "data.tar.xz"
+_DATA = Path(__file__).parents[1] / "data"
+_ARCHIVE = _DATA / "clusters" / "08" / "data.tar.xz"
 _COORDINATORS = (OFFSETS, SHARE_STATE, TRANSACTIONS)
 _LOG = f"{0:020}.log"
 
@@ -107,6 +108,22 @@ def test_nothing_is_concluded_from_what_groups_have_not_done_since(data: Path) -
     ran = run("report", str(data), "--processes", "1", "--group", "geo-lookup")
     assert ran.status == 1
     assert f"rows are missing: a log lacks its beginning or its end: {OFFSETS} (partition 0)" in ran.err.splitlines()
+
+
+@pytest.mark.parametrize(("name", "kinds"), [("conversion-1", set()), ("poison_record-1", {"crash_loop"})])
+def test_what_goes_on_is_unknown_if_logs_of_groups_are_cut(tmp_path: Path, name: str, kinds: set[str]) -> None:
+    """Cut at three fifths, a few seconds before the other logs end: `driver-loader`, which is healthy, has members and
+    no later commit; the loop of `room-auditor` may have ended."""
+    with tarfile.open(_DATA / "incidents" / name / "data.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    for file in tmp_path.glob(f"**/{OFFSETS}-*/*.log"):
+        with file.open("r+b") as opened:
+            opened.truncate(file.stat().st_size * 3 // 5)
+    found = {each.kind: each for each in read_report(tmp_path, processes=1).findings if each.level > Level.NOTE}
+    assert set(found) == {"log_cut"} | kinds
+    for kind in kinds:
+        assert found[kind].is_going_on is None
+        assert "Whether this goes on, and what was read since, is unknown" in found[kind].problem
 
 
 def test_a_log_that_was_copied_while_the_broker_wrote_is_a_note(data: Path) -> None:

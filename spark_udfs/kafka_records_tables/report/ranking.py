@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.causes import with_causes
-from kafka_records_tables.report.facts.known_logs import with_known_counts
+from kafka_records_tables.report.facts.known_logs import with_known_counts, with_known_present
 from kafka_records_tables.report.folding import FoldedCases, folded
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Effect, ReportFinding
@@ -55,6 +55,7 @@ def _told(
         of_level = of_level.take(_worst(of_level))
         for case in of_level.slice(0, most).to_pylist():
             finding = with_known_counts(context, with_causes(seen, rule, case, rule.tell(seen, case)))
+            finding = with_known_present(context, finding)
             yield replace(finding, effects=_effects(context, rules, parted, case["effects"]))
         if of_level.num_rows > most:
             yield _summary(context, rule, level, of_level.slice(most))

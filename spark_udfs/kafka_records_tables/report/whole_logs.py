@@ -28,6 +28,11 @@ _FROM_ABSENCE: Final = frozenset(
             "deleted_before_read",
             "never_commits",
             "clients_shut_out",
+            "members_unsettled",
+            "subscription_dropped",
+            "group_id_changed",
+            "grows_since_consumed",
+            "streams_partitions_differ",
         ),
     )
 )
@@ -66,11 +71,11 @@ def _lacks_groups(context: RuleContext) -> bool:
 
 def _unread_from(context: RuleContext) -> dict[tuple[str, int], int]:
     """By topic and partition, the offset from which on records of a log are missing, or could not be read. A log that
-    ends just before the moment of the report is whole enough: it was copied while a broker wrote to it."""
+    ends just before the moment of the report is whole enough if it may have been copied while a broker wrote to it."""
     settles = context.limit("report.group_settles_within")
     found: dict[tuple[str, int], int] = {}
     for each in context.ends:
-        if each.last_ms is None or context.at_ms - each.last_ms > settles:
+        if each.is_certain or each.last_ms is None or context.at_ms - each.last_ms > settles:
             found[each.topic, each.partition] = _END
     for finding in context.reading:
         if finding.reason == DAMAGED_LOG and finding.topic is not None and finding.partition is not None:

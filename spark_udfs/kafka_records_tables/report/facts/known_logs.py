@@ -18,7 +18,7 @@ from kafka_records_engine.log.files.source_error import NOT_READABLE
 from kafka_records_runtime.kafka.partitioner import partition_for
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Place
-from kafka_records_tables.report.rule_context import RuleContext, places_shown
+from kafka_records_tables.report.rule_context import RuleContext, partitions_shown, places_shown
 from kafka_records_tables.tables.lag import end_offsets
 from kafka_records_tables.topics import OFFSETS
 
@@ -114,6 +114,29 @@ def with_known_counts(context: RuleContext, finding: ReportFinding) -> ReportFin
         problem=f"{finding.problem} Of {places_shown(unknown)}, the counts of records include only what commits show, "
         f"because {ends} unknown.",
     )
+
+
+def with_known_present(context: RuleContext, finding: ReportFinding) -> ReportFinding:
+    """Take back whether something goes on or is over if the logs of all its groups lack their ends: the files do not
+    show what these groups did after that."""
+    logs = context.once(_logs_without_end)
+    if finding.is_going_on is None or not logs or not finding.group_ids:
+        return finding
+    count = partition_count(context, OFFSETS)
+    of_groups = {None if count is None else partition_for(each, count) for each in finding.group_ids[:MOST_GROUPS]}
+    if not of_groups <= logs:
+        return finding
+    which = f"{OFFSETS} ({partitions_shown(sorted(each for each in of_groups if each is not None))})"
+    return replace(
+        finding,
+        is_going_on=None,
+        problem=f"{finding.problem} Whether this goes on, and what was read since, is unknown: {which} lacks its end.",
+    )
+
+
+def _logs_without_end(context: RuleContext) -> set[int | None]:
+    """The partitions of `__consumer_offsets` that lack more than a copy of a running broker would."""
+    return {each.partition for each in context.ends if each.topic == OFFSETS and each.is_certain}
 
 
 def _ends(context: RuleContext) -> pa.Table:

@@ -129,11 +129,11 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=len(partitions),
         rows=(rows,),
         next=(
-            context.see("List where the logs begin and end", rows),
             NextStep(
                 f"Look for {files} {topic}-{first} on this broker (in its other data directories too) and on the "
                 f"others that have the partition; make a report of a replica that has {it}"
             ),
+            context.see("List where the logs begin and end", rows),
             context.ask_kafka("Ask which brokers have the partitions", "kafka-topics", "--describe", "--topic", topic),
             NextStep(
                 f"Until that is clear, let no broker without {it} become leader of the partition: its coordinator "
