@@ -102,7 +102,6 @@ _BY_HAND: Final = (
             "docs/design.md",
             "docs/live-inside.md",
             "docs/columns-inside.md",
-            "docs/codec-speed.md",
             "docs/releasing.md",
             "CHANGELOG.md",
         ),
