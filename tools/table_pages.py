@@ -76,15 +76,6 @@ _SEVERAL = 2
 
 _OF_GROUPS = (*GROUP_RECORDS, *PARTS)
 
-_HELPERS = {
-    "latest": "the last record of each key decides",
-    "fold": "the last records of each key are replayed in order",
-    "facts": "every record is a row",
-    "history": "all records are read in order",
-    "view": "rows of other tables are joined",
-    "ends": "the source is asked, no records are read",
-}
-
 _VALUES = {
     "moment": "a moment",
     "duration": "a duration",
@@ -156,18 +147,17 @@ def _table(table: Table, described: Mapping[object, str], first: str) -> Iterato
     yield f"## {table.name}\n"
     is_first = table.name == first
     yield table.rules if is_first else table.rules.replace(REPLAYED, _AS_BEFORE.format(first=first), 1)
-    how = f"{_HELPERS[table.helper]}."
+    source = f"[Code](../spark_udfs/{table.module.replace('.', '/')}.py)."
     if table.join_keys:
-        how = f"rows of {' and '.join(table.inputs)} are joined by {', '.join(table.join_keys)}."
+        source += f" A view of {', '.join(f'`{name}`' for name in table.inputs)}."
     elif table.inputs:
-        topics = dict.fromkeys(each.topic or "the ends of all logs" for each in inputs_of(table))
-        how = f"rows of other tables are joined, from {', '.join(topics)}."
+        topics = dict.fromkeys(f"`{each.topic}`" if each.topic else "log ends" for each in inputs_of(table))
+        source += f" A view of {', '.join(topics)}."
     if table.needs_transactions:
-        how += " With transactions."
+        source += " With transactions."
     if table.records:
-        how += f" Records: {', '.join(_records(table))}."
-    code = f"[code](../spark_udfs/{table.module.replace('.', '/')}.py)"
-    yield textwrap.fill(f"How ({code}): {how}", 120, break_long_words=False, break_on_hyphens=False) + "\n"
+        source += f" Records: {', '.join(_records(table))}."
+    yield textwrap.fill(source, 120, break_long_words=False, break_on_hyphens=False) + "\n"
     if table.options:
         yield "Options:\n"
         yield from (f"- {each}" for each in _known(table.options, described))

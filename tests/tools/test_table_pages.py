@@ -26,7 +26,7 @@ def test_every_table_and_column_is_on_it() -> None:
         assert f"\n## {table.name}\n\n" in text
         of_table = text.partition(f"\n## {table.name}\n")[2].partition("\n## ")[0]
         assert table.rules.removeprefix(REPLAYED) in of_table
-        columns = " ".join(of_table.partition("\nHow (")[2].split())
+        columns = " ".join(of_table.partition("\n[Code](")[2].split())
         known = columns.partition(f" [Columns](#{SEVERAL.lower().replace(' ', '-')}): ")[2].partition(". ")[0]
         for column in table.columns:
             is_known = (column.name, table_pages.own_words(column)) in described or is_described(column, shared)

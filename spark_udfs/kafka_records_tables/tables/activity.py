@@ -115,7 +115,6 @@ source without markers, everything from the first commit of a transaction to the
 Bytes are the sizes of keys and values as written, without headers, transaction markers, indexes and compression.
 
 What the log does not show: refused commits, and requests that wrote nothing. If a window begins before the offset from
-which on the log is complete (a finding names it), its counts are lower bounds. A missing commit makes an interval
-longer.
+which on the log is complete (a finding names it), its counts are lower bounds, and intervals may be too long.
 """,
 )

@@ -73,15 +73,15 @@ One row per member, role and partition (or task of a streams group) that a coord
 assignment. A tombstone of such a record removes its rows, and a tombstone of the group removes all. A classic group has
 only `current`, which the leader assigned, and only for protocol type consumer: connectors and tasks of Connect workers
 are in `members`. A broker that describes a consumer group shows `current` and `pending_revocation` together, without
-deleted topics, and shows no target for share groups.
+deleted topics, and no target for share groups.
 
-The epoch of a target is that of the group's target assignment. For a current partition or active task, the record has
-the epoch since Kafka 4.3 (consumer groups) and 4.2 (streams groups); otherwise, or if the number of epochs does not
-match the partitions, it is the member's, as in the coordinator. Standby and warmup tasks have no epoch.
+The epoch of a target is that of the group's target assignment. A current partition or active task has the epoch in the
+record (consumer groups since Kafka 4.3, streams groups since 4.2). Without it, or if the number of epochs does not
+match the partitions, it has the member's, as in the coordinator. Standby and warmup tasks have no epoch.
 
-Records of the newer kinds of groups have topic ids. The names come from the source (`partition.metadata` files, a
-broker) and from records of the same log partition with both id and name: commits, and the group's record of its topics.
-An id never gets a new name.
+Records of the newer kinds of groups have topic ids. Names come from the source (`partition.metadata` files, a broker)
+and from records of the same log partition with both: commits, and the group's record of its topics. An id never gets a
+new name.
 
 What the log does not show: what a member really reads, and whether it is alive; topic ids in classic groups; the topics
 that match the regular expressions of a topology; what a cooperative assignor of a classic group revokes first.

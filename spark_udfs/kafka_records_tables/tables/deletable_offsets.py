@@ -79,7 +79,7 @@ A broker deletes an offset on request (OffsetDelete, KIP-496) whether or not it 
 - `not_subscribed`: deletable. The group has members but does not subscribe to the topic.
 - `no_members`: deletable. The group is empty. If it returns, `auto.offset.reset` says where it starts.
 - `simple_group`: deletable. The group has no protocol type, so a broker knows no members. A consumer that assigns
-  partitions to itself may still be active: only its commits show it.
+  itself partitions may still be active: only its commits show it.
 - `subscribed`: the group subscribes to the topic by name, by a resolved regular expression, or, in a streams group, as
   a source or repartition topic. A broker returns GROUP_SUBSCRIBED_TO_TOPIC.
 - `unreadable_subscription`: a classic group of the protocol type `consumer` has members whose subscriptions a

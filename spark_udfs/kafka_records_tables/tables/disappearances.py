@@ -82,8 +82,8 @@ TABLE: Final = Table(
     ),
     rules="""\
 One row per tombstone that the log still holds (`share_disappearances` has those of share state). A tombstone says what
-was deleted, not why. Often the records around it show the reason, because a coordinator writes all records of one
-request or timer together.
+was deleted, not why. The records around it often show that, because a coordinator writes all records of one request or
+timer together.
 
 The causes, in the words of Kafka's own calls:
 
@@ -114,8 +114,8 @@ at most 20 seconds of it, because clocks jump). The last records of a log are ne
 The evidence:
 
 - `due`, `not_due`: the offset could or could not expire yet with the given retention. If `expired` is not among the
-  possible causes, it could not expire with any retention: its commit sets a later time, or it is younger than a minute,
-  the shortest retention.
+  possible causes, it could not with any retention: its commit sets a later time, or it is younger than a minute, the
+  shortest retention.
 - `subscribed`, `members`, `open_transaction`: the group subscribed to its topic; its members protected it; a
   transaction that commits it, or any offset of the group, was open.
 - `stays`: this offset of the group was as due and stays, so no clean-up ran. `stays_in_topic`: this offset of the same
@@ -133,6 +133,6 @@ What the log does not show: heartbeats, so `member_left` and `session_timeout` m
 keeps its members in one record, so a member that leaves writes no tombstone. Two requests that a coordinator wrote into
 one batch within a millisecond look like one; without `base_offset`, more do. In a log that was cleaned or begins in the
 middle, fewer causes can be ruled out and tombstones are missing; a finding says from which offset on it is complete.
-If the input has no column `timestamp_ms`, all times are null.
+Without the column `timestamp_ms`, all times are null.
 """,
 )

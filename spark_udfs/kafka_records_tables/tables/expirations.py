@@ -108,10 +108,10 @@ clean-up at or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KI
 - `share_group`: share groups do not expire.
 - `no_group`: the group of the offset has a tombstone, and a clean-up looks only at offsets of existing groups.
 - `unreadable`: a deciding record cannot be decoded, or the end of its transaction is unknown; a finding names it.
-- `no_time`: only with `rules=kip-211`, which counts from the time of the state; the record has none.
+- `no_time`: only with `rules=kip-211`: the record has no time of the state.
 
-With `rules=kip-211` the KIP's table of states decides (not compared with a broker): an empty group with a protocol type
-is deleted, with all its offsets, when the retention has passed since its state began. Other offsets are deleted when it
+`rules=kip-211` follows the KIP's table of states (not compared with a broker). An empty group with a protocol type is
+deleted, with all its offsets, when the retention has passed since its state began. Other offsets are deleted when it
 has passed since their commit, if the group does not subscribe to the topic or has no protocol type. Open transactions
 and times set in commits are ignored.
 

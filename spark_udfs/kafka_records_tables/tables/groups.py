@@ -53,9 +53,9 @@ TABLE: Final = Table(
     rules="""\
 One row per group that a coordinator lists after loading the log (`GroupMetadataManager.replay`).
 
-A group exists from its first record on; one record of a member is enough. Any commit creates a simple group if no group
-of that name exists, even a commit that was aborted, deleted or replaced; when compaction removes the last such commit,
-the group has no row. The tombstone of a group record of any kind ends the group.
+A group exists from its first record on, even a record of a member, until the tombstone of a group record of any kind.
+Any commit creates a simple group if no group of that name exists, even one that was aborted, deleted or replaced; when
+compaction removes the last such commit, the group has no row.
 
 What the log does not show: brokers never log a classic group as PreparingRebalance, CompletingRebalance or Dead. A
 group that is Stable here may be rebalancing, or members of any kind of group may have been gone for less than a session

@@ -72,8 +72,7 @@ One row per span of time in which a committed offset was valid: a slowly changin
 Consecutive equal commits of a partition (offset, leader epoch, metadata, topic id) are one row, with their number in
 `commits`. A commit in a transaction is valid from the marker on, unless a later record of its partition comes before
 the marker (`OffsetMetadataManager.replayEndTransactionMarker`); in an aborted or open transaction it is never valid. A
-tombstone of an offset ends it immediately. The tombstone of a group ends no offset: a coordinator writes tombstones for
-its offsets too.
+tombstone of an offset ends it immediately. The tombstone of a group ends none: its offsets have their own tombstones.
 
 Times are those of records and markers in the log. If a clock went back, a record gets the latest time before it, as
 with `as_of`. In a source with `committed` but no markers, commits in transactions are valid from their own position on.

@@ -220,8 +220,8 @@ counts offsets, including transaction markers and the gaps that a cleaner leaves
   usually have only `__consumer_offsets`.
 - `topic_recreated`: the topic id differs from that of the commit (Kafka 4.1 and later write it). The coordinator does
   not return such an offset for the new id (`OffsetMetadataManager.fetchOffsets`).
-- `end_unknown`: the source has the log but not its end. This includes an offset above the end of a file that continues
-  there with an incomplete batch (`is_cut` in `log_ends`), as in a damaged log or a copy of a running broker.
+- `end_unknown`: the source has the log but not its end, or the offset is above the end of a file that continues there
+  with an incomplete batch (`is_cut` in `log_ends`), as in a damaged log or a copy of a running broker.
 - `no_commit`: a member has the partition, but the group has committed no offset for it, or a negative one. After a
   restart it begins where `auto.offset.reset` says.
 - `beyond_end`: the offset is above the end of a log that was truncated or recreated. The consumer goes where
@@ -240,10 +240,10 @@ offset index and the headers of batches, with these limits:
 - If more than 64 MiB of the log are left, records are not counted, and the time is that of the next batch with records,
   even of an aborted transaction.
 
-Brokers report none of this unless `times` is given. Then one batch is fetched per offset with lag (this needs READ on
-the topics), and at most eight per offset to skip markers and aborted records. Records are not counted, and the time is
-null if the first record is in an open transaction. A snapshot of the topic (`snapshot --topic`) has all of this for the
-last million offsets of each log, with the time of the record itself; other saved rows have none of it.
+Brokers report none of this unless `times` is given. Then one batch is fetched per offset with lag, and at most eight to
+skip markers and aborted records. Records are not counted, and the time is null if the first record is in an open
+transaction. A snapshot of the topic (`snapshot --topic`) has all of this for the last million offsets of each log, with
+the time of the record itself; other saved rows have none of it.
 
 With `window` the history of commits is read too, by the rules of `progress`, for `commit_rate`, `produce_rate` and
 `caught_up_in_ms`. If neither files nor batches have a time, `unread_timestamp` is then the time by which another group
@@ -263,13 +263,13 @@ of a group in another partition are left out with a note; `checks` lists them as
 a log in the source is reported: its groups have no rows.
 
 `has_left` is true in groups without members. It is null while the partition is about to be assigned, and in groups
-whose consumers assign partitions to themselves.
+whose consumers assign themselves partitions.
 
-Log starts are requested first, then commits are read up to the present ends of their logs, then topics and log ends are
-requested. So records that are deleted or arrive in between make lag larger, but never put an offset `below_log_start`
-or `beyond_end`. The log start of a partition that was created in between is null. For running brokers, `counts.moments`
-of a result and a note have the moments. In Spark, a DataFrame over a directory that a broker is writing to reads in any
-order, so the newest offsets may seem `beyond_end`.
+Log starts are requested before commits are read, and log ends after that. So records that are deleted or arrive in
+between make lag larger, but never put an offset `below_log_start` or `beyond_end`; the log start of a partition that
+was created in between is null. For running brokers, `counts.moments` of a result and a note have the moments. In Spark,
+a DataFrame over a directory that a broker is writing to reads in any order, so the newest offsets may seem
+`beyond_end`.
 
 What the logs do not show: whether members still consume the topic; offsets that consumers have not committed yet, or
 keep elsewhere.

@@ -53,12 +53,12 @@ TABLE: Final = Table(
     rules="""\
 One row per log partition of every topic in the source, or of the requested topic. Records are not read.
 
-Running brokers report their logs as of now: the leader of a partition answers ListOffsets, which needs DESCRIBE on the
-topic. In a directory, the log start is in `log-start-offset-checkpoint`, which lists only log starts that were raised,
-or else in the name of the first segment file. The log end follows from the headers of the last batches; a truncated
-append and damage at the end of the last file do not count, and then `is_cut` is true. The high watermark is that of
-`replication-offset-checkpoint`, which a broker writes every few seconds and when it stops; its timestamp is that of the
-file. No file has the last stable offset.
+Running brokers report their logs as of now: the leader of a partition answers ListOffsets. In a directory, the log
+start is in `log-start-offset-checkpoint`, which lists only log starts that were raised, or else in the name of the
+first segment file. The log end follows from the headers of the last batches; a truncated append and damage at the end
+of the last file do not count, and then `is_cut` is true. The high watermark is that of `replication-offset-checkpoint`,
+which a broker writes every few seconds and when it stops; its timestamp is that of the file. No file has the last
+stable offset.
 
 A single segment file has no log start, and has a log end only if it is the last one. A snapshot has the log start and
 topic id that its sources last reported; saved rows have neither. In both, the log end is that of the rows.

@@ -110,16 +110,15 @@ topics, only names and sizes of files, and the ends of the logs. Running brokers
 files: columns about files and the cleaner are null, and a finding says so.
 
 A coordinator that gets a partition reads its entire log before it answers (`CoordinatorLoaderImpl`,
-`TransactionStateManager`): `records_to_load` and `bytes` show how much. A cleaner would remove the `superseded` ones:
-records with a later one of the same key, compared as bytes, and records of aborted transactions, which replace no
-others (`Cleaner.buildOffsetMapForSegment`). A record of an open transaction, or of one with an unknown marker, is
-replaced only by a later one of the same producer, and replaces no other. Records that a cleaner cannot reach yet count
-too.
+`TransactionStateManager`): `records_to_load` and `bytes` show how much. A cleaner would remove the `superseded` ones,
+even if it cannot reach them yet: records with a later one of the same key, compared as bytes, and records of aborted
+transactions, which replace no others (`Cleaner.buildOffsetMapForSegment`). A record of an open transaction, or of one
+with an unknown marker, is replaced only by a later one of the same producer, and replaces no other.
 
 A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in `cleaner-offset-checkpoint`
 (`LogCleanerManager.cleanableOffsets`): from the offset in that file, or the log start, up to `cleanable_offset`, the
-start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not compacted:
-its coordinator deletes the beginning. `held_by` is the first that applies:
+start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not
+compacted: its coordinator deletes the beginning. `held_by` is the first that applies:
 
 - `open_transaction`: an open transaction begins in an older file. If it does not end, the log grows without limit.
   `open_transactions` names its owner.

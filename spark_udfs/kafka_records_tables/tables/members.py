@@ -131,19 +131,18 @@ TABLE: Final = Table(
 One row per member that a coordinator knows after loading the log (`GroupMetadataManager.replay`; `ClassicGroupMember`,
 `ConsumerGroupMember`, `ShareGroupMember`, `StreamsGroupMember`).
 
-The members of a classic group are those in its last record. In other groups a member exists from its first record on
-until a tombstone of its metadata or of the group. Epoch and state come from its last current assignment. Without one
-they are 0 and Stable, as in the coordinator, and the previous epoch is 0 in streams groups and -1 in others; if a
-tombstone removed only the current assignment, both epochs are -1. An unknown state stays a number.
+The members of a classic group are those in its last record. In other groups a member exists from its first record until
+a tombstone of its metadata or of the group. Epoch and state come from its last current assignment. Without one they are
+0 and Stable, as in the coordinator, and the previous epoch is 0 in streams groups and -1 in others; if a tombstone
+removed only the current assignment, both epochs are -1. An unknown state stays a number.
 
 For a classic member, `subscribed_topics` has the topics that the coordinator reads from a subscription of any version
 (`ClassicGroup.computeSubscribedTopics`; KIP-496). It is null if the protocol type is not consumer or the bytes cannot
 be read. In a streams group the topology names the topics. A classic member without a rebalance timeout (values before
 version 1) gets its session timeout, as in the coordinator.
 
-What the log does not show: heartbeats, so whether a member is alive; members that are joining or syncing, or that left
-a classic group during a rebalance; the other protocols that a classic member offered; the end offsets of tasks that
-streams members report. A record that cannot be decoded leaves its values null; a classic group then has no rows, and a
-finding names the record.
+What the log does not show: whether a member is alive; members that are joining or syncing, or that left a classic group
+during a rebalance; the other protocols that a classic member offered; the end offsets of tasks that streams members
+report. A record that cannot be decoded leaves its values null; a classic group then has no rows, and a finding.
 """,
 )

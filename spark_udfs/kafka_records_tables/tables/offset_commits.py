@@ -52,7 +52,6 @@ One row per record that commits or deletes an offset (types 0 and 1), including 
 transactions.
 
 A cleaner removes replaced records and, later, tombstones; a finding says from which offset on the rows are complete. A
-record that cannot be decoded has no row, and a commit is `unknown` if damage or a missing file hides the marker of its
-transaction; findings name both.
+commit is `unknown` if damage or a missing file hides the marker of its transaction; a finding names it.
 """,
 )

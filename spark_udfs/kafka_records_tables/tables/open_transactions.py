@@ -149,13 +149,12 @@ one row without a topic.
 
 In files, open transactions are found in the newest `.snapshot` of a log, where a broker keeps its producers
 (`ProducerStateManager`), and in the headers of later batches (of all batches without a snapshot). For running brokers,
-first the brokers are asked (DescribeProducers, which needs READ on the topic) and then the coordinators
-(ListTransactions, DescribeTransactions; KIP-664). Other sources, and an earlier `as_of`, show only transactions with
-pending offsets.
+first the brokers are asked (DescribeProducers) and then the coordinators (ListTransactions, DescribeTransactions;
+KIP-664). Other sources, and an earlier `as_of`, show only transactions with pending offsets.
 
 The coordinator will write a marker to a partition if the transactional id with this producer id is in one of the states
-above and lists the partition (`TransactionsCommand.FindHangingTransactionsCommand`; KIP-664). A transaction hangs by
-one of two rules:
+above and lists the partition (`TransactionsCommand.FindHangingTransactionsCommand`). A transaction hangs by one of two
+rules:
 
 - `no_entry`: no transactional id has it. It stays open until an administrator aborts it, with `kafka-records
   abort-transaction` or Kafka's `kafka-transactions.sh abort`.

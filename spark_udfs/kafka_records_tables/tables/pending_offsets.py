@@ -43,14 +43,13 @@ TABLE: Final = Table(
     rules="""\
 One row per group, topic, partition and producer with a commit in a transaction that has no marker at the end of the
 log. A later tombstone of the partition removes the pending commit and its row (`OffsetMetadataManager.replay`,
-`replayEndTransactionMarker`). If there are several commits for the partition, the row has the last one;
-`since_timestamp` and `since_log_offset` are those of the first.
+`replayEndTransactionMarker`). The row has the last commit of the partition, but `since_timestamp` and
+`since_log_offset` of the first.
 
 A client that asks for stable offsets gets UNSTABLE_OFFSET_COMMIT for these partitions and waits (KIP-447), regardless
 of plain commits. When the transaction commits, the row becomes the committed offset, unless there is a later commit.
 `open_transactions` shows who keeps the transaction open.
 
-A commit has no row, and a finding names it, if its value cannot be decoded, or if damage or a missing file may hide the
-marker of its transaction.
+A commit whose value cannot be decoded, or whose marker damage or a missing file may hide, has no row, but a finding.
 """,
 )

@@ -129,21 +129,19 @@ aborted transactions are not records to read. The state is the first that applie
 - `falling_behind`: the offset moves, but at the end of each part of the window (about a quarter: 131 seconds of ten
   minutes) more records are left than before: at least four times in a row up to now, and at least a tenth of what was
   written in that time. `since` is the end of the first of these parts, of which at most twelve are remembered.
-- `idle`: nothing is left to read, and the offset has not changed within the window.
+- `idle`: nothing is left to read, and the offset has not changed within the window. With a `reason`, the group does not
+  read what is left: `open_transaction` begins at its offset, where `read_committed` ends; `left`: its members have
+  partitions, but none of this topic.
 - `ok`: everything else. `since` of both is the first commit of the offset.
-
-A group is `idle` with a `reason` if it does not read the records left. `open_transaction`: an open transaction begins
-at its offset, and `read_committed` ends there. `left`: its members have partitions, but none of this topic.
 
 The state is null if it is unknown, and `reason` says why:
 
 - `no_history`: the offset was committed after the moment of `at`, and only a part of the earlier history is known.
 - `moved`: the group has since committed in another partition of `__consumer_offsets`, for example after their number
   changed. Its coordinator does not know this offset.
-- `no_log`: the source has no log of the partition.
+- `no_log`, `end_unknown`: the source has no log of the partition, or not its end.
 - `topic_recreated`: the last commit has the id of an earlier topic of this name. A commit without an id counts for the
   present topic.
-- `end_unknown`: the end of the log is unknown.
 - `beyond_end`: the offset is negative, or above the end.
 - `time_unknown`: records are left, but it is unknown how long they have been there.
 

@@ -99,15 +99,15 @@ another leader epoch or metadata is not a fall. The kind is the first that appli
   one step, and now falls again, but not below the offset from which it returned. The first fall of a sawtooth has
   another kind.
 - `reset_while_empty`: the group had no members. Either an administrator reset the offset, or a consumer that assigns
-  partitions to itself went back: the log shows no difference.
+  itself partitions went back: the log shows no difference.
 - `rewind_by_member`: the group had members, and outside transactions only they may commit. A member went back by
   itself, or started over because its offset was out of range (`auto.offset.reset`).
 
 What compaction hides: where a log was cleaned, only the last commit of each partition is left, so no fall is visible; a
-finding says after which offset no record is missing. If the last commit of a partition before that offset was removed,
-a fall to the first commit after it is missed. A sawtooth may be reduced to a single fall, of another kind. `confidence`
-is low if the kind depends on members, and a record of the group or bytes before the commit could not be read; and if
-the lower commit has a topic id but no remaining earlier one does.
+finding says after which offset no record is missing. A fall to the first commit after it may be missed, and a sawtooth
+may look like a single fall of another kind. `confidence` is low if the kind depends on members, and a record of the
+group or bytes before the commit could not be read; and if the lower commit has a topic id but no remaining earlier one
+does.
 
 What the log does not show: classic members that join for the first time, until they are assigned partitions; records
 that were consumed again without a lower commit; which client sent a commit.

@@ -82,9 +82,9 @@ A coordinator deletes a topic's state in one write, but may put several requests
 (`share.coordinator.append.linger.ms`). So consecutive tombstones of one batch and millisecond count as one write, and a
 state stays if it does so after the last of them. Without `base_offset` or `timestamp_ms` more look like one write.
 
-What the log does not show: whether an administrator deleted the group or its offsets of the topic. `disappearances` has
-the tombstone of the group, and `share_group_topics` the last list of its topics. A request to delete state that does
-not exist writes nothing. Initialization with a higher state epoch replaces a state and is no deletion.
+What the log does not show: whether an administrator deleted the group (`disappearances` has its tombstone) or its
+offsets of the topic (`share_group_topics` has the last list of its topics). A request to delete state that does not
+exist writes nothing. Initialization with a higher state epoch replaces a state and is no deletion.
 
 The coordinator deletes the beginning of this log when later snapshots replace it; a finding says from which offset on
 the log is complete. There is no `stays_in_topic` if a record is missing or unreadable between the one that it would

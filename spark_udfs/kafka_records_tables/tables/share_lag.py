@@ -72,9 +72,8 @@ lag counts up to the log end. It includes records that a member has acquired but
 and gaps.
 
 Start offset and lag are null until the group first reads the partition. A topic that was deleted, or whose log the
-source does not have, has no name and no end.
-
-With `--source requests` lag is the number that the coordinator returns, or null before Kafka 4.2, and `done` is null.
+source does not have, has no name and no end. With `--source requests` lag is the number that the coordinator returns,
+or null before Kafka 4.2, and `done` is null.
 
 `unread_timestamp` is the time of the first record from the start offset on, without markers and aborted records.
 Running brokers are asked for it only with `times`.

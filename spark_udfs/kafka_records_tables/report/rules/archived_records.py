@@ -283,10 +283,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a share group archived records that no consumer accepted",
     about="""\
-Ranges of offsets that were archived after `deliveries` deliveries (or as many as the group's
-share.delivery.count.limit, if the metadata log has it), over the whole history of the state: the present state
-lacks ranges before its start offset. Records that consumers rejected at the first deliveries count from `rejected`
-ranges on.""",
+Ranges of offsets that were archived after `deliveries` deliveries (or the group's share.delivery.count.limit, if the
+metadata log has it), over the whole history of the state. Records that consumers rejected at the first deliveries count
+from `rejected` ranges on.""",
     tables=("share_partitions", "share_group_topics", "members"),
     levels={
         Level.CRITICAL: "it goes on",

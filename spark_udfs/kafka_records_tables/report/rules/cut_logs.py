@@ -186,12 +186,12 @@ RULE = ReportRule(
     title="a log lacks its beginning or its end",
     about="""\
 Logs of `__consumer_offsets` and `__transaction_state` that do not begin at offset 0 (if a config causes that, it is
-`coordinator_topic_deletes`; a cleaner does not), and logs of all coordinators that once ended later. The broker's
-high watermarks and recovery points show it (`replication-offset-checkpoint`, `recovery-point-offset-checkpoint`),
-producer snapshots of later offsets, indexes of files that are missing, empty or cut, or the absence of any file or
-of the folder. If the broker stopped cleanly and wrote that the log ends here, later files beside it do not count.
-The command ends with status 1. A copy that was made while a broker wrote ends a little earlier: that is a note.
-Kinds that conclude something from what a group has not done leave out groups of such a log.""",
+`coordinator_topic_deletes`; a cleaner does not), and logs of all coordinators that once ended later. High watermarks
+and recovery points of the broker show it (`replication-offset-checkpoint`, `recovery-point-offset-checkpoint`),
+producer snapshots of later offsets, indexes of files that are missing, empty or cut, or the absence of any file or of
+the folder. If the broker stopped cleanly and wrote that the log ends here, later files beside it do not count. The
+command ends with status 1. Kinds that conclude something from what a group has not done leave out groups of such a log.
+""",
     tables=("log_ends", "groups"),
     levels={
         Level.HIGH: "the files show it, and the broker had stopped, or wrote the later end `silent_for` after "

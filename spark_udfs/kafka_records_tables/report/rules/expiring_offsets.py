@@ -212,16 +212,13 @@ RULE = ReportRule(
     kind="offsets_expiring",
     title="offsets of a group that was in use expire soon",
     about="""\
-Committed offsets of groups without members that a clean-up deletes within `within`. A consumer group that is down
-for as long as the retention loses its place. So does a simple group (its consumers assign partitions to themselves)
-that is at work (`alive_within`) but has committed nothing for a partition. A group that was in use only briefly is
-a note. A group that has just lost its last member is not judged for `report.group_settles_within`. Left out are
-offsets that a group with members does not need (`offsets_unneeded`), and offsets with an expiry time of their own,
-which a client requested.
+Committed offsets of groups without members that a clean-up deletes within `within`: the group loses its place. So does
+a simple group (its consumers assign themselves partitions) that is at work (`alive_within`) but has committed nothing
+for a partition. A group that has just lost its last member is not judged for `report.group_settles_within`. Left out
+are offsets that a group with members does not need (`offsets_unneeded`), and offsets with an expiry time of their own.
 
-How long a group was in use follows from its records, and from its epoch (`in_use_epoch`). If a cleaner has removed
-the first records and the epoch is low, that is unknown, and the level is one or two lower. Expiry is computed with
-the retention that was passed (see `retention_differs`).""",
+How long a group was in use follows from its records, and from its epoch (`in_use_epoch`). If a cleaner has removed the
+first records and the epoch is low, that is unknown, and the level is one or two lower.""",
     tables=("expirations", "groups", "activity", "current_offsets", "timeline", "lag", "log_ends", "assignments"),
     levels={
         Level.CRITICAL: "the group is at work, and one of its offsets expires within `critical_within`",

@@ -395,15 +395,14 @@ RULE = ReportRule(
     kind="transaction_open",
     title="a transaction hangs",
     about="""\
-Open transactions. One hangs when it is open for longer than its timeout and five minutes, or when no transactional
-id has it (KIP-664). In a copy of a log the time of the last record counts, so a transaction that began a while
-before is a note. Groups whose committed offset is at the beginning of the transaction are named: with
-`read_committed` they get nothing until it ends. A group with members that has committed nothing there for twice the
-longest interval between its commits, and at least `group_stands_still.after`, is taken to wait for it. What is long
-for a transaction follows from at least five earlier ones of its transactional id.
+Open transactions. One hangs when it is open for longer than its timeout and five minutes, or when no transactional id
+has it (KIP-664). In a copy of a log the time of the last record counts. Groups whose committed offset is at the
+beginning of the transaction are named: with `read_committed` they get nothing until it ends. A group with members that
+has committed nothing there for twice the longest interval between its commits, and at least `group_stands_still.after`,
+is taken to wait for it. What is long follows from at least five earlier transactions of the transactional id.
 
-Transactions with the same cause are one finding: orphaned ones and open ones per group whose offsets they hold
-back, late ones per coordinator.""",
+Transactions with the same cause are one finding: orphaned ones and open ones per group whose offsets they hold back,
+late ones per coordinator.""",
     tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag", "groups", "log_ends"),
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",

@@ -274,10 +274,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a dead instance has left a transaction open, and its successor uses another transactional id",
     about="""\
-Open transactions to which nothing was added for `after`, nor for `times` the duration of the transactions of a
-similar id (equal except for its end) that began later. If the first record of that id is later too, it belongs to
-the successor of a dead instance; otherwise to a sibling. Groups that wait at the last stable offset are found in
-`lag`.""",
+Open transactions to which nothing was added for `after`, nor for `times` the duration of the transactions of a similar
+id (equal except for its end) that began later. If the first record of that id is later too, it belongs to the successor
+of a dead instance; otherwise to a sibling.""",
     tables=("transactions", "open_transactions", "lag"),
     levels={Level.HIGH: "groups wait there", Level.MODERATE: "no known group waits"},
     find=_find,

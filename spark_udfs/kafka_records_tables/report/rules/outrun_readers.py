@@ -409,16 +409,15 @@ RULE = incident_rule(
     kind=KIND,
     title="records are deleted before a group reads them",
     about="""\
-Commits of lagging groups that jump `times` as far as usual, from offsets that the log no longer has. At least one
-of them, or the present offset, must show that the log had been deleted up to there. If most commits jump, the
-shorter distances of the others are the usual ones, provided that none lies between these and twice as far, and that
-the group was once further from the end than the log is long. The loss is the sum of all jumps, minus what the group
-usually reads in between. A long distance among the first `commits` of a partition counts only if the present start
-of the log is in it: the group may have found these records waiting.
+Commits of lagging groups that jump `times` as far as usual, from offsets that the log no longer has. At least one of
+them, or the present offset, must show that the log had been deleted up to there. If most commits jump, the usual
+distance is that of the others, if it is clearly shorter and the group was once further from the end than the log is
+long. The loss is the sum of all jumps, minus what the group usually reads in between. A long distance among the first
+`commits` of a partition counts only if the present start of the log is in it: these records may have waited.
 
-Jumps of a group that had been away, whether it lags now or not, count without such a log start if records had become
-so old by then that the topic had deleted them: another group had committed a later offset before, or the group jumped
-further than what is written, at its own pace before, in the time for which the files keep records.""",
+Jumps of a group that had been away need no such log start if the topic had deleted the records by their age: another
+group had committed a later offset before, or the group jumped further than what is written in the time for which the
+files keep records.""",
     tables=("lag", "timeline"),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,

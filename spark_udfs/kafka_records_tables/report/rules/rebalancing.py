@@ -301,15 +301,14 @@ RULE = ReportRule(
     kind="endless_rebalances",
     title="a group rebalances without end",
     about="""\
-A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once
-cause. Fewer are enough if the same client times out and comes back again and again. Not a finding are a rolling
-restart, in which each member leaves and joins once, and a job that starts, commits and leaves while no other member
-waits. If the source lacks the ends of the logs, so that [crash_loop](#crash_loop) cannot be found, there is a
-finding for members that suddenly leave at least five times as often as before, while an offset has not moved since.
-A group is a note if it scales by two members or more, is `ok` or `idle` in all partitions (or its offsets move,
-without ends of logs), and rebalances at most twice as often as during the first half of its rebalances (eleven or
-more). Epochs of a streams group that give no member a new target (warm-up tasks) do not count. A cleaner may have
-removed earlier changes, so counts are lower bounds.""",
+A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once cause.
+Fewer are enough if the same client times out and comes back again and again. Not a finding are a rolling restart, and a
+job that starts, commits and leaves while no other member waits. If the source lacks the ends of the logs, so that
+[crash_loop](#crash_loop) cannot be found, members that suddenly leave at least five times as often as before, while an
+offset has not moved since, are one. A group is a note if it scales by two members or more, is `ok` or `idle` in all
+partitions (or its offsets move, without ends of logs), and rebalances at most twice as often as during the first half
+of its rebalances (eleven or more). Epochs of a streams group that give no member a new target do not count. Counts are
+lower bounds, because a cleaner may have removed earlier changes.""",
     tables=("timeline", "groups", "members", "assignments", "current_offsets", "log_ends", "group_lag", "progress"),
     levels={
         Level.HIGH: "it goes on",
@@ -469,10 +468,9 @@ UNSETTLED = ReportRule(
     title="members of a group never settle",
     about="""\
 Consumer and streams groups that are Assigning, Reconciling or NotReady since their epoch changed,
-`report.group_settles_within` ago or earlier: the coordinator removes a member that is not done by its rebalance
-timeout, but one that sends heartbeats and never gives up a partition keeps the group in this state, and so do
-topics that a streams group waits for. If the log has twenty earlier rebalances of the group, it stays a note until
-twice what 95 % of them took. Classic groups do not record this.""",
+`report.group_settles_within` ago or earlier. A member that sends heartbeats and never gives up a partition keeps the
+group in this state, and so do topics that a streams group waits for. If the log has twenty earlier rebalances of the
+group, it stays a note until twice what 95 % of them took. Classic groups do not record this.""",
     tables=("groups", "timeline", "members"),
     levels={
         Level.HIGH: "for `high_after`",

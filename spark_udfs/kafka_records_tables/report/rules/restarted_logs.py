@@ -254,12 +254,11 @@ RULE = incident_rule(
     kind=KIND,
     title="the groups of a coordinator's log all began again after a restart",
     about="""\
-Logs of `__consumer_offsets` that begin at offset 0 with a later leader epoch than 0, when the leader of another log
-of the topic, which has older records, changed too. Groups of such a log began within `within`, and none in other
-logs. A log that was lost with a broker's files looks like this; so does one that was empty until the restart,
-because `leader-epoch-checkpoint` has only the last epoch of an empty log. Groups whose topics are all younger than
-the restart are left out, and groups in several logs (`groups_in_two_partitions`). Nothing is found in cleaned logs
-and on running brokers.""",
+Logs of `__consumer_offsets` that begin at offset 0 with a later leader epoch than 0, when the leader of another log of
+the topic, which has older records, changed too. Groups of such a log began within `within`, and none in other logs. A
+log that was lost with a broker's files looks like this; so does one that was empty until the restart. Left out are
+groups whose topics are all younger than the restart, and groups in several logs (`groups_in_two_partitions`). Nothing
+is found in cleaned logs and on running brokers.""",
     tables=("timeline", "log_ends", "current_offsets"),
     levels={
         Level.HIGH: f"{_SEVERAL} groups or more began at once, and none in other logs",

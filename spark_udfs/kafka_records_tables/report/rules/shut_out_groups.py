@@ -311,12 +311,11 @@ RULE = incident_rule(
     title="clients stopped when ACLs were changed",
     about="""\
 Groups whose last commits for a topic are within `around` of a change of ACLs of the topic or the group, while records
-wait; and topics to which nothing is written since the change, for more than twice the longest interval between
-batches before. If a topic is silent, groups that lost all members at the change count too, without records that wait.
-The change must take rights away: the first entry of a resource (before it, `allow.everyone.if.no.acl.found` may have
-allowed everything), an entry that denies, or the removal of one that allowed. Left out are groups without members,
-groups that have committed as rarely before, and entries that allow everybody to read. Records do not have the
-principals of clients, so it is unknown to whom an entry applies. The metadata log is needed.""",
+wait; and topics to which nothing is written since the change, for more than twice the longest interval between batches
+before, with groups that lost all members at the change. The change must take rights away: the first entry of a resource
+(before it, `allow.everyone.if.no.acl.found` may have allowed everything), an entry that denies, or the removal of one
+that allowed. Left out are groups without members, groups that have committed as rarely before, and entries that allow
+everybody to read. No record shows to which client an entry applies. The metadata log is needed.""",
     tables=("current_offsets", "lag", "timeline", "log_ends"),
     levels={Level.HIGH: "always"},
     find=_find,

@@ -251,11 +251,10 @@ RULE = incident_rule(
     kind=KIND,
     title="offsets were moved ahead while a group had no members",
     about="""\
-Higher offsets that were committed while a group had no members, although it had some before. Its members skipped
-the records in between, unless another client read them. Records that the log no longer has do not count, nor
-partitions whose log starts at the new offset or later, nor partitions that were committed more than once in the
-meantime: another client reads these. Commits more than ten minutes apart are separate findings. Offsets beyond the
-end are `offsets_from_elsewhere`, lower ones `offsets_reset`.""",
+Higher offsets that were committed while a group had no members, although it had some before. Its members skipped the
+records in between, unless another client read them. Left out are records that the log no longer has, partitions whose
+log starts at the new offset or later, and partitions that were committed more than once in the meantime: another client
+reads these. Commits more than ten minutes apart are separate findings.""",
     tables=("timeline", "regressions", "log_ends"),
     levels={
         Level.HIGH: "`records` offsets or more, within `lately`",

@@ -157,10 +157,10 @@ RULE = incident_rule(
     kind=KIND,
     title="a coordinator loads its log slowly",
     about="""\
-Loads of logs of coordinators that took `after` or longer, or failed, as brokers log them (`Finished loading …`,
-`Failed to load …`). The broker's log files (`*.log`) must be beside its data directory, or in a folder `logs`
-beside it. The last 64 MiB of each are read, and the slowest load of each log counts. The finding says how much of
-the log no cleaner has touched, and for how long its groups did not commit while others did.""",
+Loads of logs of coordinators that took `after` or longer, or failed, as brokers log them (`Finished loading …`, `Failed
+to load …`). The broker's log files (`*.log`) must be beside its data directory, or in a folder `logs` beside it. The
+last 64 MiB of each are read, and the slowest load of each log counts. The finding says how much of the log no cleaner
+has touched, and for how long its groups did not commit while others did.""",
     tables=("groups", "current_offsets"),
     levels={
         Level.CRITICAL: "a load failed",

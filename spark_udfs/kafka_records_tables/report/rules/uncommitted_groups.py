@@ -288,11 +288,10 @@ RULE = incident_rule(
     about="""\
 Stable groups whose members have had partitions for `after` (and for twice the longest interval between the group's
 commits, if the log has ten), for which no commit was ever written although records were, before the last `after`.
-Records of open transactions do not count. If the members are too new, earlier ones that stayed for 10 s each count
-too. Left out are Kafka Streams, Connect and share groups, tools that do not commit (`console-consumer-N`,
-`spark-kafka-source-…`), and groups whose log does not begin at its first record. An application may keep its
-offsets elsewhere, so a group that never committed anything is only a note, or low if all its members were replaced
-while records were written. Running brokers do not report when records were written: there it is always a note.""",
+Records of open transactions do not count. If the members are too new, earlier ones that stayed for 10 s each count too.
+Left out are Kafka Streams, Connect and share groups, tools that do not commit (`console-consumer-N`,
+`spark-kafka-source-…`), and groups whose log does not begin at its first record. An application may keep its offsets
+elsewhere. Running brokers do not report when records were written: there it is always a note.""",
     tables=("groups", "assignments", "current_offsets", "pending_offsets", "members", "timeline", "log_ends", "lag"),
     levels={
         Level.MODERATE: "the group commits or has committed other partitions, without a backlog in them",

@@ -329,9 +329,8 @@ RULE = incident_rule(
     about="""\
 Streams groups (KIP-1071) without tasks, with a topology that the coordinator does not find valid, and topics whose
 numbers of partitions differ although the topology requires the same: inputs that are joined (`copartitionGroups`), or
-internal topics, which need as many as the inputs that they belong to. Most often one of the topics got more
-partitions. The metadata log, or running brokers, must show the numbers. Inputs that a pattern selects are not
-compared. Groups of the classic protocol do not record their topology.""",
+internal topics, which need as many as their inputs. The metadata log, or running brokers, must show the numbers. Inputs
+that a pattern selects are not compared. Groups of the classic protocol do not record their topology.""",
     tables=("groups", "assignments", "current_offsets", "log_ends", "timeline", "lag"),
     levels={
         Level.HIGH: "records wait, or the application has been started",
