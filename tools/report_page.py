@@ -61,8 +61,7 @@ Durations such as `--as-of 2h` count back from now, also for files.
 - A moment after the last record in files means that record, with a note. `table expirations --as-of` shows what expires
   until then if nothing is committed.
 - At an earlier moment it is unknown where logs ended. Then findings from `lag`, `group_lag`, `progress` or `log_ends`
-  ([below](#kinds-of-findings)) are missing or less detailed, and the last line says that the report does not judge
-  whether groups keep up.
+  are missing or less detailed, and the last line says that the report does not judge whether groups keep up.
 
 ## The first screen
 
@@ -175,12 +174,12 @@ Transient states of a healthy cluster are not findings, so successive reports ag
 
 ## Kinds of findings
 
-Each section lists levels, possible causes with evidence, findings shown as effects, thresholds with defaults, and the
-tables that the kind is found in.
+Each section lists levels, possible causes with evidence, findings shown as effects, and thresholds with defaults. The
+rows that a finding names show the tables in which it was found.
 
 """
 
-_OF_ALL = f"\nThresholds of all kinds, as `{OF_REPORT}.NAME`:\n"
+_OF_ALL = f"Thresholds of all kinds, as `{OF_REPORT}.NAME`:\n"
 
 _OF_SEVERAL = """\
 ### Thresholds of several kinds
@@ -210,11 +209,10 @@ def main() -> int:
 def page(rules: Sequence[ReportRule]) -> str:
     """The page about some rules."""
     levels = "".join(f"| `{level.word}` | {_ASKS[level]} |\n" for level in sorted(Level, reverse=True))
-    overview = "".join(f"{_item(f'[{rule.kind}](#{rule.kind}): {rule.title}')}\n" for rule in rules)
     times = Counter(threshold for rule in rules for threshold in rule.thresholds)
     shared = [threshold for threshold, count in times.items() if count >= _MANY]
     lines = [_OF_ALL, *_thresholds(of_report()), "", _OF_SEVERAL, *_thresholds(shared)]
-    return _HEAD + levels + _JSON + overview + "\n".join([*lines, *_sections(rules, shared)])
+    return _HEAD + levels + _JSON + "\n".join([*lines, *_sections(rules, shared)])
 
 
 def _sections(rules: Sequence[ReportRule], shared: Sequence[Threshold]) -> Iterator[str]:
@@ -230,6 +228,7 @@ def _rule(
     rule: ReportRule, shared: Sequence[Threshold], described: Mapping[tuple[str, str, str], str]
 ) -> Iterator[str]:
     yield f"\n### {rule.kind}\n"
+    yield _wrapped(f"*{rule.title[0].upper()}{rule.title[1:]}.*") + "\n"
     yield "\n\n".join(map(_wrapped, rule.about.split("\n\n"))) + "\n"
     yield from (_item(f"`{level.word}`: {rule.levels[level]}") for level in sorted(rule.levels, reverse=True))
     if len(rule.causes) == 1:
@@ -256,9 +255,6 @@ def _rule(
         if others:
             yield ""
             yield from _thresholds(others)
-    if rule.tables:
-        yield ""
-        yield _wrapped(f"Tables: {', '.join(f'[{name}](tables.md#{name})' for name in rule.tables)}.")
 
 
 def _evidence(text: str) -> str:

@@ -36,8 +36,6 @@ milliseconds since 1970). The group records are the {number} record types of `__
 A column is null if the source does not show its value, or if there is none. The lists of columns give only other
 reasons; `kafka-records table --describe NAME` gives all of them, and the columns by which rows are sorted.
 
-| table | rows | topic |
-|---|---|---|
 """
 
 _SHARED = """
@@ -135,9 +133,14 @@ def _as_described(each: Column | Option) -> object:
 
 
 def _overview(tables: Collection[Table]) -> Iterator[str]:
+    """A list of the tables for each topic."""
+    by_topic: dict[str, list[Table]] = {}
     for table in tables:
-        topic = f"`{table.topic}`" if table.topic else "several" if table.inputs else "every topic"
-        yield f"| [{table.name}](#{table.name}) | {table.about} | {topic} |\n"
+        topic = f"`{table.topic}`" if table.topic else "Several topics" if table.inputs else "Every topic"
+        by_topic.setdefault(topic, []).append(table)
+    for number, (topic, of_topic) in enumerate(by_topic.items()):
+        yield f"{chr(10) if number else ''}{topic}:\n\n"
+        yield from (f"{_item(f'[{table.name}](#{table.name}): {table.about}')}\n" for table in of_topic)
 
 
 def _table(table: Table, described: Mapping[object, str], first: str) -> Iterator[str]:
