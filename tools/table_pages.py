@@ -29,8 +29,9 @@ rows of other tables. The command, `read_table` and the Spark functions return t
 transactions*, and views of them, consider how transactions ended, and reject a source that does not show it. A record
 that cannot be decoded has no rows unless its table says otherwise; a finding names it.
 
-A moment has two columns: `…_timestamp` (timestamp, null outside the years 1 to 9999) and `…_timestamp_ms` (int64,
-milliseconds since 1970). The group records are the {number} record types of `__consumer_offsets` that make groups:
+A moment has two columns, of which the lists name the first: `…_timestamp` (timestamp, null outside the years 1 to 9999)
+and `…_timestamp_ms` (int64, milliseconds since 1970). The group records are the {number} record types of
+`__consumer_offsets` that make groups:
 {names}
 
 A column is null if the source does not show its value, or if there is none. The lists of columns give only other
@@ -187,8 +188,10 @@ def _known(given: Iterable[Column | Option], described: Mapping[object, str]) ->
     """The columns or options that are described before in the same words: those that several tables have, and those of
     earlier tables, by table."""
     known = defaultdict(list)
+    given = [*given]
+    moments = {each.name for each in given if isinstance(each, Column) and each.type == "timestamp"}
     for each in given:
-        if (same := _as_described(each)) in described:
+        if (same := _as_described(each)) in described and each.name.removesuffix("_ms") not in moments - {each.name}:
             known[described[same]].append(f"`{each.name}`")
     for table, names in known.items():
         yield ", ".join(names) + (f" as in [{table}](#{table})" if table else "")
@@ -206,9 +209,8 @@ def _columns(columns: Collection[Column]) -> Iterator[str]:
     """The list of columns; the two columns of a moment are one element."""
     by_name = {column.name: column for column in columns}
     for column in columns:
-        in_ms = by_name.get(f"{column.name}_ms")
-        if in_ms is not None and column.type == "timestamp":
-            yield _item(f"`{column.name}`, `{in_ms.name}`: {own_words(column)}")
+        if column.type == "timestamp":
+            yield _item(f"`{column.name}`: {own_words(column)}")
         elif by_name.get(column.name.removesuffix("_ms"), column).type != "timestamp":
             yield _item(f"`{column.name}` {column.type}: {own_words(column)}")
 
