@@ -15,13 +15,8 @@ _HEAD: Final = """\
 
 `make judge` compares the tables with Kafka's coordinator classes on random histories. It cannot find a mistake in what
 these histories do not run. JaCoCo measured which lines and branches they run; only the reasons are written by hand.
-docs/judge-reach.json has the numbers of the lines, and counts for writing, loading and answering apart.
-"""
-
-_CLASSES: Final = """\
-The coordinators of Kafka {release} wrote a log, loaded one (whole, up to a cut, after a cleaner, or with lost records),
-and answered requests after that. Code that only answers or rejects requests is not needed, so some classes are not
-complete.
+docs/judge-reach.json has the lines that were not run, and counts by class, for writing, loading (whole logs, up to a
+cut, after a cleaner, with lost records) and answering apart.
 """
 
 _UNREACHED: Final = """\
@@ -41,9 +36,7 @@ def page(results: Mapping[str, Any]) -> str:
         f"{result['last']}, {result['day']}."
         for release, result in results.items()
     ]
-    parts = [_HEAD, "\n".join(measured) + "\n", "## Classes\n", _CLASSES.format(release=[*results][-1])]
-    parts += ["\n".join(_classes(results)) + "\n", _UNREACHED, "\n".join(_unreached(results)) + "\n"]
-    return "\n".join(parts)
+    return "\n".join([_HEAD, "\n".join(measured) + "\n", _UNREACHED, "\n".join(_unreached(results)) + "\n"])
 
 
 def without_reason(results: Mapping[str, Any]) -> Iterator[str]:
@@ -53,14 +46,6 @@ def without_reason(results: Mapping[str, Any]) -> Iterator[str]:
             for method in told["unreached"]:
                 if reason(name, method["method"]) is None:
                     yield f"{release}, {name}.{method['method']}, lines {_ranges(method['lines'])}"
-
-
-def _classes(results: Mapping[str, Any]) -> Iterator[str]:
-    """The rows of a table: all phases together, for the newest release."""
-    yield "| class | lines | branches |"
-    yield "|---|---|---|"
-    for name, told in results[[*results][-1]]["classes"].items():
-        yield "| `{}` | {}/{} | {}/{} |".format(name, *told["counts"]["ALL"])
 
 
 def _unreached(results: Mapping[str, Any]) -> Iterator[str]:

@@ -193,8 +193,8 @@ RULE = incident_rule(
     about="""\
 Partitions that were committed `commits` times or more while a group had no members, with higher offsets. Members that
 came back continued there, and skipped the records in between unless that client processed them. A group whose members
-never come back is not a finding, because the application may assign itself partitions now. No record names a client
-that is not a member.""",
+never come back is not a finding, because the application may assign itself partitions now. A single commit is
+`offsets_moved_ahead`. No record names a client that is not a member.""",
     tables=("timeline",),
     levels={
         Level.HIGH: "`records` records or more, and the last such commit is within `lately`",
