@@ -34,7 +34,7 @@ and `…_timestamp_ms` (int64, milliseconds since 1970). The group records are t
 `__consumer_offsets` that make groups:
 {names}
 
-A column is null if the source does not show its value, or if there is none. The lists of columns give only other
+A column is null if the source does not show its value, or if the row has none. The lists of columns give only other
 reasons; `kafka-records table --describe NAME` gives all of them, and the columns by which rows are sorted.
 
 """
@@ -46,7 +46,18 @@ _SHARED = """
 
 _AS_BEFORE = "The log is replayed [as for {first}](#{first}).\n"
 
-_USUAL_NULLS = frozenset(
+_OBVIOUS = (
+    *("for a tombstone", "for a group", "for other records", "for all other records", "for other events"),
+    *("for records that are not about a member", "in the row about the group itself", "in all other rows"),
+    *("in rows of kind `offset`", "without `at`", "without a transaction", "without a transactional id"),
+    *("for a topic that is being deleted", "for users' topics", "except in __transaction_state"),
+    *("in classic groups and for tasks", "for groups without a record of their own", "without a window, or if unknown"),
+    *("without an entry in __transaction_state", "in state Empty"),
+    "for logs that are not compacted, and if the source has no files",
+)
+"""Rows in which a column obviously has no value."""
+
+_USUAL_NULLS = frozenset(f"null {rows}" for rows in _OBVIOUS) | frozenset(
     f"null if {reason}"
     for reason in (
         *("unknown", "that is unknown", "neither is known", "none is known", "not set"),
@@ -65,7 +76,17 @@ _USUAL_NULLS = frozenset(
         *("the source has no files", "unread_timestamp is null", "cleanable_offset is null", "topic is null"),
         *("unread is null", "still valid", "it still is", "it exists", "it did not", "it does not hang"),
         *("nothing must end", "it deletes", "there was no group", "no record is left", "none is committed"),
-        *("none has begun", "it is unknown for a partition whose lag is known"),
+        *("none has begun", "it is unknown for a partition whose lag is known", "it is about the group"),
+        *("the group is gone", "the group of an offset is gone", "the commit has none, and for a group"),
+        *("no log in the source shows it open", "the source has no log of it", "its name is unknown, and for tasks"),
+        *(
+            "there is none, or if its name is unknown",
+            "it was not yet decided, or is unknown",
+            "none has this producer id",
+        ),
+        *("it never was, or if the source has no files", "lag is null, or if they were not counted", "all is well"),
+        *("lag or last_stable_offset is null", "unknown, as for most deleted topics"),
+        *("the key does not name it, and in __transaction_state", "the record that holds it cannot be decoded"),
     )
 )
 """What the descriptions of columns say about nulls that the head of the page describes."""
