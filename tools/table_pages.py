@@ -83,6 +83,7 @@ _USUAL_NULLS = frozenset(f"null {rows}" for rows in _OBVIOUS) | frozenset(
             "there is none, or if its name is unknown",
             "it was not yet decided, or is unknown",
             "none has this producer id",
+            "there is none, and outside streams groups",
         ),
         *("it never was, or if the source has no files", "lag is null, or if they were not counted", "all is well"),
         *("lag or last_stable_offset is null", "unknown, as for most deleted topics"),
