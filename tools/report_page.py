@@ -184,7 +184,7 @@ _OF_ALL = f"Thresholds of all kinds, as `{OF_REPORT}.NAME`:\n"
 _OF_SEVERAL = """\
 ### Thresholds of several kinds
 
-Each kind has its own value of these, with the default given there:
+Each kind that uses one of these has its own value; the default, if the kind shows no other:
 """
 
 _MANY = 3
@@ -248,10 +248,11 @@ def _rule(
     if rule.thresholds:
         text = " ".join([rule.about, *rule.levels.values(), *(cause.evidence for cause in rule.causes)])
         explained = [each for each in rule.thresholds if each in shared or f"`{each.name}`" in text]
-        named = ", ".join(f"`{each.name}` = `{each.default}`" for each in explained)
+        named = ", ".join(f"`{each.name}` = `{each.default}`" for each in explained if each not in shared)
         others = [each for each in rule.thresholds if each not in explained]
-        yield ""
-        yield _wrapped(f"Thresholds: {named}." if named else "Thresholds:")
+        if named or others:
+            yield ""
+            yield _wrapped(f"Thresholds: {named}." if named else "Thresholds:")
         if others:
             yield ""
             yield from _thresholds(others)

@@ -81,9 +81,8 @@ TABLE: Final = Table(
         ),
     ),
     rules="""\
-One row per tombstone that the log still holds (`share_disappearances` has those of share state). A tombstone says what
-was deleted, not why. The records around it often show that, because a coordinator writes all records of one request or
-timer together.
+One row per tombstone that the log still holds (`share_disappearances` has those of share state). The records around it
+often show why, because a coordinator writes all records of one request or timer together.
 
 The causes, in the words of Kafka's own calls:
 

@@ -115,7 +115,7 @@ deleted, with all its offsets, when the retention has passed since its state beg
 has passed since their commit, if the group does not subscribe to the topic or has no protocol type. Open transactions
 and times set in commits are ignored.
 
-What the log does not show: a classic group in a rebalance looks Stable or Empty, but a broker deletes nothing of it. A
-group that a refused commit created is in no record, although a clean-up may write a tombstone for it.
+What the log does not show: a classic group in a rebalance looks Stable or Empty, but a broker deletes nothing of it; a
+group that a refused commit created, although a clean-up may write a tombstone for it.
 """,
 )

@@ -216,8 +216,8 @@ counts offsets, including transaction markers and the gaps that a cleaner leaves
 - `not_authorized`: brokers do not describe the topic to this client, so it is unknown whether it exists. A finding
   names the missing right. If a member has partitions of a topic id whose name is unknown, each hidden topic that its
   group subscribes to has one row, without a partition.
-- `no_log`: the source has no log of this partition: its topic is deleted, or is elsewhere. Saved rows and snapshots
-  usually have only `__consumer_offsets`.
+- `no_log`: the source has no log of this partition: its topic is deleted, or elsewhere, as for most saved rows and
+  snapshots.
 - `topic_recreated`: the topic id differs from that of the commit (Kafka 4.1 and later write it). The coordinator does
   not return such an offset for the new id (`OffsetMetadataManager.fetchOffsets`).
 - `end_unknown`: the source has the log but not its end, or the offset is above the end of a file that continues there
@@ -250,13 +250,12 @@ With `window` the history of commits is read too, by the rules of `progress`, fo
 had consumed the first record left (`known_by`: `commits`).
 
 With `spark_checkpoint` there are also rows for queries of Spark Structured Streaming: one per partition of Kafka's
-topics in the last committed batch of the checkpoint (the newest file in `commits/` and its offsets in `offsets/`, of
-either format). The source then need not have `__consumer_offsets`. `group_id` is the given name, or else the id of the
-query. The columns about members, `topic_id` and `log_partition` are null, and `commit_timestamp` is when Spark planned
-the batch. A note names a batch that is planned but not committed, which Spark will run again. Before the first
-committed batch, partitions are `no_commit`; partitions newer than the batch have no row; sources that are not Kafka are
-left out with a note. If two sources read a partition, the lower offset counts. Checkpoints are read from local
-directories; a damaged one (also by its checksums, `.N.crc`) is refused.
+topics in the last committed batch of a checkpoint, a local directory. The source then need not have
+`__consumer_offsets`. `group_id` is the given name, or else the id of the query; columns about members, `topic_id` and
+`log_partition` are null, and `commit_timestamp` is when Spark planned the batch. A note names a batch that is planned
+but not committed, and sources that are not Kafka. Before the first committed batch, partitions are `no_commit`;
+partitions newer than the batch have no row. If two sources read a partition, the lower offset counts. A damaged
+checkpoint is refused.
 
 A coordinator reads its groups in one partition of `__consumer_offsets`. If the number of partitions is known, records
 of a group in another partition are left out with a note; `checks` lists them as `wrong_partition`. A partition without
@@ -267,9 +266,8 @@ whose consumers assign themselves partitions.
 
 Log starts are requested before commits are read, and log ends after that. So records that are deleted or arrive in
 between make lag larger, but never put an offset `below_log_start` or `beyond_end`; the log start of a partition that
-was created in between is null. For running brokers, `counts.moments` of a result and a note have the moments. In Spark,
-a DataFrame over a directory that a broker is writing to reads in any order, so the newest offsets may seem
-`beyond_end`.
+was created in between is null. In Spark, a DataFrame over a directory that a broker is writing to reads in any order,
+so the newest offsets may seem `beyond_end`.
 
 What the logs do not show: whether members still consume the topic; offsets that consumers have not committed yet, or
 keep elsewhere.

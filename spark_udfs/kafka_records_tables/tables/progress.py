@@ -115,9 +115,9 @@ One row per committed offset. One reading is enough, because the log has the his
 
 A *wait* is how long a group has had a record to read without changing its offset, from the time of the first record
 left, or from the last change if that was later. A wait is too long if it is longer than the window and than twice the
-longest earlier wait: a topic with one record a day, an hourly job and a consumer that commits rarely raise no alarm. If
-the history is shorter than four windows, a quarter of it counts as the window. Transaction markers and records of
-aborted transactions are not records to read. The state is the first that applies:
+longest earlier wait: a rare record, an hourly job and a consumer that commits rarely raise no alarm. If the history is
+shorter than four windows, a quarter of it is the window. Transaction markers and records of aborted transactions do not
+count. The state is the first that applies:
 
 - `rewound`: a lower offset was committed within the window, and the offset has not returned to where it was. Does not
   apply if the offset was deleted in between, belongs to another topic of the same name, or returned from beyond the end
@@ -157,10 +157,9 @@ What is known about logs over time depends on the source; `known_by` names it:
 
 With `--source requests` (`LiveRequests`) there is no history. Coordinators are asked twice, `interval` apart; that is
 `window_ms`, and `window` has no effect. A group whose offset changed is `ok`, or `rewound` if it is lower the second
-time; with nothing left to read it is `idle`. If records were left the first time and the offset has not changed, it is
-`stalled or stopped`: choose an interval longer than the usual pause between commits. If only one offset is left, which
-may be a transaction marker, the state is null (`time_unknown`). Both rates are those of the interval, and all times are
-null.
+time; with nothing left to read it is `idle`. Otherwise it is `stalled or stopped`: choose an interval longer than the
+usual pause between commits. If only one offset is left, which may be a transaction marker, the state is null
+(`time_unknown`). Rates are those of the interval, and all times are null.
 
 Times of commits are the brokers'. Times of records may be the producers': a wrong clock makes waits shorter or longer.
 The moment is now for running brokers, and for stored logs the time of the last record or commit in the source; `at`
@@ -169,8 +168,7 @@ no file shows where the log ended that long ago. Both count offsets, including t
 
 What the logs do not show: commits that a cleaner removed, and with them earlier waits; a finding says from which offset
 on nothing is missing. A job that runs for the first time has never waited: it is `stopped` when records have waited for
-longer than the window. A group that has never committed has no row. Groups that skip records, or read late on purpose,
-look like others.
+longer than the window. A group that has never committed has no row.
 """,
 )
 
