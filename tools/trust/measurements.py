@@ -71,9 +71,9 @@ MEASUREMENTS: Final = (
         name="faults",
         title="Live reads through faults",
         command="make faults SECONDS=3600 SEED=1",
-        proves="If answers of brokers are cut, short, late, doubled or throttled, connections are lost, leaders move, "
-        "or a topic is recreated, an answer is the log that was served, or says what it lacks, or is an error that "
-        "says what happened.",
+        proves="Whatever happens on the way (answers cut, short, late, doubled or throttled, lost connections, moving "
+        "leaders, a recreated topic), an answer is the log that was served. Otherwise it says what it lacks, or is an "
+        "error that says what happened.",
         proves_not="Anything about bytes that change on the way: only batches have checksums. The faults come from a "
         "proxy on the same machine, without TLS.",
     ),

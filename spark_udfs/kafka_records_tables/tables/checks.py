@@ -87,7 +87,7 @@ the source does not have. The checks, by their words in `check`:
 - `unknown_record_type` (information): no Kafka up to {RELEASES[-1]} knows these records; coordinators skip them.
 - `wrong_partition`: the key belongs to another partition of its topic, so its coordinator does not read it (Java's hash
   of the group, of the transactional id, or of group, topic id and partition of share state, modulo the number of
-  partitions, which running brokers or the option `partitions` give; a note says if it is unknown).
+  partitions). Running brokers or the option `partitions` give that number; a note says if it is unknown.
 - `not_loaded_by_release`, `passed_over_by_release` (information): what a coordinator of the release in `loads_in`, with
   its default settings, does with the records: it does not load a log with an unknown version of a value, and skips
   unknown record types and their tombstones (before 3.5 it does not load these either). One row per group, record type
@@ -104,13 +104,14 @@ the source does not have. The checks, by their words in `check`:
   Transient while the group is Assigning or NotReady.
 - `unassigned`: partitions (active tasks) exist but are in no target assignment of a group with members. In a consumer
   group they exist if higher partitions of the topic are assigned, if the group remembers them (brokers before 4.1), or
-  if running brokers have them. In a streams group a subtopology has as many tasks as the largest topic it reads has
-  partitions, as higher tasks, running brokers or, for a repartition topic, the topology show. In a share group they are
-  the partitions of a subscribed topic that its record of type 15 calls initialized. A custom assignor may leave some
-  out on purpose. Transient: while the group is Assigning or NotReady; in a consumer group with classic members, which
-  may have brought along their own assignment, until a member has reached the target from an earlier epoch; in a streams
-  group where no member has a task; while the target assignment of a share group is older than the group's epoch or the
-  record of type 15; if a topic has got more partitions, or partitions for which no share state was requested yet.
+  if running brokers have them. In a streams group a subtopology has as many tasks as the largest topic that it reads
+  has partitions. Higher tasks, running brokers or, for a repartition topic, the topology show that number. In a share
+  group they are the partitions of a subscribed topic that its record of type 15 calls initialized. A custom assignor
+  may leave some out on purpose. Transient: while the group is Assigning or NotReady; in a consumer group with classic
+  members, which may have brought along their own assignment, until a member has reached the target from an earlier
+  epoch; in a streams group where no member has a task; while the target assignment of a share group is older than the
+  group's epoch or the record of type 15; if a topic has got more partitions, or partitions for which no share state was
+  requested yet.
 - `share_state_missing`: the group's record of type 15 calls a share partition initialized, but it has no state: its
   leader gets INVALID_REQUEST, and no member consumes the partition.
 - `share_state_unnamed`: a share partition has state, but no group lists it, for instance because the answer to the

@@ -220,8 +220,8 @@ counts offsets, including transaction markers and the gaps that a cleaner leaves
   snapshots.
 - `topic_recreated`: the topic id differs from that of the commit (Kafka 4.1 and later write it). The coordinator does
   not return such an offset for the new id (`OffsetMetadataManager.fetchOffsets`).
-- `end_unknown`: the source has the log but not its end, or the offset is above the end of a file that continues there
-  with an incomplete batch (`is_cut` in `log_ends`), as in a damaged log or a copy of a running broker.
+- `end_unknown`: the source has the log but not its end. So it is if the offset is above the end of a file in which an
+  incomplete batch follows (`is_cut` in `log_ends`): the log is damaged, or was copied from a running broker.
 - `no_commit`: a member has the partition, but the group has committed no offset for it, or a negative one. After a
   restart it begins where `auto.offset.reset` says.
 - `beyond_end`: the offset is above the end of a log that was truncated or recreated. The consumer goes where

@@ -113,11 +113,11 @@ TABLE: Final = Table(
     rules="""\
 One row per committed offset. One reading is enough, because the log has the history of commits.
 
-A *wait* is how long a group has had a record to read without changing its offset, from the time of the first record
-left, or from the last change if that was later. A wait is too long if it is longer than the window and than twice the
-longest earlier wait: a rare record, an hourly job and a consumer that commits rarely raise no alarm. If the history is
-shorter than four windows, a quarter of it is the window. Transaction markers and records of aborted transactions do not
-count. The state is the first that applies:
+A *wait* is how long a group has had a record to read without changing its offset. It begins with the first record left,
+or with the last change if that was later. A wait is too long if it is longer than the window and than twice the longest
+earlier wait: a rare record, an hourly job and a consumer that commits rarely raise no alarm. If the history is shorter
+than four windows, a quarter of it is the window. Transaction markers and records of aborted transactions do not count.
+The state is the first that applies:
 
 - `rewound`: a lower offset was committed within the window, and the offset has not returned to where it was. Does not
   apply if the offset was deleted in between, belongs to another topic of the same name, or returned from beyond the end
@@ -168,7 +168,8 @@ no file shows where the log ended that long ago. Both count offsets, including t
 
 What the logs do not show: commits that a cleaner removed, and with them earlier waits; a finding says from which offset
 on nothing is missing. A job that runs for the first time has never waited: it is `stopped` when records have waited for
-longer than the window. A group that has never committed has no row.
+longer than the window. A group that has never committed has no row. Groups that skip records, or read late on purpose,
+look like others.
 """,
 )
 

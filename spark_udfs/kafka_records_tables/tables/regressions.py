@@ -96,7 +96,7 @@ another leader epoch or metadata is not a fall. The kind is the first that appli
   topic ids. `disappearances` says why; evidence names the tombstone.
 - `sawtooth`: two committers take turns: a zombie and its successor, two applications with one group id, or consumers
   that assign themselves the same partition. After a fall, the offset returned to where it fell from, most of the way in
-  one step, and now falls again, but not below the offset from which it returned. The first fall of a sawtooth has
+  one step. Now it falls again, but not below the offset from which it returned. The first fall of a sawtooth has
   another kind.
 - `reset_while_empty`: the group had no members. Either an administrator reset the offset, or a consumer that assigns
   itself partitions went back: the log shows no difference.

@@ -325,8 +325,8 @@ RULE = incident_rule(
     about="""\
 Topics with committed offsets of a group whose members no longer subscribe to them, if records were written since the
 last subscriber left (or since its last commit). A group with an event within `report.group_settles_within` is left out.
-A group that began to read the topic in the second half of the time in which the first one read it, and within a day
-before the change or later, counts as its successor. If nothing was written since, it is `offsets_unneeded`.""",
+A group is its successor if it began to read the topic within a day before the change or later, and in the second half
+of the time in which the first one read it. If nothing was written since, it is `offsets_unneeded`.""",
     tables=("deletable_offsets", "expirations", "timeline", "log_ends", "current_offsets", "share_group_topics"),
     levels={
         Level.MODERATE: "records were written since, and no other group took over",

@@ -145,9 +145,9 @@ RULE = incident_rule(
     about="""\
 `ids` or more transactional ids that are equal except for their ends. Nine in ten were used for at most `epochs`
 producer epochs and are done, and they appeared one after another over `spread`: not instances that started together,
-nor ids that are used again. `least` are enough if each was new and ended one transaction at most, if they end with
-something random rather than a number, and if `in_a_week` would appear within seven days, after which coordinators
-delete unused ids (`transactional.id.expiration.ms`).""",
+nor ids that are used again. `least` are enough if each was new, ended one transaction at most, and ends with something
+random rather than a number, and if `in_a_week` would appear within seven days. After that time coordinators delete
+unused ids (`transactional.id.expiration.ms`).""",
     tables=("transactions",),
     levels={Level.MODERATE: "it goes on", Level.LOW: "the last one appeared a while ago"},
     find=_find,

@@ -411,9 +411,9 @@ RULE = incident_rule(
     about="""\
 Commits of lagging groups that jump `times` as far as usual, from offsets that the log no longer has. At least one of
 them, or the present offset, must show that the log had been deleted up to there. If most commits jump, the usual
-distance is that of the others, if it is clearly shorter and the group was once further from the end than the log is
-long. The loss is the sum of all jumps, minus what the group usually reads in between. A long distance among the first
-`commits` of a partition counts only if the present start of the log is in it: these records may have waited.
+distance is that of the others. It must be clearly shorter, and the group must have been further from the end than the
+log is long. The loss is the sum of all jumps, minus what the group usually reads in between. A long distance among the
+first `commits` of a partition counts only if the present start of the log is in it: these records may have waited.
 
 Jumps of a group that had been away need no such log start if the topic had deleted the records by their age: another
 group had committed a later offset before, or the group jumped further than what is written in the time for which the

@@ -303,10 +303,10 @@ RULE = ReportRule(
     about="""\
 A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once cause.
 Fewer are enough if the same client times out and comes back again and again. Not a finding are a rolling restart, and a
-job that starts, commits and leaves while no other member waits. If the source lacks the ends of the logs, so that
-[crash_loop](#crash_loop) cannot be found, members that suddenly leave at least five times as often as before, while an
-offset has not moved since, are one. A group is a note if it scales by two members or more, is `ok` or `idle` in all
-partitions (or its offsets move, without ends of logs), and rebalances at most twice as often as during the first half
+job that starts, commits and leaves while no other member waits. Without the ends of the logs, [crash_loop](#crash_loop)
+cannot be found. Then members that suddenly leave at least five times as often as before, while an offset has not moved
+since, are a finding here. A group that scales by two members or more is a note, if it is `ok` or `idle` in all
+partitions (without ends of logs: if its offsets move), and rebalances at most twice as often as during the first half
 of its rebalances (eleven or more). Epochs of a streams group that give no member a new target do not count. Counts are
 lower bounds, because a cleaner may have removed earlier changes.""",
     tables=("timeline", "groups", "members", "assignments", "current_offsets", "log_ends", "group_lag", "progress"),

@@ -253,8 +253,8 @@ RULE = incident_rule(
     about="""\
 Higher offsets that were committed while a group had no members, although it had some before. Its members skipped the
 records in between, unless another client read them. Left out are records that the log no longer has, partitions whose
-log starts at the new offset or later, and partitions that were committed more than once in the meantime: another client
-reads these. Commits more than ten minutes apart are separate findings. Lower offsets are `offsets_reset`.""",
+log starts at the new offset or later, and partitions that were committed more than once meanwhile, because another
+client reads them. Commits more than ten minutes apart are separate findings. Lower offsets are `offsets_reset`.""",
     tables=("timeline", "regressions", "log_ends"),
     levels={
         Level.HIGH: "`records` offsets or more, within `lately`",

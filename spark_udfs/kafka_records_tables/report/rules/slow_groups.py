@@ -448,10 +448,10 @@ RULE = incident_rule(
     title="a group reads less than is written, and its backlog grows",
     about="""\
 Groups with members that commit but fall behind: `records` wait in a topic, and the oldest has waited for `after`. The
-backlog must have grown in each third of the time since it was a tenth of its present size (at least `lasts`), although
-the group read something in each, and `left_over` of what was written must be unread. Partitions that do not move at all
-belong to other findings. Running brokers are asked when records were written: up to 37 Fetch requests for each
-partition with a backlog, of the groups with the five largest backlogs in a topic.""",
+time since the backlog was a tenth of its present size (at least `lasts`) is cut into thirds. The backlog must have
+grown in each, although the group read something, and `left_over` of what was written must be unread. Partitions that do
+not move at all belong to other findings. Running brokers are asked when records were written: up to 37 Fetch requests
+for each partition with a backlog, of the groups with the five largest backlogs in a topic.""",
     tables=("progress", "lag", "members", "groups", "log_ends", "timeline"),
     levels={
         Level.HIGH: "it reads less than half of what is written",

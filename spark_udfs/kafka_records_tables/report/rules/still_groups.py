@@ -301,9 +301,10 @@ RULE = incident_rule(
     kind=KIND,
     title="a group has members but commits nothing",
     about="""\
-Groups with members whose partitions are `stopped` in `progress`: nothing is committed, and records wait for longer than
-twice what 95 % of the intervals between the group's commits of new offsets took at most (for running brokers, twice the
-longest), and at least `report.group_settles_within`. With fewer than ten such intervals, `after` counts instead.""",
+Groups with members whose partitions are `stopped` in `progress`: nothing is committed, and records have waited for
+long. Long is twice the interval between the group's commits of new offsets that 95 % do not exceed (for running
+brokers, twice the longest one), and at least `report.group_settles_within`. With fewer than ten such intervals, `after`
+counts instead.""",
     tables=("progress", "lag", "members", "groups", "timeline"),
     levels={
         Level.HIGH: "otherwise",
