@@ -26,6 +26,9 @@ from kafka_records_tables.report.rule_context import (
     places_shown,
     shown,
 )
+from kafka_records_tables.report.rules.long_metadata import CAUSE as LONG_METADATA
+from kafka_records_tables.report.rules.long_metadata import NAME as METADATA_TOO_LARGE
+from kafka_records_tables.report.rules.long_metadata import QUESTION, weigh_metadata
 from kafka_records_tables.report.rules.silent_readers import DOES_NOT_COMMIT, PROCESSES, reads_without_commits
 from kafka_records_tables.report.rules.throttled_clients import CAUSE, QUESTIONS, THROTTLED, Reading, weigh_quotas
 from kafka_records_tables.report.rules.uncommitted_groups import commits_seldom
@@ -124,6 +127,8 @@ def _incident(
     where = places_shown(owner_of)
     # If a member still reads other partitions, the member itself does not hang.
     left_out = bool(moving) and {each["member_id"] for each in moving} >= set(owner_of.values())
+    long = weigh_metadata(context, group, owner_of)
+    is_refused = long is not None and long.verdict.is_certain
     skips = Verdict(
         f"The application of {listed(owners)} leaves out {where}: it has paused it and does not resume it, or the "
         "thread that processes its records hangs or tries one again and again.",
@@ -138,7 +143,7 @@ def _incident(
             )
             for each in moving[:3]
         ),
-        is_certain=left_out,
+        is_certain=left_out and long is None,
         refuted_by=None if others else Evidence(f"{listed(owners)} has committed no other partition since"),
         lacked=() if moving or not others else ("which member committed the other partitions",),
         steps=tuple(
@@ -180,6 +185,10 @@ def _incident(
     progress = context.rows_of_group("progress", group)
     rest = kept(progress, equal(progress, "state", "ok")).num_rows
     along = f" {counted(rest, 'other partition')} {'goes' if rest == 1 else 'go'} on." if rest else ""
+    dump = NextStep(
+        f"Take a stack dump of {listed(owners)} (jstack for Java) and look into its log, then restart it"
+        + (": it reads the partition again then, unless it fails on a record" if left_out else "")
+    )
     what = f"commits nothing of {where}" if rest else "is a member but commits nothing"
     topics = tuple(sorted({each["topic"] for each in places}))
     numbers = tuple(sorted({each["partition"] for each in places}))
@@ -189,12 +198,22 @@ def _incident(
         title="a group no longer reads some partitions" if rest else RULE.title,
         problem=(
             f"The group {shown(group)} has {counted(len(members), 'member')} ({listed(list(names.values()))}) and "
-            f"makes no progress in {where}: records wait for "
-            f"{length(wait)}{before}. The last commit was at {moment(last)}.{along}"
+            f"{'makes no progress in' if long is None else 'commits no new offset of'} {where}: records wait "
+            f"{'' if long is None else 'for a commit '}for {length(wait)}{before}. "
+            f"The last commit was at {moment(last)}.{along}"
         ),
-        impact=f"{'' if seldom is None else 'Unless it reads them without a commit, '}"
-        f"{counted(waiting, 'record')} wait, and more come.",
-        consequence="work_stopped" if seldom is None else "none",
+        impact=(
+            f"{'' if seldom is None else 'Unless it reads them without a commit, '}"
+            f"{counted(waiting, 'record')} wait, and more come."
+            if long is None
+            else f"{counted(waiting, 'record')} {'is' if waiting == 1 else 'are'} not committed, and more come. "
+            "Probably they are processed, but each restart reads them again from the last commit."
+        ),
+        consequence=(
+            ("work_stopped" if seldom is None else "none")
+            if long is None
+            else "work_repeated" if is_refused and long.later else "none"
+        ),
         group_ids=(group,),
         topics=topics,
         partitions=numbers if len(topics) == 1 else (),
@@ -205,15 +224,12 @@ def _incident(
         )[:5],
         since_timestamp_ms=since,
         is_going_on=True,
-        scale={"records_waiting": waiting, "partitions": len(places)},
+        scale={f"records_{'waiting' if long is None else 'without_commit'}": waiting, "partitions": len(places)},
         evidence=verdict.evidence_for[:1],
         evidence_count=len(places),
         rows=(Rows("progress", of_group(group)), Rows("lag", of_group(group))),
         next=(
-            NextStep(
-                f"Take a stack dump of {listed(owners)} (jstack for Java) and look into its log, then restart it"
-                + (": it reads the partition again then, unless it fails on a record" if left_out else "")
-            ),
+            *((dump,) if long is None else ()),
             context.see("List which partitions do not move, and when they stopped", Rows("progress", of_group(group))),
             context.describe_members(group),
         ),
@@ -221,6 +237,8 @@ def _incident(
         thresholds=context.limits_of(f"{KIND}.after"),
     )
     causes = {"application_hangs": verdict, "partition_left_out": skips}
+    if long is not None:
+        causes[METADATA_TOO_LARGE] = long.verdict
     # Its quota slows a consumer in all partitions.
     quota = None if rest else weigh_quotas(context, Reading(group, topics[0], since, None), members)
     if quota is not None:
@@ -314,6 +332,7 @@ counts instead.""",
     listing=Rows("progress", ("state=stopped",)),
     causes=(
         CAUSE,
+        LONG_METADATA,
         PossibleCause(
             "application_hangs",
             "the application hangs, or has paused all its partitions",
@@ -326,7 +345,7 @@ counts instead.""",
         ),
         DOES_NOT_COMMIT,
     ),
-    questions=(Question("does_not_commit", "application_hangs", PROCESSES), *QUESTIONS),
+    questions=(QUESTION, Question("does_not_commit", "application_hangs", PROCESSES), *QUESTIONS),
     folds=(Folds("never_commits"),),
     thresholds=(
         Threshold(
