@@ -23,9 +23,9 @@ def tables_concerned(changes: Iterable[Change], messages: Mapping[str, Message])
     if not parts:
         return
     yield from ("", "## Tables", "")
-    yield "`kafka-records dump` and Spark columns show new fields immediately. A table shows them only after its module"
-    yield "was changed. For each changed record, these are the tables that read it, with the columns that have the name"
-    yield "of one of its fields. The tables with the most such columns come first: a new field probably belongs there."
+    yield "`kafka-records dump` and Spark columns show new fields immediately, a table only after its module was changed."
+    yield "These tables read each changed record. Their columns with the name of one of its fields are in parentheses; a"
+    yield "new field probably belongs in the first ones."
     yield from parts
 
 
@@ -48,11 +48,12 @@ def _record(name: str, changes: Sequence[Change], messages: Mapping[str, Message
     if not reading:
         yield "No table of its topic has a column with the name of one of its fields."
         return
-    yield "| table | columns with names of fields of the record |"
-    yield "|---|---|"
+    by_columns: dict[tuple[str, ...], list[Table]] = {}
     for table in sorted(reading, key=lambda each: -len(_shared(each, fields))):
-        columns = ", ".join(f"`{column}`" for column in _shared(table, fields))
-        yield f"| [{table.name}](../tables.md#{table.name}) | {columns} |"
+        by_columns.setdefault(tuple(_shared(table, fields)), []).append(table)
+    for columns, tables in by_columns.items():
+        named = ", ".join(f"[{table.name}](../tables.md#{table.name})" for table in tables)
+        yield f"- {named} ({', '.join(f'`{column}`' for column in columns) or 'none'})"
 
 
 def tables_of(record: str) -> list[Table]:

@@ -91,25 +91,21 @@ def _bytes(title: str, since: str, differences: Differences, is_explained: bool)
         "read": f"refused by {since}, read by {title}",
         "otherwise": f"read by both, differently by {title}",
     }
-    yield "Of the damaged or unusual messages in `tests/data/vectors/negative.jsonl.gz`,"
+    yield "Damaged or unusual messages in `tests/data/vectors/negative.jsonl.gz`. The reasons are the messages of the"
+    yield "classes that refuse, with N for numbers, or what differs."
     yield ""
-    counts = [f"- {told}: {differences.total(verdict)}" for verdict, told in verdicts.items()]
-    yield from (f"{line};" for line in counts[:-1])
-    yield f"{counts[-1]}."
+    for verdict, told in verdicts.items():
+        yield f"- {text(told)}: {differences.total(verdict)}"
+        for reason in sorted(differences.reasons, key=lambda each: -each.lines):
+            if reason.verdict == verdict:
+                names = ", ".join(f"`{name}`" for name in reason.messages)
+                yield f"    - {text(reason.why)}: {reason.lines} ({names})"
     yield ""
     if differences.were_whole:
         were, their = ("was", "its") if differences.were_whole == 1 else ("were", "their")
         yield f"{differences.were_whole} of these {were} valid for {since}, and in `messages.jsonl.gz`: {their} unknown"
         yield f"tag has the number of a new field of {title}, but other contents."
         yield ""
-    yield "The reasons are the messages of the classes that refuse, with N for numbers, or what differs:"
-    yield ""
-    yield "| verdict | why | vectors | of messages |"
-    yield "|---|---|--:|---|"
-    for reason in sorted(differences.reasons, key=lambda each: (list(verdicts).index(each.verdict), -each.lines)):
-        names = ", ".join(f"`{name}`" for name in reason.messages)
-        yield f"| {text(verdicts[reason.verdict])} | {text(reason.why)} | {reason.lines} | {names} |"
-    yield ""
     if is_explained:
         yield f"[strictness.md](../strictness.md#where-releases-differ) describes {title}."
     yield "Apart from the names above, nothing has changed for the other vectors."
