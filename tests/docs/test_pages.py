@@ -34,7 +34,6 @@ PAGES = (
     "docs/report.md",
     "docs/snapshots.md",
     "docs/spark.md",
-    "docs/start/decode-in-python.md",
     "docs/start/decode-in-spark.md",
     "docs/start/may-i-delete.md",
     "docs/start/stuck-transaction.md",

@@ -66,7 +66,7 @@ def test_links_become_those_of_the_site(written: Path) -> None:
 
 
 def test_blocks_keep_what_looks_like_a_link(written: Path) -> None:
-    name = "docs/start/decode-in-python.md"
+    name = "docs/python.md"
     text = (ROOT / name).read_text(encoding="utf-8")
     assert (written / place_of(name)).read_text(encoding="utf-8").split("```")[1::2] == text.split("```")[1::2]
 

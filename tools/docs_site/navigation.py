@@ -48,7 +48,6 @@ _BY_HAND: Final = (
             "docs/start/stuck-transaction.md",
             "docs/start/will-it-load.md",
             "docs/start/decode-in-spark.md",
-            "docs/start/decode-in-python.md",
         ),
     ),
     Section(
