@@ -22,7 +22,7 @@ from tools.follow.spec_form import spec_text, split_head
 ROOT = Path(__file__).resolve().parents[2]
 
 COPIED = ("docs", "examples", "generated", "generator", "message_specs", "spark_udfs", "tests", "tools")
-FILES = ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "pyproject.toml")
+FILES = ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "SECURITY.md", "pyproject.toml")
 
 pytestmark = [pytest.mark.maven, pytest.mark.slow, pytest.mark.matrix]
 

@@ -245,7 +245,9 @@ def _written(line: Line, answer: Line, release: str) -> Line:
 def _read_again(line: Line, answer: Line, touched: Mapping[str, frozenset[int]], release: str, odd: list[str]) -> Line:
     """The line as the release reads it. If a tag became a field, it has `how`, and belongs into `negative.jsonl.gz`."""
     whole = answer.get("ok") and not answer["left"] and not answer.keys() & {"reencode_hex", "reencode_error"}
-    now = {**line, "json": answer.get("json"), "tags": answer.get("tags"), "records": answer.get("records")}
+    # A line that a release wrote, and not we, has no `records` if all of them are empty.
+    records = answer.get("records", ()) if "records" in line or any(answer.get("records", ())) else None
+    now = {**line, "json": answer.get("json"), "tags": answer.get("tags"), "records": records}
     now = {name: value for name, value in now.items() if name in line or value}
     if line["message"] in touched:
         if whole:
