@@ -14,6 +14,8 @@ from tests.report.classic_lives import ClassicLife
 from tests.report.data_directory import TRANSACTIONS
 from tests.report.made_up_cluster import HOUR, MINUTE, MadeCluster
 from tests.report.rule_cases import END_MS, GROUP
+from tests.report.test_rules_in_detail import _context
+from tests.report.test_rules_in_detail import _found as _incidents
 
 _STARTS = 12
 _EVERY_MS = 4000
@@ -130,3 +132,32 @@ def test_a_cleaned_log_has_enough_if_the_epoch_is_high(tmp_path: Path) -> None:
     assert 2 <= one.scale["fenced_at_least"] <= 3
     assert "fenced each other at least" in one.problem
     assert "starts and timeouts must have raised it 12 times or more" in one.problem
+
+
+def test_the_groups_of_fenced_producers_are_part_of_the_incident() -> None:
+    """Each fenced process closes its consumer too, so the group rebalances. Another group whose members leave as often
+    commits without these producers."""
+    times = [END_MS - 2 * MINUTE + number * _EVERY_MS for number in range(_STARTS)]
+    start = {"transactional_id": "tx", "producer_id": 7, "idle_ms": 20, "usual_ms": 300, "has_aborted": True}
+    starts = [
+        {**start, "commits": 1, "is_whole": True, "producer_epoch": at, "log_timestamp_ms": at_ms, "log_offset": at}
+        for at, at_ms in enumerate(times)
+    ]
+    timeline = [
+        {"group_id": group, "at_timestamp_ms": at_ms + wait, "event": event, "member_id": f"{group}-{at}"}
+        | {"log_partition": 0, "log_offset": 2 * at + (wait > 0), "sequence": 0}
+        for group in ("settles", "restless")
+        for at, at_ms in enumerate(times)
+        for event, wait in (("member_joined", 0), ("member_left", _EVERY_MS - 500))
+    ]
+    commits: list[dict[str, object]] = [
+        {"group_id": "settles", "producer_id": 7},
+        {"group_id": "restless", "producer_id": None},
+    ]
+    context = _context(
+        {"producer_starts": starts, "offset_commits": commits},
+        transactions=[{"transactional_id": "tx", "producer_epoch": _STARTS}],
+        timeline=timeline,
+    )
+    (found,) = _incidents(context, "producers_fence")
+    assert (found.group_ids, found.scale["fenced"]) == (("settles",), _STARTS)

@@ -30,6 +30,7 @@ _RULES = {rule.kind: rule for rule in RULES}
 
 INCIDENTS = {
     "coordinator_log_restarted",
+    "log_end_lost",
     "clients_shut_out",
     "streams_partitions_differ",
     "added_partitions_begun_late",

@@ -52,6 +52,11 @@ def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int 
     return Beginning(again, skipped, is_unsure, end, start is not None)
 
 
+def started(own: int, first: int) -> Beginning:
+    """Where a group began that certainly read from `first` on, if a group before it had read up to `own`."""
+    return Beginning(max(own - first, 0), max(first - own, 0), end=first)
+
+
 def first_member(place: Place, first: Span, lives: Sequence[MemberLife]) -> MemberLife | None:
     """The member that had a partition when its first commit was written, which is the one that began there; None if
     records do not show exactly one."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, grouped, kept
-from kafka_records_tables.report.facts.beginnings import Beginning, agreed, beginning, first_member
+from kafka_records_tables.report.facts.beginnings import Beginning, agreed, beginning, first_member, started
 from kafka_records_tables.report.facts.client_names import words_of
 from kafka_records_tables.report.facts.group_facts import (
     MOST_GROUPS,
@@ -25,6 +26,7 @@ from kafka_records_tables.report.facts.group_facts import (
     log_ends,
     member_lives,
 )
+from kafka_records_tables.report.facts.share_beginnings import TABLE as SHARE_BEGINNINGS
 from kafka_records_tables.report.rule_context import MINUTE_MS, RuleContext
 
 WITHIN_MS: Final = 30 * MINUTE_MS
@@ -44,7 +46,7 @@ class Began(NamedTuple):
     before: Span
     """The last commit of the group before."""
     after: Span
-    """The first commit of the group."""
+    """The first commit of the group, or the record with the first start offset of a share group."""
     beginning: Beginning
 
 
@@ -64,6 +66,8 @@ class Succession:
     words: tuple[str, ...]
     """What the client ids or, without any, the names of the two groups have in common."""
     began: tuple[Began, ...]
+    is_share: bool
+    """Whether the new group is a share group."""
 
 
 def successions(context: RuleContext) -> list[Succession]:
@@ -94,11 +98,28 @@ def _successions(context: RuleContext) -> list[Succession]:
             pairs.append((group, [other for _, other in sorted(before, reverse=True)[:_MOST_TRIED]]))
     pairs = pairs[:MOST_GROUPS]
     names = sorted({name for group, others in pairs for name in (group, *others)})
-    lives, spans = member_lives(context, names), _by_group(commit_spans(context, names))
+    share = tuple(group for group, _ in pairs if group in context.once(_share_groups))
+    lives = member_lives(context, names)
+    spans = _by_group({**commit_spans(context, names), **_starts(context, share)})
     found = []
     for group, others in reversed(pairs):
-        each = _succession(context, group, others, lives, spans)
+        each = _succession(context, group, others, lives, spans, is_share=group in share)
         found += [each] if each is not None else []
+    return found
+
+
+def _share_groups(context: RuleContext) -> frozenset[str]:
+    groups = context.table("groups")
+    return frozenset(kept(groups, equal(groups, "group_kind", "share"))["group_id"].to_pylist())
+
+
+def _starts(context: RuleContext, groups: Sequence[str]) -> dict[Offset, list[Span]]:
+    """The first start offsets of share groups, as commits."""
+    found: dict[Offset, list[Span]] = {}
+    for row in context.look(SHARE_BEGINNINGS, groups).to_pylist() if groups else ():
+        place = row["log_partition"], row["log_offset"]
+        span = Span(row["start_offset"], row["log_timestamp_ms"], None, None, *place, row["topic_id"], 1)
+        found.setdefault((row["group_id"], row["topic"], row["partition"]), []).append(span)
     return found
 
 
@@ -115,23 +136,20 @@ def _created(context: RuleContext) -> dict[str, int]:
     """The groups of which the log has the creation, and when each was created. If a cleaner has removed the first
     records of a group, its epoch is higher."""
     events = context.table("timeline")
-    events = kept(
-        events,
-        equal(events, "event", "created"),
-        pc.less_equal(events["epoch"], _FIRST_EPOCHS),
-        pc.not_equal(events["group_kind"], "share"),
-    )
+    events = kept(events, equal(events, "event", "created"), pc.less_equal(events["epoch"], _FIRST_EPOCHS))
     rows = grouped(events, ["group_id"], [("at_timestamp_ms", "max")]).to_pylist()
     return {row["group_id"]: row["at_timestamp_ms_max"] for row in rows if row["at_timestamp_ms_max"] is not None}
 
 
 def _topics(context: RuleContext, groups: Iterable[str]) -> dict[str, frozenset[str]]:
-    """The topics that groups committed, without those of an application of Kafka Streams itself, which have its id."""
-    rows = context.table("current_offsets")
-    rows = kept(rows, equal(rows, "group_id", *groups)).group_by(["group_id", "topic"]).aggregate([])
+    """The topics that groups committed, or that share groups have state of; without those of an application of Kafka
+    Streams itself, which have its id."""
+    names = ["group_id", "topic"]
+    rows = pa.concat_tables(context.table(each).select(names) for each in ("current_offsets", "share_group_topics"))
+    rows = kept(rows, equal(rows, "group_id", *groups)).group_by(names).aggregate([])
     found: dict[str, set[str]] = {}
     for group, topic in zip(rows["group_id"].to_pylist(), rows["topic"].to_pylist(), strict=True):
-        if not topic.startswith(f"{group}-"):
+        if topic is not None and not topic.startswith(f"{group}-"):
             found.setdefault(group, set()).add(topic)
     return {group: frozenset(each) for group, each in found.items()}
 
@@ -154,10 +172,13 @@ def _succession(
     others: Sequence[str],
     lives: Mapping[str, Sequence[MemberLife]],
     spans: Mapping[str, Mapping[Place, list[Span]]],
+    *,
+    is_share: bool,
 ) -> Succession | None:
     own, commits = lives.get(new, ()), spans.get(new, {})
     joined = [each.joined_ms for each in own if each.joined_ms is not None]
-    if not joined or _were_set(own, commits):
+    # `share_beginnings` has only share partitions without a start offset that somebody set.
+    if not joined or (not is_share and _were_set(own, commits)):
         return None
     for old in others:
         before = lives.get(old, ())
@@ -165,10 +186,11 @@ def _succession(
         left = [each.left_ms for each in before if each.left_ms is not None]
         if not words or not left or max(left) > min(joined) or _may_return(context, before):
             continue
-        began = _began(log_ends(context), spans.get(old, {}), commits, own, min(joined))
+        ends = None if is_share else log_ends(context)
+        began = _began(ends, spans.get(old, {}), commits, own, min(joined))
         if began:
             topics = tuple(sorted({each.place[0] for each in began}))
-            return Succession(old, new, max(left), min(joined), topics, before, own, words, began)
+            return Succession(old, new, max(left), min(joined), topics, before, own, words, began, is_share)
     return None
 
 
@@ -210,19 +232,23 @@ def _words(lives: Sequence[MemberLife]) -> frozenset[str]:
 
 
 def _began(
-    ends: LogEnds,
+    ends: LogEnds | None,
     before: Mapping[Place, list[Span]],
     after: Mapping[Place, list[Span]],
     lives: Sequence[MemberLife],
     joined_ms: int,
 ) -> tuple[Began, ...]:
+    """`ends` is None for a share group: its first start offset is where it began."""
     found = []
     for place in sorted(before.keys() & after.keys()):
         last, first = before[place][-1], after[place][0]
         is_same_topic = None in (last.topic_id, first.topic_id) or last.topic_id == first.topic_id
         if is_same_topic and last.ended_by != "tombstone":
-            begins = beginning(ends, place, last.offset, first.offset, joined_ms)
-            found.append((place, last, first, begins, first_member(place, first, lives)))
+            if ends is None:
+                begins = started(last.offset, first.offset)
+            else:
+                begins = beginning(ends, place, last.offset, first.offset, joined_ms)
+            found.append((place, last, first, begins, None if ends is None else first_member(place, first, lives)))
     begins_of_all = agreed([(begins, member) for *_, begins, member in found])
     return tuple(
         Began(place, last, first, begins)

@@ -6,9 +6,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_tables.report.command_lines import option
-from kafka_records_tables.report.facts.beginnings import consequence_of, either_words, repeated_words, scale_of
-from kafka_records_tables.report.facts.group_facts import first_joined, names_of
+from kafka_records_tables.report.command_lines import instant, option
+from kafka_records_tables.report.facts.beginnings import (
+    consequence_of,
+    either_words,
+    repeated_words,
+    scale_of,
+    skipped_words,
+)
+from kafka_records_tables.report.facts.group_facts import first_joined, log_ends, names_of
 from kafka_records_tables.report.facts.random_names import RANDOM, pattern_of
 from kafka_records_tables.report.facts.successor_groups import Succession, successions
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
@@ -46,6 +52,7 @@ def _incident(context: RuleContext, succession: Succession, is_one_of_several: b
         return None
     old, new = succession.old, succession.new
     whose, theirs = listed(names_of(succession.old_lives)), listed(names_of(succession.new_lives))
+    group = "share group" if succession.is_share else "group"
     topics, scale = succession.topics, scale_of(begins)
     before = max(each.before.from_ms or 0 for each in succession.began)
     first = first_joined(succession.new_lives)
@@ -72,9 +79,16 @@ def _incident(context: RuleContext, succession: Succession, is_one_of_several: b
         title=RULE.title,
         problem=(
             f"The last member of {shown(old)} ({whose}) left at {moment(succession.stopped_ms)}, and none came back. "
-            f"{length(succession.joined_ms - succession.stopped_ms)} later, {theirs} joined the new group {shown(new)},"
+            f"{length(succession.joined_ms - succession.stopped_ms)} later, {theirs} joined the new {group} "
+            f"{shown(new)},"
             f" for the same {'topic' if len(topics) == 1 else 'topics'} ({listed(topics)}, "
-            f"{counted(len(begins), 'partition')}). The new group had no offsets."
+            f"{counted(len(begins), 'partition')}). "
+            + (
+                "A share group does not take over offsets: it begins where its share.auto.offset.reset says, latest by "
+                "default."
+                if succession.is_share
+                else "The new group had no offsets."
+            )
         ),
         impact=_impact(old, new, begins),
         consequence=consequence_of(scale),
@@ -90,7 +104,7 @@ def _incident(context: RuleContext, succession: Succession, is_one_of_several: b
         scale={**scale, "partitions": len(begins)},
         evidence=evidence,
         evidence_count=len(evidence),
-        rows=(Rows("current_offsets", of_group(old)), Rows("history", of_group(new))),
+        rows=(Rows("current_offsets", of_group(old)), _rows_of(succession)),
         next=_steps(context, succession),
         measured={"gap_ms": succession.joined_ms - succession.stopped_ms, "partitions": len(begins)},
         thresholds=context.limits_of(f"{KIND}.lately"),
@@ -114,13 +128,17 @@ def _impact(old: str, new: str, begins: list[Beginning]) -> str:
     sure = [each for each in begins if not each.is_unsure]
     unsure = [each for each in begins if each.is_unsure]
     parts = []
-    if (again := repeated_words(sure)) is not None:
-        parts.append(f"It began at the start of {counted(len(sure), 'log')}, and {again} were read again")
+    if any(each.skipped for each in sure):
+        parts.append(f"{skipped_words(sure)} between the last commits of {shown(old)} and its start were never read")
+    repeated = [each for each in sure if not each.skipped]
+    if (again := repeated_words(repeated)) is not None:
+        parts.append(f"It began at the start of {counted(len(repeated), 'log')}, and {again} were read again")
     if unsure:
         words = either_words(shown(new), "its", unsure)
         parts.append(f"{'In the other partitions, ' if parts else ''}{words}")
     text = ". ".join(f"{each[0].upper()}{each[1:]}" for each in parts)
-    return f"{text}. The lag of {shown(old)} grows, but nobody has to work it off."
+    rest = "only these records of it are unread" if any(each.skipped for each in sure) else "nobody has to work it off"
+    return f"{text}. The lag of {shown(old)} grows, but {rest}."
 
 
 def _verdicts(succession: Succession, evidence: tuple[Evidence, ...]) -> dict[str, Verdict]:
@@ -131,8 +149,7 @@ def _verdicts(succession: Succession, evidence: tuple[Evidence, ...]) -> dict[st
     same_host = (Evidence(f"both had members on {listed(sorted(filter(None, hosts)))}"),) if hosts else ()
     return {
         "id_of_release": Verdict(
-            f"A release or another configuration gave the application of {shown(old)} the group id {shown(new)}, and "
-            "its offsets were not copied.",
+            _moved_words(succession),
             evidence_for=(alike, evidence[0], *same_host),
         ),
         "other_application": Verdict(
@@ -143,6 +160,16 @@ def _verdicts(succession: Succession, evidence: tuple[Evidence, ...]) -> dict[st
     }
 
 
+def _moved_words(succession: Succession) -> str:
+    old, new = shown(succession.old), shown(succession.new)
+    if succession.is_share:
+        return f"The application of {old} moved to the share group {new}, and nobody set start offsets for it."
+    return (
+        f"A release or another configuration gave the application of {old} the group id {new}, and its offsets were "
+        "not copied."
+    )
+
+
 def _steps(context: RuleContext, succession: Succession) -> tuple[NextStep, ...]:
     old, new = succession.old, succession.new
     gaps = [each for each in succession.began if each.beginning.skipped]
@@ -150,31 +177,45 @@ def _steps(context: RuleContext, succession: Succession) -> tuple[NextStep, ...]
         f"{_place(each.place)} from {each.before.offset} to {each.before.offset + each.beginning.skipped - 1}"
         for each in gaps[:MOST_LINES]
     )
-    steps = []
-    if gaps:
-        steps.append(
-            NextStep(
-                f"Look up auto.offset.reset of {shown(new)}. If it is latest, have these records processed, for "
-                f"example by a separate consumer: {spans}"
-            )
-        )
+    reset = "" if succession.is_share else f"Look up auto.offset.reset of {shown(new)}. If it is latest, have "
+    steps = [NextStep(f"{reset or 'Have '}these records processed, for example by a separate consumer: {spans}")]
     return (
-        *steps,
-        reset_from_file(
-            context,
-            new,
-            f"Or stop {shown(new)}, and have it begin where {shown(old)} ended:",
-            [(each.place, each.before.offset) for each in succession.began],
-            ", and everything since is then read again",
-        ),
+        *(steps if gaps else ()),
+        _back(context, succession),
         context.ask_kafka(
             f"If {shown(old)} is not used any more, delete it after that, so that nobody restarts it for its lag",
             "kafka-consumer-groups",
             "--delete",
             *option("--group", old),
         ),
-        context.see("List what the new group committed", Rows("history", of_group(new))),
+        context.see("List what the new group has read", _rows_of(succession)),
     )
+
+
+def _back(context: RuleContext, succession: Succession) -> NextStep:
+    """The step that lets the new group begin where the old one ended."""
+    old, new = succession.old, succession.new
+    what = f"Or stop {shown(new)}, and have it begin where {shown(old)} ended"
+    since = "everything since is then read again"
+    if not succession.is_share:
+        offsets = [(each.place, each.before.offset) for each in succession.began]
+        return reset_from_file(context, new, f"{what}:", offsets, f", and {since}")
+    # The tool takes no file of offsets for share groups. The first unread record of the old group gives the time.
+    ends, commits = log_ends(context), [(each.place, each.before) for each in succession.began]
+    before = min(ends.written_ms(place, commit.offset) or commit.from_ms or 0 for place, commit in commits)
+    return context.ask_kafka(
+        f"{what}, by time; {since} (--execute in place of --dry-run does it)",
+        "kafka-share-groups",
+        "--reset-offsets",
+        *option("--group", new),
+        *(word for topic in succession.topics for word in option("--topic", topic)),
+        *option("--to-datetime", instant(before).removesuffix("Z")),
+        "--dry-run",
+    )
+
+
+def _rows_of(succession: Succession) -> Rows:
+    return Rows("share_lag" if succession.is_share else "history", of_group(succession.new))
 
 
 def _place(place: tuple[str, int]) -> str:
@@ -189,9 +230,9 @@ A group without members and a new one, created at most 30 minutes after the last
 Their client ids have a word in common, or the group ids if client ids do not name an application. Nobody set offsets of
 the new group before its first member joined. The old group must be away for longer than three times its longest earlier
 absence, because jobs come back. The gap is counted from its last commits to the ends of the logs when the first member
-of the new one joined. If the first commits are at the ends, both counts are given. Groups with members at the same time
-(blue-green deployments) are not a finding.""",
-    tables=("groups", "timeline", "current_offsets"),
+of the new one joined. If the first commits are at the ends, both counts are given. The first
+state of a new share group shows where it began. Groups with members at the same time (blue-green deployments) are not a finding.""",
+    tables=("groups", "timeline", "current_offsets", "share_group_topics"),
     levels={
         Level.HIGH: "records were skipped, if the new group began at the end",
         Level.MODERATE: "records were read again; or records were skipped, if it is one of several (only numbers in "
@@ -219,6 +260,7 @@ of the new one joined. If the first commits are at the ends, both counts are giv
             "id_of_release",
             "other_application",
             "Are the clients of both groups the same application (see its release)?",
+            asked="last",
         ),
     ),
     thresholds=(

@@ -83,7 +83,8 @@ def _find(context: RuleContext) -> list[Incident]:
             for each in left
             if each["topic"] == topic and each["records"] is not None
         }
-        compacted = CompactedTopic(topic, began, ended_ms, removed, _file_lengths(context, topic))
+        ends = {each["partition"]: each["log_end_offset"] for each in left if each["topic"] == topic}
+        compacted = CompactedTopic(topic, began, ended_ms, removed, _file_lengths(context, topic, ends))
         spans = {key: each for key, each in commit_spans(context, tuple(groups)).items() if key[1] == topic}
         behind = _behind(context, compacted, spans)
         # If no group consumed the topic before the change, the topic was still being set up.
@@ -92,11 +93,16 @@ def _find(context: RuleContext) -> list[Incident]:
     return found
 
 
-def _file_lengths(context: RuleContext, topic: str) -> dict[int, int]:
+def _file_lengths(context: RuleContext, topic: str, ends: Mapping[int, int | None]) -> dict[int, int]:
+    """The smallest file of each partition. The first one is left out, because a cleaner merges files into it; if it is
+    the only one before the newest, the newest counts."""
     found = {}
     for row in context.look(LOG_SIZES, topic=topic).to_pylist():
         starts = sorted(each["offset"] for each in row["sizes"] or () if each["offset"] is not None)
-        lengths = [after - before for before, after in pairwise(starts)]
+        end = ends.get(row["partition"])
+        lengths = [after - before for before, after in pairwise(starts)][1:]
+        if not lengths and len(starts) > 1 and end is not None:
+            lengths = [end - starts[-1]]
         if row["topic"] == topic and lengths:
             found[row["partition"]] = min(lengths)
     return found

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from kafka_records_tables.report.command_lines import condition_of
 from kafka_records_tables.report.facts.event_runs import goes_on, last_run
+from kafka_records_tables.report.facts.group_facts import groups_with_departures, member_lives
 from kafka_records_tables.report.facts.producer_starts import TABLE
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
@@ -40,6 +44,26 @@ def _find(context: RuleContext) -> list[Incident]:
         if is_enough and not _is_producer_per_transaction(run):
             found.append(_incident(context, name, run, overlapping, is_cleaned=is_cleaned))
     return found
+
+
+def _groups(context: RuleContext, run: list[dict[str, Any]]) -> tuple[str, ...]:
+    """The groups for which these producers commit offsets in their transactions, and that members leave again and
+    again: each fenced process closes its consumer too."""
+    departures = context.once(_departures)
+    leaves = [each for each, times in departures.items() if sum(at >= run[0]["log_timestamp_ms"] for at in times) > 1]
+    commits = context.look("offset_commits", leaves) if leaves else None
+    if commits is None:
+        return ()
+    ids = pa.array({each["producer_id"] for each in run}, pa.int64())
+    of_run = commits.filter(pc.is_in(commits["producer_id"], ids))
+    return tuple(sorted(of_run["group_id"].unique().to_pylist()))
+
+
+def _departures(context: RuleContext) -> dict[str, list[int]]:
+    """When members left, for groups that many members have left."""
+    groups = groups_with_departures(context, context.limit(f"{KIND}.starts"))
+    lives = member_lives(context, groups).items()
+    return {group: [each.left_ms for each in of_group if each.left_ms is not None] for group, of_group in lives}
 
 
 def _at_once(run: list[dict[str, Any]]) -> int:
@@ -141,6 +165,7 @@ def _incident(
             f"{'was' if aborted == 1 else 'were'} aborted, and their work is done again."
         ),
         consequence="work_repeated",
+        group_ids=_groups(context, run),
         transactional_ids=(name,),
         who=(Actor(f"is started with the transactional.id {name} again and again"),),
         since_timestamp_ms=since,
@@ -175,7 +200,7 @@ between records of the id; a start that aborts an open transaction happened at t
 id unused for longer, so at least two starts, and a tenth of them, must leave no such time. If a cleaner has removed
 earlier records, two starts at work are enough if one aborted a transaction and the epoch shows `starts` or more (not
 with transaction.version 2). A program that opens a producer for each transaction is not a finding.""",
-    tables=("transactions",),
+    tables=("transactions", "timeline"),
     levels={Level.HIGH: "it goes on", Level.LOW: "it has ended"},
     find=_find,
     listing=Rows("transactions"),
@@ -199,7 +224,10 @@ with transaction.version 2). A program that opens a producer for each transactio
             "supervisors wait up to this long before a restart",
         ),
     ),
-    folds=(Folds("transaction_open", ("transactional_id",)),),
+    folds=(
+        Folds("transaction_open", ("transactional_id",)),
+        *(Folds(kind, if_later=True) for kind in ("endless_rebalances", "members_unsettled")),
+    ),
 )
 
 RULES = (RULE,)

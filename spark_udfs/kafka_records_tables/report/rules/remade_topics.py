@@ -161,7 +161,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             f"{counted(len(going), 'group')} {verb} continued with the new one ({listed(going)}). Any records "
             f"of the old one that {'it' if len(going) == 1 else 'they'} had not consumed are deleted."
         )
-    skips = possible_skips(context, topic, went)
+    skips = sorted(possible_skips(context, topic, went), key=lambda each: -each.records)
     parts += [_skipped(each) for each in skips[:_MOST_WAITING]]
     carried = carried_positions(context, topic, went)
     parts += [_carried(topic, each) for each in carried[:_MOST_WAITING]]
