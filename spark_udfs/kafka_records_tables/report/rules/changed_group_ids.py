@@ -231,7 +231,8 @@ Their client ids have a word in common, or the group ids if client ids do not na
 the new group before its first member joined. The old group must be away for longer than three times its longest earlier
 absence, because jobs come back. The gap is counted from its last commits to the ends of the logs when the first member
 of the new one joined. If the first commits are at the ends, both counts are given. The first
-state of a new share group shows where it began. Groups with members at the same time (blue-green deployments) are not a finding.""",
+state of a new share group shows where it began. Groups with members at the same time (blue-green deployments) are not
+a finding.""",
     tables=("groups", "timeline", "current_offsets", "share_group_topics"),
     levels={
         Level.HIGH: "records were skipped, if the new group began at the end",
