@@ -120,6 +120,8 @@ def test_configs_and_batches_are_read_from_files(tmp_path: Path) -> None:
         ConfigRecord(2, "images", OWN, "4096"),
         ConfigRecord(2, "images", "retention.ms", "1"),
         ConfigRecord(2, "images", OWN, None),
+        ConfigRecord(32, "scalers", "share.record.lock.duration.ms", "1500"),
+        ConfigRecord(32, "scalers", "share.auto.offset.reset", "earliest"),
     ]
     values = [encode_record(None, each)[1] for each in told]
     large = record(0, b"k", bytes(5000)) + record(1, b"k", b"")
@@ -137,9 +139,10 @@ def test_configs_and_batches_are_read_from_files(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{0:020}.log").write_bytes(b"".join(parts))
     changes = _read(config_changes.TABLE, tmp_path)
-    assert [(each["value"], each["before"], each["at_timestamp_ms"]) for each in changes] == [
-        ("4096", None, THEN),
-        (None, "4096", THEN + 2),
+    assert [(each["resource_name"], each["value"], each["before"], each["at_timestamp_ms"]) for each in changes] == [
+        ("images", "4096", None, THEN),
+        ("images", None, "4096", THEN + 2),
+        ("scalers", "1500", None, THEN + 3),
     ]
     (batches,) = [each["batches"] for each in _read(last_batches.TABLE, tmp_path) if each["topic"] == "images"]
     sizes = [len(logs["images-0"][at]) for at in (0, 2)]

@@ -1,4 +1,4 @@
-"""When configs of topics and brokers were set and removed: a table that only the report uses."""
+"""When configs of topics, brokers and groups were set and removed: a table that only the report uses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
-TOPIC, BROKER = "topic", "broker"
-_TYPES: Final = {2: TOPIC, 4: BROKER}
+TOPIC, BROKER, GROUP = "topic", "broker", "group"
+_TYPES: Final = {2: TOPIC, 4: BROKER, 32: GROUP}
 """`ConfigResource.Type`."""
 _CONFIG: Final = "ConfigRecord"
 _SHOWN: Final = frozenset(
@@ -22,20 +22,21 @@ _SHOWN: Final = frozenset(
         *("max.message.bytes", "message.max.bytes", "min.insync.replicas", "cleanup.policy", "compression.type"),
         *("message.timestamp.type", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"),
         *("log.message.timestamp.before.max.ms", "log.message.timestamp.after.max.ms"),
+        "share.record.lock.duration.ms",
     )
 )
-"""The configs by which brokers refuse records. Values of others may be secrets."""
+"""The configs by which brokers refuse records or acknowledgements. Values of others may be secrets."""
 
 TABLE: Final = Table(
     name="config_changes",
     topic=METADATA,
-    about="when configs by which brokers refuse records were set and removed",
+    about="when configs by which brokers refuse records or acknowledgements were set and removed",
     helper="history",
     records=(_CONFIG,),
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
-        Column("resource_type", "string", "topic or broker"),
-        Column("resource_name", "string", "the topic, or the id of the broker; empty for the default of all brokers"),
+        Column("resource_type", "string", "topic, broker or group"),
+        Column("resource_name", "string", "the topic, the group, or the id of the broker; empty for all brokers"),
         Column("name", "string", "name of the config"),
         Column("value", "string", "the value; null if it was removed"),
         Column("before", "string", "the value before; null if there was none"),

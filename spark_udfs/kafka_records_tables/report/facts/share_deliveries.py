@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.coordinator.shares.share_batches import StateBatch
 
-_AVAILABLE: Final = 0
+AVAILABLE: Final = 0
 ARCHIVED: Final = 4
 _SEVERAL: Final = 2
 """A range has been delivered several times if it became available again this often."""
@@ -125,7 +125,7 @@ class Reader(RecordReader):
         seen = self._seen.setdefault(event.key, Covered())
         for first, last, count, state in batches:
             # A snapshot repeats the ranges of earlier updates.
-            if state == _AVAILABLE and count:
+            if state == AVAILABLE and count:
                 of_range = self._released.setdefault((event.key, first), _Released())
                 if count not in of_range.times:
                     of_range.times[count] = event.timestamp_ms
@@ -160,6 +160,6 @@ class Reader(RecordReader):
     def finish(self) -> Iterator[pa.RecordBatch]:
         for (_, first), each in self._released.items():
             if len(each.times) >= _SEVERAL:
-                self._tell(each.event, first, each.last, _AVAILABLE, max(each.times), each.times)
+                self._tell(each.event, first, each.last, AVAILABLE, max(each.times), each.times)
         if self._rows:
             yield batch_of(TABLE.schema, self._rows)

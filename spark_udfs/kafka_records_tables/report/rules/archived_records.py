@@ -96,7 +96,7 @@ def _incident(
     lasts = times[-1] - times[0] if times else 0
     goes_on = until is not None and until >= context.at_ms - max(MINUTE_MS, 3 * lasts // max(len(ranges), 1))
     gap = _usual_gap(ranges)
-    locks = None if is_rejected else lock_verdict(context, group, ranges)
+    locks = None if is_rejected else lock_verdict(context, group, topic_id, ranges)
     runs_out = locks is not None and bool(locks.evidence_for)
     pattern = (
         ""
@@ -286,7 +286,7 @@ RULE = incident_rule(
 Ranges of offsets that were archived after `deliveries` deliveries (or the group's share.delivery.count.limit, if the
 metadata log has it), over the whole history of the state. Records that consumers rejected at the first deliveries count
 from `rejected` ranges on.""",
-    tables=("share_partitions", "share_group_topics", "members"),
+    tables=("share_partitions", "share_group_topics", "members", "timeline"),
     levels={
         Level.CRITICAL: "it goes on",
         Level.HIGH: "the last one was a while ago",
@@ -300,7 +300,8 @@ from `rejected` ranges on.""",
             "locks_run_out",
             "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
             "for: deliveries end after the time of the lock, or after always the same time, and records that "
-            "follow one another are archived; refuted if most end sooner",
+            "follow one another are archived; certain if the lock was made shorter shortly before the first delivery "
+            "failed; refuted if most end sooner",
         ),
         PossibleCause(
             "cannot_be_processed",

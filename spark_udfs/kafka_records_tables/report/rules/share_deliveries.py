@@ -19,8 +19,9 @@ from kafka_records_tables.report.case_columns import (
 from kafka_records_tables.report.command_lines import command_line, condition_of, option
 from kafka_records_tables.report.facts.cluster_settings import delivery_limits
 from kafka_records_tables.report.facts.known_logs import members_known
-from kafka_records_tables.report.facts.record_locks import TOO_LATE, lock_verdict
+from kafka_records_tables.report.facts.record_locks import TOO_LATE, lock_verdict, repeats_of
 from kafka_records_tables.report.facts.share_deliveries import TABLE
+from kafka_records_tables.report.facts.share_repeats import QUIET_MS
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Hypothesis, Question, ReportRule, Threshold, Verdict
@@ -28,6 +29,7 @@ from kafka_records_tables.report.rule_context import (
     MOST_EVIDENCE,
     RuleContext,
     counted,
+    moment,
     of_group,
     partitions_shown,
     shown,
@@ -98,6 +100,22 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     if again:
         also = f" (for {last} of them the next one is the last)" if last else ""
         parts.append(f"{counted(again, 'record')} waiting to be delivered again, after several deliveries{also}")
+    repeats = repeats_of(context, group, topic_id)
+    members = _member_count(context, group)
+    locks = _weigh_locks(context, case)
+    is_lock = locks is not None and locks.is_certain
+    look = context.ask_kafka(
+        "Look at such a record itself",
+        "kafka-console-consumer",
+        "--topic",
+        topic or topic_id,
+        "--partition",
+        str(case["partition_list"][0]),
+        "--offset",
+        str(case["first_offset_list"][0]),
+        "--max-messages",
+        "1",
+    )
     batches = zip(
         case["partition_list"],
         case["first_offset_list"],
@@ -115,12 +133,31 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         problem=(
             f"In the share group {shown(group)}, topic {shown(topic or topic_id)}, {partitions_shown(partitions)}: "
             f"{'; '.join(parts)}. "
-            f"{_now(context, group)}{' Archived records are not delivered again.' if given_up else ''}"
+            f"{_now(context, group, members)}{' Archived records are not delivered again.' if given_up else ''}"
         ),
         group_ids=(group,),
         topics=(topic,) if topic else (),
         partitions=tuple(partitions),
-        since_note="the state does not have the times of deliveries, but its records do: see the second step",
+        impact=(
+            ""
+            if repeats is None
+            else f"Since {moment(repeats.since_ms)}, {counted(repeats.records, 'record')} "
+            f"{'was' if repeats.records == 1 else 'were'} delivered more than once, and {repeats.deliveries} of their "
+            "deliveries were repeats, as far as the log shows."
+        ),
+        consequence="work_repeated" if is_lock else "none",
+        since_timestamp_ms=None if repeats is None else repeats.since_ms,
+        since_note=(
+            "the state does not have the times of deliveries, but its records do: see the second step"
+            if repeats is None
+            else "the end of the first delivery that failed, as far back as the log goes"
+        ),
+        is_going_on=True if repeats is not None and members and repeats.until_ms >= context.at_ms - QUIET_MS else None,
+        scale=(
+            {}
+            if repeats is None
+            else {"records_delivered_again": repeats.records, "repeated_deliveries": repeats.deliveries}
+        ),
         confidence="high" if not given_up else "medium",
         why_not_sure=None if not given_up else "a consumer may have rejected a record at its last delivery",
         evidence=tuple(
@@ -140,18 +177,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         next=(
             context.see("List the ranges of offsets, with the state of each", rows),
             *_records(context, group),
-            context.ask_kafka(
-                "Look at such a record itself",
-                "kafka-console-consumer",
-                "--topic",
-                topic or topic_id,
-                "--partition",
-                str(case["partition_list"][0]),
-                "--offset",
-                str(case["first_offset_list"][0]),
-                "--max-messages",
-                "1",
-            ),
+            *(() if is_lock else (look,)),
             context.ask_kafka(
                 "Ask the brokers who consumes",
                 "kafka-share-groups",
@@ -172,7 +198,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 def _weigh_locks(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
     rows = context.look(TABLE, (case["group_id"],))
     rows = kept(rows, equal(rows, "topic_id", case["topic_id"]))
-    return lock_verdict(context, case["group_id"], rows.to_pylist())
+    return lock_verdict(context, case["group_id"], case["topic_id"], rows.to_pylist())
 
 
 def _weigh_failures(context: RuleContext, case: dict[str, Any]) -> Verdict:
@@ -200,10 +226,13 @@ def _records(context: RuleContext, group: str) -> list[NextStep]:
     return [NextStep("List each change of its state, with its time", command_line(["kafka-records", *words]))]
 
 
-def _now(context: RuleContext, group: str) -> str:
-    """Whether it continues, as a sentence."""
+def _member_count(context: RuleContext, group: str) -> int:
     rows = context.rows_of_group("groups", group)
-    members = (rows["member_count"][0].as_py() or 0) if rows.num_rows else 0
+    return (rows["member_count"][0].as_py() or 0) if rows.num_rows else 0
+
+
+def _now(context: RuleContext, group: str, members: int) -> str:
+    """Whether it continues, as a sentence."""
     if not members and not members_known(context, group):
         return "Whether it has members is unknown: the log that has them is not here, or not read to its end."
     return f"The group has {counted(members, 'member')} and continues." if members else "The group has no members now."
@@ -217,7 +246,7 @@ Ranges of offsets that were delivered `deliveries` times or more and wait to be 
 after as many deliveries as `delivery_limit` (or the group's limit, if the metadata log has it). Records that a
 consumer rejected earlier are not a finding. Archived records before the start offset are not counted: the state
 lacks them.""",
-    tables=("share_partitions", "share_group_topics", "groups"),
+    tables=("share_partitions", "share_group_topics", "groups", "timeline"),
     levels={
         Level.HIGH: "records were archived, or their next delivery is the last one",
         Level.MODERATE: "records were delivered `deliveries` times",
@@ -229,8 +258,8 @@ lacks them.""",
         Hypothesis(
             "locks_run_out",
             "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
-            "for: deliveries end after the time of the lock, or after always the same time; refuted if most "
-            "end sooner",
+            "for: deliveries end after the time of the lock, or after always the same time; certain if the lock was "
+            "made shorter shortly before the first delivery failed; refuted if most end sooner",
             _weigh_locks,
         ),
         Hypothesis(
