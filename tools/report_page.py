@@ -184,7 +184,7 @@ _OF_ALL = f"Thresholds of all kinds, as `{OF_REPORT}.NAME`:\n"
 _OF_SEVERAL = """\
 ### Thresholds of several kinds
 
-Each kind that uses one of these has its own value; the default, if the kind shows no other:
+Each kind has a value of its own for these. The default is the one here unless the kind shows one:
 """
 
 _MANY = 3
@@ -248,7 +248,8 @@ def _rule(
     if rule.thresholds:
         text = " ".join([rule.about, *rule.levels.values(), *(cause.evidence for cause in rule.causes)])
         explained = [each for each in rule.thresholds if each in shared or f"`{each.name}`" in text]
-        named = ", ".join(f"`{each.name}` = `{each.default}`" for each in explained if each not in shared)
+        shown = [each for each in explained if each not in shared or _has_several(each.name, shared)]
+        named = ", ".join(f"`{each.name}` = `{each.default}`" for each in shown)
         others = [each for each in rule.thresholds if each not in explained]
         if named or others:
             yield ""
@@ -256,6 +257,11 @@ def _rule(
         if others:
             yield ""
             yield from _thresholds(others)
+
+
+def _has_several(name: str, shared: Sequence[Threshold]) -> bool:
+    """Whether kinds share different thresholds of this name."""
+    return sum(each.name == name for each in shared) > 1
 
 
 def _evidence(text: str) -> str:
