@@ -217,7 +217,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no directory": (shutil.rmtree, "there is no such directory: {}. Give the checkpointLocation of a query"),
     "no checkpoint": (
         lambda folder: shutil.rmtree(folder / "offsets"),
-        "not a checkpoint of a Spark query, since its directory 'offsets' is missing: {}. Give a local directory, the ",
+        "not a checkpoint of a Spark query: it has no directory 'offsets': {}. Give a local directory, the ",
     ),
 }
 

@@ -113,7 +113,7 @@ def read_checkpoint(given: GivenCheckpoint) -> QueryProgress:
         raise CheckpointError("there is no such directory", folder, "Give the checkpointLocation of a query")
     if not _is_folder(planned_in):
         raise CheckpointError(
-            "not a checkpoint of a Spark query, since its directory 'offsets' is missing",
+            "not a checkpoint of a Spark query: it has no directory 'offsets'",
             folder,
             "Give a local directory, the checkpointLocation of one query",
         )

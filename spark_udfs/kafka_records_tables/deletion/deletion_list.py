@@ -64,7 +64,7 @@ class DeletionList:
 
     wanted: dict[str, Wanted] = field(default_factory=dict)
     passed_over: int = 0
-    """The number of rows that are not deletable according to the list."""
+    """The number of rows that were skipped because the list says that they are not deletable."""
     groups: int = 0
     """The number of rows about whole groups that were ignored, because no groups should be deleted."""
     left_out: Counter[str] = field(default_factory=Counter)

@@ -48,8 +48,8 @@ TABLE: Final = Table(
         Column(
             "longest_commit_interval_ms",
             "int64",
-            "milliseconds of the longest interval between consecutive commits that ends in the window; null if "
-            "none does",
+            "longest interval between consecutive commits, in milliseconds, of the intervals that end in the window; "
+            "null if none does",
         ),
         Column("expirations", "int64", "expired offsets, as the broker metric offset-expiration-count counts them"),
         Column("deletions", "int64", "offsets deleted on request, alone or with their group or topic"),

@@ -126,8 +126,8 @@ TABLE: Final = Table(
         Column(
             "known_by",
             "string",
-            "how exact unread_timestamp is: record (the time of the record), batch (the time of its batch) "
-            "or commits (a time by which another group had consumed it); null if unread_timestamp is null",
+            "what unread_timestamp is: record (the time of the record), batch (the time of its batch) or commits "
+            "(when another group had consumed the record, which is later); null if unread_timestamp is null",
             ("record", "batch", BY_COMMITS),
         ),
         Column(

@@ -58,7 +58,7 @@ class OffsetRange:
         self._held.append(finding)
 
     def drop_held(self) -> None:
-        """Drop the kept findings, because they are about a place before the range."""
+        """Drop the held findings: they are about offsets before the start of the range."""
         self._held.clear()
 
     def tell(self, on_finding: OnFinding) -> None:

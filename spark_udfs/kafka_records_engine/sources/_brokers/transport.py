@@ -1,4 +1,4 @@
-"""The transport of a connection to a broker: opens, encrypts, sends and receives bytes, each with a deadline."""
+"""The transport of a connection to a broker: opening and encrypting it, sending and receiving, each with a deadline."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Transport:
             try:
                 return self._socket.recv(size)
             except TimeoutError:
-                continue  # next_wait raises an error when the time is over
+                continue  # next_wait raises an error after the deadline
 
     # -- opening -------------------------------------------------------------------------------------------------------
 

@@ -85,7 +85,9 @@ class _Batch:
             if length == 0:
                 continue
             if length < 0 or start < last or start % 8 or start + length > size:
-                raise pa.ArrowInvalid(f"a batch of {size} bytes has a buffer of {length} bytes at {start}")
+                raise pa.ArrowInvalid(
+                    f"a buffer of {length} bytes at {start} does not fit in its batch of {size} bytes"
+                )
             last = start + length
 
     def arrays(self, columns: Sequence[ArrowColumn], names: Collection[str] | None) -> dict[str, Any]:

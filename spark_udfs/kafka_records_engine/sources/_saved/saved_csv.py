@@ -38,7 +38,7 @@ class CsvReader(Sequential):
         try:
             names = [name.strip() for name in next(csv.reader([head], delimiter=self._delimiter), [])]
         except csv.Error as error:
-            raise LogSourceError(str(place), f"line {at + 1} does not name the columns: {error}") from None
+            raise LogSourceError(str(place), f"line {at + 1} is not a valid header: {error}") from None
         has_names = any(map(raw_name, names)) and not any(name.isdigit() for name in names)
         self._before_rows = at + has_names
         # A delimiter at the end of a line makes a column without a name.

@@ -48,8 +48,8 @@ class HeldGroup(NamedTuple):
     state_timestamp_ms: int | None
     """When a classic group entered its present state; None for other kinds and for values older than version 2."""
     topics: frozenset[str] | None
-    """The topics that the group subscribes to. None for a classic group with a member whose subscription the
-    coordinator cannot read, because it is invalid, or belongs to a protocol type other than `consumer`."""
+    """The topics that the group subscribes to. None for a classic group if the coordinator cannot read the
+    subscription of a member: it is invalid, or the group's protocol type is not `consumer`."""
     regexes: tuple[str, ...]
     """The regular expressions whose topics the coordinator has resolved."""
     made_at: int

@@ -30,7 +30,8 @@ from kafka_records_tables.report.facts.share_beginnings import TABLE as SHARE_BE
 from kafka_records_tables.report.rule_context import MINUTE_MS, RuleContext
 
 WITHIN_MS: Final = 30 * MINUTE_MS
-"""The longest time between the last member of a group and the first one of its successor. A deployment takes less."""
+"""The longest time from when the last member of a group leaves until the first one of its successor joins. To deploy an
+application again takes less."""
 _FIRST_EPOCHS: Final = 2
 """The highest epoch of a group in the first record of its first member."""
 _MOST_TRIED: Final = 5

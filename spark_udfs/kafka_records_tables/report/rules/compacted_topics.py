@@ -70,7 +70,7 @@ def _compacted(context: RuleContext) -> list[tuple[str, Mapping[str, Any], int |
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    # Only a metadata log shows the change, and only files show what was removed.
+    # Running brokers show neither when cleanup.policy was changed, nor which records were removed.
     if not context.is_stored:
         return []
     found = []

@@ -151,7 +151,7 @@ def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -
 
 
 def left_topics(groups: Mapping[str, Group], commits: Iterable[tuple[str, str]]) -> Iterator[Consumed]:
-    """The pairs of a group and a topic with a commit to which the group does not subscribe. Simple groups, whose
+    """Groups with a topic for which they committed offsets, but to which they do not subscribe. Simple groups, whose
     consumers assign partitions to themselves, and groups with a protocol type other than `consumer` have no such
     topics."""
     subscribed: dict[str, frozenset[str] | None] = {}
