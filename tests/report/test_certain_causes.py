@@ -11,7 +11,7 @@ import pytest
 from kafka_records_tables.report.facts.beginnings import Beginning, consequence_of, scale_of
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import ReportFinding
-from kafka_records_tables.report.rules import crash_loops, slow_groups
+from kafka_records_tables.report.rules import crash_loops, slow_members
 from tests.report.made_up_cluster import DAY, HOUR, MINUTE, SECOND
 from tests.report.rule_cases import END_MS
 from tests.report.test_rules_in_detail import _context, _found
@@ -80,7 +80,7 @@ def test_a_member_leaves_out_a_partition_if_it_has_committed_others_itself(
 
 def test_members_that_are_behind_are_told_apart_by_their_ids() -> None:
     rows = [{"partition": at, "lag": 90 * (not at), "member_id": f"m{at}", "client_id": _CLIENT} for at in range(9)]
-    assert slow_groups._behind(rows, 90) == ((0,), {"m0"})
+    assert slow_members.places_behind(rows, 90) == ((0,), {"m0"})
 
 
 def test_only_internal_topics_of_kafka_streams_follow_from_what_a_group_reads() -> None:

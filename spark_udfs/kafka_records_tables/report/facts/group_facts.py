@@ -179,6 +179,12 @@ def commit_spans(context: RuleContext, groups: Sequence[str]) -> dict[Offset, li
     return found
 
 
+def committed_at(spans: Sequence[Span], at_ms: int) -> int | None:
+    """The offset that was committed at a given time; None if there was none."""
+    at = bisect_right(spans, at_ms, key=lambda each: each.from_ms or 0)
+    return spans[at - 1].offset if at else None
+
+
 class LogEnds:
     """Where logs start and end, and where they ended at earlier times, as rows of `log_samples` or `log_times` show."""
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
@@ -20,6 +18,7 @@ from kafka_records_tables.report.facts.group_facts import (
     Span,
     asked_ends,
     commit_spans,
+    committed_at,
     log_ends,
 )
 from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
@@ -41,6 +40,9 @@ from kafka_records_tables.report.rules.fewer_members import CAUSE as FEWER_CAUSE
 from kafka_records_tables.report.rules.fewer_members import NAME as FEWER_MEMBERS
 from kafka_records_tables.report.rules.fewer_members import weigh_members
 from kafka_records_tables.report.rules.key_skew import HotPartition, hot_partition, spread, weigh_skew
+from kafka_records_tables.report.rules.slow_members import CAUSE as SLOW_MEMBER_CAUSE
+from kafka_records_tables.report.rules.slow_members import NAME as SLOW_MEMBER
+from kafka_records_tables.report.rules.slow_members import Window, places_behind, weigh_slow_members, what_helps
 from kafka_records_tables.report.rules.throttled_clients import CAUSE as THROTTLED_CAUSE
 from kafka_records_tables.report.rules.throttled_clients import QUESTIONS, THROTTLED, Reading, weigh_quotas
 from kafka_records_tables.topics import OFFSETS
@@ -57,8 +59,6 @@ _MOST_ASKED: Final = 5
 """The maximum number of groups and topics for which running brokers are asked when records were written."""
 _USUAL: Final = 2
 """The number of earlier backlogs of the same size from which a backlog counts as usual for a group."""
-_FEW: Final = 5
-"""A partition keeps up if its unread records are less than this share of the mean."""
 _CHANGED: Final = 5
 """A speed counts as changed if it differs by a fifth."""
 
@@ -154,7 +154,7 @@ def _find(context: RuleContext) -> list[Incident]:
         growth = None if ends is None else _growth(context, of_places, ends)
         if growth is not None:
             hot = _hot(context, topic, growth, ends) if ends is not None else None
-            found.append(_incident(context, group, topic, growth, hot))
+            found.append(_incident(context, group, topic, growth, hot, ends))
     return found
 
 
@@ -171,11 +171,6 @@ def _hot(context: RuleContext, topic: str, growth: Growth, ends: LogEnds) -> Hot
     return replace(hot, was_hot=before is not None and before.partition == hot.partition)
 
 
-def _committed(spans: list[Span], at_ms: int) -> int | None:
-    at = bisect_right(spans, at_ms, key=lambda each: each.from_ms or 0)
-    return spans[at - 1].offset if at else None
-
-
 def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogEnds) -> Growth | None:
     moving = {place: spans for place, spans in of_places.items() if len(spans) >= 2}
     if not moving:
@@ -187,7 +182,7 @@ def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogE
     moments = [began + (until - began) * each // _MOMENTS for each in range(_MOMENTS + 1)]
 
     def totals(at_ms: int) -> tuple[int, int] | None:
-        offsets = [(_committed(spans, at_ms), ends.end_at(place, at_ms)) for place, spans in moving.items()]
+        offsets = [(committed_at(spans, at_ms), ends.end_at(place, at_ms)) for place, spans in moving.items()]
         if any(offset is None or end is None for offset, end in offsets):
             return None
         return sum(each[0] or 0 for each in offsets), sum(each[1] or 0 for each in offsets)
@@ -219,7 +214,7 @@ def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogE
     episodes = earlier_backlogs(lags[: kept_up + 1], last)
     times = known[start][0], known[-1][0]
     reads = {
-        place: (_committed(spans, times[1]) or 0) - (_committed(spans, times[0]) or 0)
+        place: (committed_at(spans, times[1]) or 0) - (committed_at(spans, times[0]) or 0)
         for place, spans in moving.items()
     }
     wrote = (
@@ -241,7 +236,12 @@ def earlier_backlogs(lags: list[int], size: int) -> int:
 
 
 def _incident(
-    context: RuleContext, group: str, topic: str, growth: Growth, hot: HotPartition | None = None
+    context: RuleContext,
+    group: str,
+    topic: str,
+    growth: Growth,
+    hot: HotPartition | None = None,
+    ends: LogEnds | None = None,
 ) -> Incident:
 
     reads, writes = growth.rates
@@ -250,7 +250,7 @@ def _incident(
     waiting = sum(each["lag"] or 0 for each in lags) or growth.lag
     members = context.rows_of_group("members", group).to_pylist()
     partitions = tuple(sorted({each["partition"] for each in lags}))
-    behind, owners = _behind(lags, waiting)
+    behind, owners = places_behind(lags, waiting)
     is_uneven = 0 < len(behind) < len(partitions)
     slow = [each for each in members if each["member_id"] in owners] if is_uneven and owners else members
     since = Evidence(
@@ -282,13 +282,21 @@ def _incident(
         if fewer is not None:
             weighed[FEWER_MEMBERS] = fewer
     throttles = quota is not None and quota.is_certain
+    unknown_of_work = _unknown_of_work(context, group, topic)
     steps = (spread(hot),) if hot is not None else ()
-    if not steps and not throttles:
-        steps = (_what_helps(members, lags, behind if is_uneven else (), owners),)
-    weighed["work_slower"] = replace(
-        weighed["work_slower"], lacked=weighed["work_slower"].lacked + _unknown_of_work(context, group, topic)
-    )
+    if is_uneven and ends is not None and hot is None and not throttles:
+        window = Window(growth.since_ms, growth.until_ms, kept_up_ms)
+        some = weigh_slow_members(context, group, lags, behind, window, ends)
+        if some is not None:
+            # The group as a whole is then not slow, and more members do not help.
+            weighed[SLOW_MEMBER] = replace(some, lacked=some.lacked + unknown_of_work)
+            del weighed["work_slower"]
+    if not steps and not throttles and SLOW_MEMBER not in weighed:
+        steps = (what_helps(members, lags, behind if is_uneven else (), owners),)
+    if "work_slower" in weighed:
+        weighed["work_slower"] = replace(weighed["work_slower"], lacked=weighed["work_slower"].lacked + unknown_of_work)
     causes = {name: replace(each, lacked=each.lacked + lacked) for name, each in weighed.items()}
+    is_slow = "work_slower" in causes and causes["work_slower"].refuted_by is None
     is_short = FEWER_MEMBERS in causes and causes[FEWER_MEMBERS].is_certain
     is_usual = growth.before is not None and growth.episodes >= _USUAL
     finding = ReportFinding(
@@ -325,7 +333,7 @@ def _incident(
         evidence_count=1,
         rows=(Rows("lag", of_group(group)), Rows("progress", of_group(group))),
         next=(
-            *((look,) if causes["work_slower"].refuted_by is None and not throttles and not is_short else ()),
+            *((look,) if is_slow and not throttles and not is_short else ()),
             *steps,
             context.see("List its lag by partition", Rows("lag", of_group(group))),
             context.describe_members(group),
@@ -340,41 +348,6 @@ def _incident(
         thresholds=context.limits_of(*(f"{KIND}.{each.name}" for each in RULE.thresholds)),
     )
     return Incident(finding, waiting, causes)
-
-
-def _what_helps(
-    members: list[dict[str, Any]], lags: list[dict[str, Any]], behind: tuple[int, ...], owners: set[str]
-) -> NextStep:
-    """Whether more members help; `behind` are the partitions in which records wait, if they do not in all, and `owners`
-    the members that have them."""
-    room = len({each["partition"] for each in lags}) - len(members)
-    has = Counter(each["member_id"] for each in lags)
-    is_own = bool(behind and owners) and all(has[each] == 1 for each in owners)
-    if room > 0 and not is_own:
-        return NextStep(
-            f"Add members: {counted(len(members), 'member')} {'reads' if len(members) == 1 else 'read'}"
-            f" {counted(len(lags), 'partition')}, so up to {room} more help"
-        )
-    faster = "make the work for each record faster"
-    spreads = f"spread what is written to {partitions_shown(behind)} over all partitions (by their keys), or {faster}"
-    why = (
-        f"Each of {partitions_shown(behind)} already has a member of its own"
-        if room > 0
-        else "There is already a member for each partition"
-    )
-    return NextStep(f"{why}, so more members do not help: {spreads if behind else faster}")
-
-
-def _behind(rows: list[dict[str, Any]], waiting: int) -> tuple[tuple[int, ...], set[str]]:
-    """The partitions in which nearly all unread records of a group wait, and the ids of the members that have them;
-    none if it is behind in all partitions."""
-    mean = waiting / max(len(rows), 1)
-    behind = [each for each in rows if (each["lag"] or 0) * _FEW >= mean]
-    rest = waiting - sum(each["lag"] or 0 for each in behind)
-    if len(behind) == len(rows) or rest * _FEW > mean:
-        return (), set()
-    owners = {each["member_id"] for each in behind if each["member_id"]}
-    return tuple(sorted(each["partition"] for each in behind)), owners
 
 
 def _own_history(growth: Growth) -> str:
@@ -463,6 +436,7 @@ for each partition with a backlog, of the groups with the five largest backlogs 
     causes=(
         THROTTLED_CAUSE,
         FEWER_CAUSE,
+        SLOW_MEMBER_CAUSE,
         PossibleCause(
             "key_skew",
             "one partition gets most records, and has one reader",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, Final
 
 import pyarrow.compute as pc
@@ -10,6 +9,7 @@ import pyarrow.compute as pc
 from kafka_records_tables.report.case_columns import equal, kept, numbers
 from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, Place, commit_spans, member_lives
+from kafka_records_tables.report.facts.member_names import member_names
 from kafka_records_tables.report.facts.moved_groups import without_old_copies
 from kafka_records_tables.report.facts.usual_values import STOP, UsualGap, usual_gap
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
@@ -118,7 +118,7 @@ def _incident(
     before = "" if usual is None else f", and never waited for longer than {length(usual)} before"
     mine_now = context.rows_of_group("members", group)
     members = without_old_copies(context, mine_now).to_pylist()
-    names = _names(members)
+    names = member_names(members)
     has = {each["member_id"] for each in members}
     owner_of = {(each["topic"], each["partition"]): _owner(lags, each, has) for each in places}
     owner_ids = list(dict.fromkeys(filter(None, owner_of.values()))) or list(names)
@@ -257,23 +257,6 @@ def _stays(context: RuleContext, members: list[dict[str, Any]], since_ms: int) -
     there = {each["member_id"] for each in members}
     joined = (each.joined_ms for each in lives if each.member_id in there and each.joined_ms is not None)
     return [context.at_ms - max(each, since_ms) for each in joined]
-
-
-def _names(members: list[dict[str, Any]]) -> dict[str, str]:
-    """The names of members, by member id: the client id, if it belongs to one member only. Unless it is set, Java
-    consumers have the same client id in all processes; they are then distinguished by their hosts or member ids."""
-    clients = Counter(each["client_id"] for each in members)
-    places = Counter((each["client_id"], each["client_host"]) for each in members)
-    found = {}
-    for each in members:
-        client, host = each["client_id"], each["client_host"]
-        name = each["member_id"]
-        if client and clients[client] == 1:
-            name = client
-        elif client and host and places[client, host] == 1:
-            name = f"{client} at {host.removeprefix('/')}"
-        found[each["member_id"]] = name
-    return found
 
 
 def _owner(lags: dict[Place, dict[str, Any]], place: dict[str, Any], members: set[str]) -> str | None:
