@@ -16,19 +16,21 @@ _DIGIT: Final = (1 << _DIGIT_BITS) - 1
 _MOST: Final = 2**62
 
 
-def in_effect_by_number(codes: INT64, place: INT64, log_offset: INT64) -> tuple[INT64, INT64]:
+def in_effect_by_number(
+    codes: INT64, place: INT64, log_offset: INT64, *, only_last: bool = True
+) -> tuple[INT64, INT64]:
     """The indexes of the rows that took effect, sorted by group, topic and partition, and within a partition in the
     order in which they took effect; and the number of the partition for each of them.
 
     `codes` has a non-negative number per row for its group, topic and partition. `place` is where a row took effect:
     its own `log_offset`, or the offset of a marker. If several commits took effect at one marker, only the last one
-    counts. A commit does not count at all if a later commit took effect before it. A tombstone also removes the commits
-    of open transactions (`OffsetMetadataManager.replayEndTransactionMarker`).
+    counts; without `only_last`, all of them do. A commit does not count at all if a later commit took effect before it.
+    A tombstone also removes the commits of open transactions (`OffsetMetadataManager.replayEndTransactionMarker`).
     """
     order = _by_number(codes, place, log_offset)
     is_moved = not np.array_equal(place, log_offset)
     codes, place = codes[order], place[order]
-    counts = ends(codes) | ends(place)
+    counts = ends(codes) | ends(place) if only_last else np.ones(len(codes), np.bool_)
     if is_moved and len(codes):
         log_offset = log_offset[order]
         # Combine key and log position into one number, so that the running maximum never mixes keys.

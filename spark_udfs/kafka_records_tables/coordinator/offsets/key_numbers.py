@@ -34,10 +34,6 @@ class KeyNumbers:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def get(self, key: CommitKey) -> int | None:
-        """The number of a key, or None if it has none."""
-        return self._numbers.get(key)
-
     def of_rows(self, found: DecodedRecords, types: tuple[int, ...]) -> INT64:
         """The number of each row's key, or UNREADABLE; `types` are the numbers of the record types of commits."""
         if not found.rows.num_rows:

@@ -1,25 +1,37 @@
 """The committed offsets that a coordinator has at any position in a log partition.
 
-Commits are added in columns, many at once. Memory grows with the number of existing offsets.
+The rows of a log are added in columns, many at once, and questions about many positions are answered together. Memory
+grows with the number of existing offsets.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence, Set
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.offsets.commit_order import begins, in_effect_by_number, stable_order
 from kafka_records_tables.coordinator.offsets.commits import NO_TOPIC_ID
 from kafka_records_tables.coordinator.offsets.key_numbers import UNREADABLE, KeyNumbers
-from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+from kafka_records_tables.coordinator.transactions import (
+    COMMITTED,
+    OPEN,
+    PENDING,
+    next_markers,
+    outside_transactions,
+)
 
 if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
     from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot
     from kafka_records_tables.coordinator.offsets.last_commits import CommitKey
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 NO_TIME: Final = -1
 """The value in a commit that means "no time" (`OffsetCommitValue.expireTimestamp`)."""
@@ -27,9 +39,6 @@ NO_TIME: Final = -1
 FARTHEST_MS: Final = 2**60
 """The latest time that is kept, in milliseconds since 1970. A commit may contain any number; a larger one is replaced
 by this one, so that sums fit in 64 bits."""
-
-_FIRST_ROOM: Final = 1024
-
 
 LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN, IS_LEGACY, TOPIC_ID = range(6)
 """The columns of a commit: its place in the log; its times, at most FARTHEST_MS from 1970; 0 for a value that cannot be
@@ -39,49 +48,46 @@ is a number for the topic id in the commit, 0 if there is none."""
 
 _COLUMNS: Final = 6
 
+NEVER: Final = np.iinfo(np.int64).max
+"""A position after all rows."""
 
-class CommitRows(NamedTuple):
-    """The commits in the given rows of a log. Each array has one element per commit."""
+_FIRST_LOOK: Final = 8
+_MOST_LOOKS: Final = 4_000_000
+"""How many offsets are looked at together for each that is wanted, at first, and for all of them."""
+
+
+class _Commits(NamedTuple):
+    """Some commits. Each array has one element per commit."""
 
     keys: INT64
-    """Numbers of `LiveOffsets`."""
+    """Numbers of keys."""
     values: INT64
-    """The columns LOG_OFFSET, COMMIT_MS and so on, with one row per commit. They are one array, so that one assignment
-    copies all."""
+    """The columns LOG_OFFSET, COMMIT_MS and so on, with one row per commit."""
+    producers: INT64
 
-    @property
-    def log_offset(self) -> INT64:
-        """The offset of each commit in the log."""
-        return self.values[:, LOG_OFFSET]
+    def chosen(self, which: FLAGS) -> _Commits:
+        return _Commits(*(each[which] for each in self))
 
-    def chosen(self, which: FLAGS | slice) -> CommitRows:
-        """The commits at some indexes."""
-        return CommitRows(self.keys[which], self.values[which])
+    def followed_by(self, others: _Commits) -> _Commits:
+        return _Commits(*(np.concatenate(both) for both in zip(self, others, strict=True)))
+
+
+_NO_COMMITS: Final = _Commits(np.zeros(0, np.int64), np.zeros((0, _COLUMNS), np.int64), np.zeros(0, np.int64))
 
 
 class LiveOffsets:
-    """The committed offsets, and the offsets that open transactions may commit, at some position in the log."""
+    """The committed offsets, and the offsets that open transactions may commit, at any position in some rows."""
 
     def __init__(self) -> None:
         self._numbers = KeyNumbers()
-        self.is_there = np.zeros(_FIRST_ROOM, np.bool_)
-        self.values = np.zeros((_FIRST_ROOM, _COLUMNS), np.int64)
-        """For each number the last commit, with the columns of `CommitRows`."""
-        self.deletions = 0
-        """The number of calls of `delete`."""
-        self.deleted_by: list[int] = []
-        """For each number, which call of `delete` (counted from 1) last deleted an existing offset with a tombstone; 0
-        if there was no such call."""
-        # The numbers of existing offsets in the order of their creation, because results must not depend on how many
-        # rows are processed at a time.
-        self._of_group: dict[str, dict[int, None]] = {}
-        self._of_topic: dict[str, dict[int, None]] = {}
-        self._pending: dict[int, list[CommitRows]] = {}
-        self._gone: set[int] = set()
-        """The numbers that `forget` checks. They include the numbers of all offsets that neither exist nor are
-        pending."""
-        self._waits: dict[str, dict[CommitKey, tuple[int, bool]]] | None = None
-        """The results of `pending` by group, cached until they change."""
+        # In the order of their creation, because results must not depend on how many rows are processed at a time.
+        self._before = _NO_COMMITS
+        """The offsets that exist before the rows, with their last commits."""
+        self._pending = _NO_COMMITS
+        """The commits that wait for a marker after the rows."""
+        self._waits: dict[str, dict[int, tuple[int, int]]] = {}
+        """By group and log offset, in log order, the commits of open transactions: the number, and IS_LEGACY."""
+        self._lot: Lot | None = None
 
     @property
     def keys(self) -> list[CommitKey]:
@@ -89,162 +95,255 @@ class LiveOffsets:
         return self._numbers.keys
 
     @property
-    def log_offset(self) -> INT64:
-        """For each number, the offset of the last commit in the log."""
-        return self.values[:, LOG_OFFSET]
+    def lot(self) -> Lot:
+        """The rows that were added last."""
+        assert self._lot is not None
+        return self._lot
 
-    def rows(self, found: DecodedRecords, types: tuple[int, ...], lot: CommitLot | None = None) -> CommitRows:
-        """The commits among decoded rows. `types` are the numbers of the record types of commits, the older type first.
-        Rows whose keys cannot be read are left out. `lot` contains the same rows, if the caller has one."""
-        if not found.rows.num_rows:
-            return CommitRows(np.zeros(0, np.int64), np.zeros((0, _COLUMNS), np.int64))
-        numbers = self._numbers.of_rows(found, types) if lot is None else self._numbers.of_lot(lot)
-        while len(self.keys) > len(self.is_there):
-            self._grow()
-        self.deleted_by += [0] * (len(self.keys) - len(self.deleted_by))
-        new = self._numbers.taken_again()
-        self.is_there[new] = False
-        # A commit may turn out to have no effect: its transaction may be aborted, or have an unknown outcome.
-        self._gone.update(new)
-        commit, expire = (
-            found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
-            for of, name in ((types, "commit_timestamp"), (types[1:], "expire_timestamp"))
-        )
-        commit = np.clip(commit, -FARTHEST_MS, FARTHEST_MS)
-        is_legacy = found.columns.record_type == types[0]
-        topic_id = _numbers_of_ids(found.member(types[1:], "value", "topic_id"))
-        columns = (found.offsets, commit, expire, ~found.has_error, is_legacy, topic_id)
-        rows = CommitRows(numbers, np.stack([column.astype(np.int64) for column in columns], axis=1))
-        return rows if numbers.min() > UNREADABLE else rows.chosen(numbers > UNREADABLE)
+    def take(self, rows: pa.RecordBatch, found: DecodedRecords, commits: CommitLot, context: Context) -> None:
+        """Add the rows that follow. `commits` has the commits and tombstones among them, and `found` has them decoded.
+        Rows whose keys cannot be read are left out."""
+        assert self._lot is None, "forget the rows before"
+        numbers = self._numbers.of_lot(commits)
+        self._numbers.taken_again()
+        at = np.searchsorted(rows.column("offset").to_numpy(), found.offsets)
+        plain = outside_transactions(rows, context)[at]
+        words = rows.column("transaction").take(pa.array(at))
+        is_open = _is_one_of(words, PENDING, OPEN) & ~plain
+        values = _values(found, commits.types)
+        values[~(plain | is_open), IS_KNOWN] = 0
+        every = _Commits(numbers, values, rows.column("producer_id").fill_null(-1).to_numpy()[at])
+        is_readable = numbers > UNREADABLE
+        waiting = self._pending.followed_by(every.chosen(is_readable & is_open))
+        is_chosen = is_readable & (plain | (_is_one_of(words, COMMITTED) & ~is_open))
+        own, is_tombstone = every.chosen(is_chosen), found.is_tombstone[is_chosen]
+        self._lot = Lot(rows, self.keys, self._before, own, is_tombstone, waiting)
+        self._pending = waiting.chosen(self._lot.waits_until == NEVER)
 
-    def _grow(self) -> None:
-        self.is_there = np.concatenate([self.is_there, np.zeros_like(self.is_there)])
-        self.values = np.concatenate([self.values, np.zeros_like(self.values)])
+    def up_to(self, offset: int) -> None:
+        """Follow open transactions below an offset."""
+        lot, keys = self.lot, self.keys
+        for number, stands, is_legacy in zip(*lot.begins_to_wait.up_to(offset), strict=True):
+            self._waits.setdefault(keys[number][0], {})[stands] = number, is_legacy
+        for number, stands in zip(*lot.stops_waiting.up_to(offset), strict=True):
+            waits = self._waits[keys[number][0]]
+            del waits[stands]
+            if not waits:
+                del self._waits[keys[number][0]]
 
-    # -- what records do -----------------------------------------------------------------------------------------------
-
-    def commit(self, rows: CommitRows) -> None:
-        """Add commits that take effect at their own position, in log order."""
-        keys = rows.keys
-        is_there = self.is_there[keys]
-        if b"\0" in is_there.tobytes():  # for few elements, this is faster than numpy
-            of_number, of_group, of_topic = self._numbers.keys, self._of_group, self._of_topic
-            for number in dict.fromkeys(keys[~is_there].tolist()):
-                group, topic, _ = of_number[number]
-                of_group.setdefault(group, {})[number] = None
-                of_topic.setdefault(topic, {})[number] = None
-            self.is_there[keys] = True
-        # numpy keeps the last assignment to an index.
-        self.values[keys] = rows.values
-
-    def wait(self, producer: int, rows: CommitRows) -> None:
-        """Add commits that a producer wrote in an open transaction, in log order."""
-        self._waits = None
-        self._pending.setdefault(producer, []).append(rows)
-
-    def end(self, producer: int, is_committed: bool) -> None:
-        """Apply the marker of a transaction. A commit outside of transactions that was written after a commit of the
-        transaction is kept (`OffsetMetadataManager.replayEndTransactionMarker`)."""
-        self._waits = None
-        for rows in self._pending.pop(producer, ()):
-            if is_committed:
-                is_later = ~self.is_there[rows.keys] | (self.values[rows.keys, LOG_OFFSET] < rows.log_offset)
-                self.commit(rows.chosen(is_later))
-            self._gone.update(rows.keys.tolist())
-
-    def delete(self, keys: Iterable[CommitKey]) -> None:
-        """Apply tombstones. Each also removes the pending offsets for its partition
-        (`OffsetMetadataManager.replay`)."""
-        self.deletions += 1
-        known, of_number = self._numbers.get, self.keys
-        gone = {number: None for key in keys if (number := known(key)) is not None}
-        for number in gone:
-            group, topic, _ = of_number[number]
-            if number in self._of_group.get(group, ()):
-                _drop(self._of_group, group, number)
-                _drop(self._of_topic, topic, number)
-                self.is_there[number] = False
-                self.deleted_by[number] = self.deletions
-        self._gone.update(gone)
-        if not self._pending:
-            return
-        waits = self._waits_by_group()
-        if any((key := of_number[number]) in waits.get(key[0], ()) for number in gone):
-            self._waits = None
-            for producer, lots in self._pending.items():
-                self._pending[producer] = [_without(rows, list(gone)) for rows in lots]
+    def pending(self, group: str, *, is_log_whole: bool) -> dict[tuple[str, int], int]:
+        """The offsets of a group that open transactions certainly commit, at the position: by topic and partition, the
+        log offset of the commit."""
+        if group not in self._waits:
+            return {}
+        last = {number: (stands, is_legacy) for stands, (number, is_legacy) in self._waits[group].items()}
+        keys = self.keys
+        return {
+            keys[number][1:]: stands for number, (stands, is_legacy) in last.items() if is_log_whole or not is_legacy
+        }
 
     def forget(self) -> None:
-        """Free the numbers of offsets that neither exist nor are pending. The caller must first have added all rows
-        that it got from `rows`."""
-        waiting, is_there = self._waiting(), self.is_there
-        self._numbers.forget(each for each in self._gone if not is_there[each] and each not in waiting)
-        self._gone.clear()
+        """Forget the rows, and free the numbers of offsets that neither exist nor are pending. The caller has followed
+        all rows."""
+        self._before, self._lot = self.lot.last(), None
+        is_kept = np.zeros(len(self.keys), np.bool_)
+        is_kept[self._before.keys] = is_kept[self._pending.keys] = True
+        self._numbers.keep(is_kept)
 
-    def _waiting(self) -> dict[int, tuple[int, bool]]:
-        """The commits of open transactions, by number and in log order: the log offset, and `is_legacy`."""
-        lots = [rows for some in self._pending.values() for rows in some]
-        told = ((rows.log_offset.tolist(), rows.keys.tolist(), rows.values[:, IS_LEGACY].tolist()) for rows in lots)
-        waiting = [each for some in told for each in zip(*some, strict=True)]
-        return {number: (offset, bool(is_legacy)) for offset, number, is_legacy in sorted(waiting)}
 
-    # -- what is asked -------------------------------------------------------------------------------------------------
+class _Turns:
+    """Vectors of changes, which are taken in the order of their places."""
 
-    def number(self, key: CommitKey) -> int | None:
-        """The number of an existing offset, or None."""
-        number = self._numbers.get(key)
-        return number if number is not None and number in self._of_group.get(key[0], ()) else None
+    def __init__(self, places: INT64, *columns: INT64) -> None:
+        """`places` are ascending."""
+        self._places: list[int] = places.tolist()
+        self._columns: list[list[int]] = [column.tolist() for column in columns]
+        self._next = 0
 
-    def pending(self, groups: Sequence[str], *, is_log_whole: bool) -> dict[CommitKey, int]:
-        """The offsets that open transactions certainly commit for the given groups, as log offsets of the commits."""
-        if not self._pending:
-            return {}
-        waits = self._waits_by_group()
-        of_groups = (each for group in groups for each in waits.get(group, {}).items())
-        return {key: offset for key, (offset, is_legacy) in of_groups if is_log_whole or not is_legacy}
+    def up_to(self, offset: int) -> list[list[int]]:
+        """The columns of the changes below an offset that were not taken yet."""
+        begin, places = self._next, self._places
+        if begin == len(places) or places[begin] >= offset:
+            return [[] for _ in self._columns]
+        self._next = bisect_left(places, offset, begin)
+        return [column[begin : self._next] for column in self._columns]
 
-    def _waits_by_group(self) -> dict[str, dict[CommitKey, tuple[int, bool]]]:
-        if self._waits is None:
-            self._waits = {}
-            for number, told in self._waiting().items():
-                key = self.keys[number]
-                self._waits.setdefault(key[0], {})[key] = told
-        return self._waits
 
-    def of_group(self, group: str) -> Set[int]:
-        """The existing offsets of a group."""
-        return self._of_group.get(group, {}).keys()
+class Lot:
+    """The committed offsets at each position in rows of a log that follow each other."""
 
-    def topic_ids(self, numbers: Iterable[int]) -> dict[str, set[int]]:
-        """By topic, numbers for the topic ids in the commits of some offsets, and 0, which stands for no id."""
-        value, keys = self.values.item, self.keys
-        found: dict[str, set[int]] = {}
-        for number in numbers:
-            found.setdefault(keys[number][1], {0}).add(value(number, TOPIC_ID))
+    def __init__(
+        self,
+        rows: pa.RecordBatch,
+        keys: list[CommitKey],
+        before: _Commits,
+        own: _Commits,
+        is_tombstone: FLAGS,
+        waiting: _Commits,
+    ) -> None:
+        """`before` has the offsets that exist before the rows, `own` the commits that take effect where they are
+        written, and tombstones; `waiting` those that wait for a marker."""
+        self._offsets = rows.column("offset").to_numpy()
+        self._width = len(self._offsets) + 2
+        self._numbers = own.keys, own.values[:, LOG_OFFSET]
+        self.groups: dict[str, int] = {}
+        """A code for each group."""
+        topics: dict[str, int] = {}
+        groups = self.groups
+        self.group = np.array([groups.setdefault(key[0], len(groups)) for key in keys], np.int64)
+        self.topic = np.array([topics.setdefault(key[1], len(topics)) for key in keys], np.int64)
+        """For each number the code of its group, and a code of its topic."""
+        # A tombstone also removes the commits of open transactions.
+        self._deletions = np.sort(self._at(*self._numbers)[is_tombstone])
+        marker, is_committed = _markers(rows, waiting)
+        self.waits_until = np.minimum(marker, self._next_deletion(waiting.keys, waiting.values[:, LOG_OFFSET] + 1))
+        """The place up to which each of `waiting` is pending; NEVER if it still is after the rows."""
+        ended = waiting.chosen(is_committed)
+        every = before.followed_by(own).followed_by(ended)
+        stands = every.values[:, LOG_OFFSET]
+        place = np.concatenate([stands[: len(stands) - len(ended.keys)], marker[is_committed]])
+        self._order, self._keys = in_effect_by_number(every.keys, place, stands, only_last=False)
+        self._values = every.values
+        self._events = self._at(self._keys, place[self._order])
+        self._is_commit = np.ones(len(stands), np.bool_)
+        self._is_commit[len(before.keys) : len(before.keys) + len(own.keys)] = ~is_tombstone
+        self._is_commit = self._is_commit[self._order]
+        self._lives = self._found_lives(place, len(before.keys))
+        is_new = waiting.values[:, LOG_OFFSET] >= self._offsets[0]
+        stands = waiting.values[is_new, LOG_OFFSET]
+        self.begins_to_wait = _Turns(stands, waiting.keys[is_new], stands, waiting.values[is_new, IS_LEGACY])
+        """The numbers of pending offsets, where their commits are, and IS_LEGACY."""
+        over = np.argsort(self.waits_until, kind="stable")
+        over = over[self.waits_until[over] < NEVER]
+        self.stops_waiting = _Turns(self.waits_until[over], waiting.keys[over], waiting.values[over, LOG_OFFSET])
+
+    def last(self) -> _Commits:
+        """The offsets that exist after the rows, with their last commits."""
+        numbers = self._lives.number[self._lives.end == NEVER]
+        _, values = self.commits(numbers, np.full(len(numbers), NEVER))
+        return _Commits(numbers, values, np.full(len(numbers), -1))
+
+    def numbers(self, log_offsets: INT64) -> INT64:
+        """The numbers of the offsets that tombstones delete."""
+        of_rows, places = self._numbers
+        return of_rows[np.searchsorted(places, log_offsets)]
+
+    def commits(self, numbers: INT64, offsets: INT64) -> tuple[FLAGS, INT64]:
+        """Whether offsets exist right before positions, and the columns of the commits of those that do."""
+        at = np.searchsorted(self._events, self._at(numbers, offsets)) - 1
+        there = (at >= 0) & (np.append(self._keys, -1)[at] == numbers) & np.append(self._is_commit, False)[at]
+        return there, self._values[np.append(self._order, 0)[at[there]]]
+
+    def are_deleted(self, numbers: INT64, since: INT64, until: INT64) -> FLAGS:
+        """Whether there is a tombstone between two positions."""
+        found: FLAGS = self._next_deletion(numbers, since) < until
         return found
 
-    def of_topic(
-        self, topic: str, ids: Set[int], without: set[int], most: int, *, is_log_whole: bool
-    ) -> tuple[int, ...]:
-        """At most `most` other offsets of any group for a topic. They certainly exist, and are deleted together with
-        the offsets `without`, which have the `topic_ids` `ids`, if their topic is deleted. The deletion does not affect
-        offsets with the id of an earlier topic of this name, whose deletion a coordinator missed
-        (`OffsetMetadataManager.onTopicsDeleted`)."""
-        value = self.values.item
-        found: list[int] = []
-        for number in self._of_topic.get(topic, ()):
-            if number in without or not (is_log_whole or not value(number, IS_LEGACY)):
-                continue
-            if value(number, TOPIC_ID) in ids:
-                found.append(number)
-                if len(found) == most:
-                    break
-        return tuple(found)
+    def first_ones(
+        self, of: INT64, wanted: INT64, offsets: INT64, allows: Callable[[INT64, INT64], FLAGS], most: int
+    ) -> tuple[INT64, INT64]:
+        """For each code in `wanted` at most `most` offsets that exist right before a position, the oldest ones, among
+        those that `allows` returns True for: it gets indexes of `wanted` and numbers. `of` has the code of each number.
+        Returns indexes of `wanted`, ascending, and numbers."""
+        if not len(wanted):
+            return wanted, wanted
+        lives = self._lives.chosen((self._lives.end >= offsets.min()) & (self._lives.begin < offsets.max()))
+        codes = of[lives.number]
+        order = stable_order(codes)
+        lives, codes = lives.chosen(order), codes[order]
+        at, behind = np.searchsorted(codes, wanted), np.searchsorted(codes, wanted, side="right")
+        counts, size = np.zeros(len(wanted), np.int64), _FIRST_LOOK
+        rows, numbers = [wanted[:0]], [wanted[:0]]
+        while len(left := np.flatnonzero((at < behind) & (counts < most))):
+            sizes = np.minimum(behind[left] - at[left], max(min(size, _MOST_LOOKS // len(left)), 1))
+            row = np.repeat(left, sizes)
+            some = np.arange(len(row)) + np.repeat(at[left] - np.cumsum(sizes) + sizes, sizes)
+            at[left] += sizes
+            size *= _FIRST_LOOK
+            is_there = (lives.begin[some] < offsets[row]) & (lives.end[some] >= offsets[row])
+            row, number = row[is_there], lives.number[some[is_there]]
+            is_allowed = allows(row, number)
+            row, number = row[is_allowed], number[is_allowed]
+            is_first = np.arange(len(row)) - np.searchsorted(row, row) + counts[row] < most
+            counts += np.bincount(row, minlength=len(wanted))
+            rows.append(row[is_first])
+            numbers.append(number[is_first])
+        found = np.concatenate(rows)
+        order = np.argsort(found, kind="stable")
+        return found[order], np.concatenate(numbers)[order]
 
-    def log_offsets(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        """For some existing offsets, the offsets of their commits in the log."""
-        at = self.values.item
-        return tuple([at(number, LOG_OFFSET) for number in numbers])
+    def _at(self, numbers: INT64, offsets: INT64) -> INT64:
+        """A number for an offset and a position in the rows: they sort by the number of the offset first."""
+        # Everything before the rows has the same position, which is before the first row.
+        places = np.where(offsets < self._offsets[0], 0, np.searchsorted(self._offsets, offsets) + 1)
+        at: INT64 = numbers * self._width + places
+        return at
+
+    def _next_deletion(self, numbers: INT64, offsets: INT64) -> INT64:
+        """The place of the first tombstone of an offset from a position on, or NEVER."""
+        there = np.append(self._deletions, NEVER)
+        found = there[np.searchsorted(self._deletions, self._at(numbers, offsets))]
+        is_same = found // self._width == numbers
+        places: INT64 = np.where(is_same, self._offsets[np.where(is_same, found % self._width - 1, 0)], NEVER)
+        return places
+
+    def _found_lives(self, place: INT64, before: int) -> _Lives:
+        """When each offset existed. `before` of the commits are before the rows."""
+        is_commit, order = self._is_commit, self._order
+        was_there = np.append(False, is_commit)[:-1] & ~begins(self._keys)
+        first = np.flatnonzero(is_commit & ~was_there)
+        last = np.flatnonzero(~is_commit & was_there)
+        number, begin = self._keys[first], place[order[first]]
+        behind = np.append(last, len(order))[np.searchsorted(last, first)]
+        is_ended = np.append(self._keys, -1)[behind] == number
+        end = np.where(is_ended, place[np.append(order, 0)[behind]], NEVER)
+        # Those before the rows are in the order of their creation.
+        is_old = order[first] < before
+        turn = np.where(is_old, order[first], self._values[order[first], LOG_OFFSET])
+        begin = np.where(is_old, -1, begin)
+        return _Lives(number, begin, end).chosen(np.lexsort((turn, begin)))
+
+
+class _Lives(NamedTuple):
+    """Offsets from their creation to their deletion, in the order of their creation."""
+
+    number: INT64
+    begin: INT64
+    end: INT64
+    """The place of the tombstone; NEVER if there is none."""
+
+    def chosen(self, which: FLAGS | INT64) -> _Lives:
+        return _Lives(*(each[which] for each in self))
+
+
+def _markers(rows: pa.RecordBatch, waiting: _Commits) -> tuple[INT64, FLAGS]:
+    """For each waiting commit the place of the marker that ends its transaction, NEVER if there is none, and whether
+    the transaction was committed."""
+    places, is_committed = np.full(len(waiting.keys), NEVER), np.zeros(len(waiting.keys), np.bool_)
+    markers = rows.select(["offset", "producer_id", "control"]).filter(rows.column("control").is_valid())
+    if not len(places) or not markers.num_rows:
+        return places, is_committed
+    waits = pa.RecordBatch.from_arrays(
+        [pa.array(waiting.values[:, LOG_OFFSET]), pa.array(waiting.producers)], ["offset", "producer_id"]
+    )
+    at = next_markers(waits, markers)
+    found = at >= 0
+    places[found] = markers.column("offset").to_numpy()[at[found]]
+    is_committed[found] = _is_one_of(markers.column("control"), "commit")[at[found]]
+    return places, is_committed
+
+
+def _values(found: DecodedRecords, types: tuple[int, ...]) -> INT64:
+    """The columns of commits. `types` are the numbers of the record types of commits, the older type first."""
+    commit, expire = (
+        found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
+        for of, name in ((types, "commit_timestamp"), (types[1:], "expire_timestamp"))
+    )
+    commit = np.clip(commit, -FARTHEST_MS, FARTHEST_MS)
+    is_legacy = found.columns.record_type == types[0]
+    topic_id = _numbers_of_ids(found.member(types[1:], "value", "topic_id"))
+    columns = (found.offsets, commit, expire, ~found.has_error, is_legacy, topic_id)
+    return np.stack([column.astype(np.int64) for column in columns], axis=1)
 
 
 def _numbers_of_ids(ids: pa.Array) -> INT64:
@@ -255,13 +354,6 @@ def _numbers_of_ids(ids: pa.Array) -> INT64:
     return numbers
 
 
-def _without(rows: CommitRows, gone: list[int]) -> CommitRows:
-    """The commits without those of the given keys."""
-    return rows.chosen(~np.isin(rows.keys, gone))
-
-
-def _drop(index: dict[str, dict[int, None]], name: str, number: int) -> None:
-    numbers = index[name]
-    del numbers[number]
-    if not numbers:
-        del index[name]
+def _is_one_of(words: pa.Array, *wanted: str) -> FLAGS:
+    found: FLAGS = pc.is_in(words, pa.array(wanted)).to_numpy(zero_copy_only=False)
+    return found

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import OTHER_RETENTION, Finding
@@ -22,7 +19,7 @@ from kafka_records_tables.coordinator.groups.group_model import GROUP, MEMBER, R
 from kafka_records_tables.coordinator.groups.groups_before import GroupsBefore
 from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot
 from kafka_records_tables.coordinator.offsets.commits import COMMITS
-from kafka_records_tables.coordinator.offsets.live_offsets import FARTHEST_MS, IS_KNOWN, LiveOffsets
+from kafka_records_tables.coordinator.offsets.live_offsets import FARTHEST_MS, LiveOffsets
 from kafka_records_tables.coordinator.records.decoded_records import (
     DecodedRecords,
     are_of_types,
@@ -30,8 +27,7 @@ from kafka_records_tables.coordinator.records.decoded_records import (
     numbers_of,
 )
 from kafka_records_tables.coordinator.records.named_records import Event
-from kafka_records_tables.coordinator.transactions import COMMITTED, OPEN, PENDING, outside_transactions
-from kafka_records_tables.tables.tombstones.bulk_deletions import BulkDeletion
+from kafka_records_tables.tables.tombstones.bulk_deletions import BulkDeletion, BulkDeletions
 from kafka_records_tables.tables.tombstones.member_causes import MORE, Verdict, of_member, said
 from kafka_records_tables.tables.tombstones.tombstone_writes import Boundaries, Write, writes
 from kafka_records_tables.tables.words import causes
@@ -50,6 +46,7 @@ READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_
 _ROWS: Final = 524_288
 """The number of rows that are processed together."""
 
+_UNCOMMITTED: Final = "the offset that it commits is unknown"
 _NAMELESS: Final = "left out: its key is unknown"
 _UNREAD: Final = "nothing is known about its group"
 
@@ -88,20 +85,17 @@ class _Case:
     is_last: bool
     """Whether the log ends with it: rows may show only a part of its batch."""
     told: dict[int, Verdict] = field(default_factory=dict)
-    """The verdicts on tombstones, by their offsets."""
-    sweep: BulkDeletion | None = None
-    """What is known about the tombstones without a verdict yet."""
+    """The verdicts on tombstones, by their offsets. The others are in `BulkDeletions`."""
 
-    def explained(self, *, is_over: bool) -> list[Explained]:
-        """The verdicts: after the time in which others may be removed with these (`is_over`), or before."""
-        sweep, begin, told = self.sweep, self.write.offset, self.told
+    def explained(self, others: BulkDeletion) -> list[Explained]:
+        """The verdicts."""
+        begin, told = self.write.offset, self.told
         every = []
         for event in self.write.tombstones:
             at, written, record, key = event.offset, event.timestamp_ms, event.record, event.key
             found = told.get(at) if told else None
             if found is None:
-                assert sweep is not None
-                found = sweep.said(event, is_over=is_over)
+                found = others.said(event)
             if self.is_last:
                 found = _if_more_follows(found, event)
             cause, possible, confidence, evidence = found
@@ -131,6 +125,7 @@ class TombstoneExplainer:
         self._session_ms = session_ms
         self._types = numbers_of(schemas, COMMITS)
         self._live = LiveOffsets()
+        self._bulk = BulkDeletions(retention_ms)
         self._log = None if is_told_of_groups else GroupLog(schemas, more=[MORE])
         self._groups = GroupsBefore()
         self._told_up_to = 0
@@ -147,6 +142,8 @@ class TombstoneExplainer:
         self._longest_ms = retention_ms
         """The longest retention with which all offsets that have certainly expired were due at that time."""
         self._cases: deque[_Case] = deque()
+        self._begun = 0
+        """The number of cases so far."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Explained]:
         """Add the raw rows that follow, with READS. Returns the tombstones that are explained by now: each waits for
@@ -172,8 +169,7 @@ class TombstoneExplainer:
         """The remaining tombstones at the end of the log. The log may continue: offsets that exist may still be deleted
         in the same write, and more of the last write may follow."""
         yield from self._go_on(is_end=True)
-        while self._cases:
-            yield from self._explained(self._cases.popleft(), is_over=False)
+        yield from self._explained(len(self._cases), None)
         self._compare_retention()
 
     def _go_on(self, *, is_end: bool) -> Iterator[Explained]:
@@ -188,23 +184,24 @@ class TombstoneExplainer:
             lot = self._log.add(rows, commits)
             lot.report(self._context, _UNREAD)
             self._groups.add(lot.transitions)
-        doings = _OffsetReplay(rows, commits, self._live, self._schemas, self._context)
+        found = DecodedRecords(commits.rows, self._schemas, self._context.shared)
+        found.report(self._context, lambda row: _UNCOMMITTED, ~found.is_tombstone)
+        self._live.take(rows, found, commits, self._context)
         offsets, passed = rows.column("offset").to_numpy(), self._passed(rows)
-        found = writes(rows, starts, is_whole, self._schemas, self._context, _NAMELESS)
-        begins = [write.offset for write in found]
-        passed_ms = passed[np.searchsorted(offsets, np.array(begins, np.int64))].tolist()
+        every = writes(rows, starts, is_whole, self._schemas, self._context, _NAMELESS)
+        begins = np.array([write.offset for write in every], np.int64)
+        moments = _Moments(begins, passed[np.searchsorted(offsets, begins)], int(offsets[-1]) + 1, self._passed_ms)
         last = int(offsets[starts[-1]])
-        cases = self._cases
-        for write, begin, by_then in zip(found, begins, passed_ms, strict=True):
-            if cases and by_then - cases[0].passed_ms > _SWEEP_MS:
-                yield from self._finished(by_then)
-            self._groups.up_to(begin)
-            doings.up_to(begin)
-            self._open(write, by_then, doings, is_last=is_end and begin >= last)
-        behind = int(offsets[-1]) + 1
-        self._groups.up_to(behind)
-        doings.up_to(behind)
-        yield from self._finished(self._passed_ms)
+        for write, passed_ms in zip(every, moments.passed_ms.tolist(), strict=True):
+            self._groups.up_to(write.offset)
+            self._live.up_to(write.offset)
+            self._open(write, passed_ms, is_last=is_end and write.offset >= last)
+            if self._bulk.is_full:
+                yield from self._finished(moments)
+        self._groups.up_to(moments.end)
+        self._live.up_to(moments.end)
+        yield from self._finished(moments)
+        self._bulk.note_gone(self._live)
         self._live.forget()
 
     def _known(self) -> list[pa.RecordBatch]:
@@ -255,16 +252,22 @@ class TombstoneExplainer:
         self._clock_ms, self._passed_ms = int(clock[-1]), int(passed[-1])
         return passed
 
-    def _finished(self, passed_ms: int) -> Iterator[Explained]:
+    def _finished(self, moments: _Moments) -> Iterator[Explained]:
         """The cases whose time is over."""
-        while self._cases and passed_ms - self._cases[0].passed_ms > _SWEEP_MS:
-            yield from self._explained(self._cases.popleft(), is_over=True)
+        self._bulk.look(self._live)
+        over = moments.over(np.array([case.passed_ms for case in self._cases], np.int64) + _SWEEP_MS)
+        yield from self._explained(len(over), over)
 
-    def _explained(self, case: _Case, *, is_over: bool) -> list[Explained]:
-        if case.sweep is not None and not case.is_last:
-            longest = case.sweep.longest_ms(is_over=is_over)
-            self._longest_ms = self._longest_ms if longest is None else min(self._longest_ms, longest)
-        return case.explained(is_over=is_over)
+    def _explained(self, count: int, over: INT64 | None) -> Iterator[Explained]:
+        """The first cases: after the time in which others may be removed with these, up to the positions `over`, or
+        before."""
+        cases = [self._cases.popleft() for _ in range(count)]
+        first = self._begun - count - len(self._cases)
+        found, longest = self._bulk.said(first, [case.write.is_whole for case in cases], self._live, over)
+        for case, others, longest_ms in zip(cases, found, longest.tolist(), strict=True):
+            if not case.is_last:
+                self._longest_ms = min(self._longest_ms, longest_ms)
+            yield from case.explained(others)
 
     def _compare_retention(self) -> None:
         """Report if the log shows a shorter retention than the given one."""
@@ -278,29 +281,29 @@ class TombstoneExplainer:
             mend = f"results that depend on it are wrong: pass the brokers' value (at most {int(minutes)}m)"
             context.report(Finding("note", OTHER_RETENTION, what, mend, context.topic, context.partition))
 
-    def _open(self, write: Write, passed_ms: int, doings: _OffsetReplay, *, is_last: bool) -> None:
+    def _open(self, write: Write, passed_ms: int, *, is_last: bool) -> None:
         case = _Case(write, passed_ms, is_last)
-        swept = [event for event in write.tombstones if event.record in COMMITS]
-        deleted, goes = swept, _NO_GROUPS
-        if len(swept) < len(write.tombstones):
+        swept: Sequence[Event] = write.tombstones
+        goes = _NO_GROUPS
+        if not all(event.record in COMMITS for event in swept):
             swept, goes = self._explain_at_once(case)
         if swept:
             begin = write.offset
-            is_log_whole = begin < self._whole_up_to
-            is_new = self._new_from is not None and self._new_from <= begin
-            case.sweep = BulkDeletion(write, swept, goes)
-            case.sweep.look(
+            self._bulk.add(
+                self._begun,
+                write,
+                swept,
+                goes,
                 self._groups,
                 self._live,
-                self._retention_ms,
-                is_log_whole=is_log_whole,
-                is_new_broker=is_new,
+                is_log_whole=begin < self._whole_up_to,
+                is_new_broker=self._new_from is not None and self._new_from <= begin,
                 deletions=self._context.log.topics.deletions,
             )
-        doings.delete(deleted)
         self._cases.append(case)
+        self._begun += 1
 
-    def _explain_at_once(self, case: _Case) -> tuple[list[Event], frozenset[str]]:
+    def _explain_at_once(self, case: _Case) -> tuple[Sequence[Event], frozenset[str]]:
         """Explain the tombstones that wait for nothing. Returns the others, and the groups that end without being
         replaced."""
         write = case.write
@@ -325,6 +328,25 @@ class TombstoneExplainer:
             else:
                 case.told[event.offset] = found
         return swept, frozenset(group_id for group_id, found in replaced.items() if found is None)
+
+
+class _Moments(NamedTuple):
+    """When the writes among some rows began."""
+
+    begins: INT64
+    passed_ms: INT64
+    """How much time had passed in the log."""
+    end: int
+    """The offset after the rows."""
+    end_ms: int
+    """How much time had passed at the end of the rows."""
+
+    def over(self, until_ms: INT64) -> INT64:
+        """The begin of the first write after each of the ascending times, or the end of the rows; as long as they
+        reach beyond the times."""
+        at = np.searchsorted(self.passed_ms, until_ms, side="right")
+        found: INT64 = np.append(self.begins, self.end)[at]
+        return found[(at < len(self.begins)) | (until_ms < self.end_ms)]
 
 
 def _if_more_follows(found: Verdict, event: Event) -> Verdict:
@@ -367,85 +389,3 @@ def _commits(rows: pa.RecordBatch, types: tuple[int, ...]) -> pa.RecordBatch:
     is_commit &= rows.column("control").is_null().to_numpy(zero_copy_only=False)
     names = ("offset", "timestamp_ms", "base_offset", "key", "value", "control", "file", "position")
     return rows.select([name for name in names if name in rows.schema.names]).filter(pa.array(is_commit))
-
-
-class _OffsetReplay:
-    """The effects of commits and markers among some rows on offsets, in log order."""
-
-    def __init__(
-        self,
-        rows: pa.RecordBatch,
-        commits: CommitLot,
-        live: LiveOffsets,
-        schemas: Mapping[int, RecordSchema],
-        context: Context,
-    ) -> None:
-        """`commits` are the commits and tombstones among `rows`."""
-        self._live = live
-        offsets = rows.column("offset").to_numpy()
-        is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
-        plain = outside_transactions(rows, context)
-        found = DecodedRecords(commits.rows, schemas, context.shared)
-        found.report(context, lambda row: "the offset that it commits is unknown", ~found.is_tombstone)
-        made = live.rows(found, commits.types, commits)
-        self._commits = made.chosen(~found.is_tombstone[np.searchsorted(found.offsets, made.log_offset)])
-        at = np.searchsorted(offsets, self._commits.log_offset)
-        words = rows.column("transaction").take(pa.array(at))
-        is_open = pc.is_in(words, pa.array([PENDING, OPEN])).to_numpy(zero_copy_only=False) & ~plain[at]
-        is_lost = ~plain[at] & ~is_open & ~pc.is_in(words, pa.array([COMMITTED])).to_numpy(zero_copy_only=False)
-        self._kind = np.where(is_open, 1, np.where(is_lost, 2, 0))
-        self._others: list[int] = np.append(np.flatnonzero(self._kind), len(at)).tolist()
-        """Which commits do not take effect where they are written."""
-        self._commits.values[~(plain[at] | is_open), IS_KNOWN] = 0
-        self._producers = rows.column("producer_id").fill_null(-1).to_numpy()[at]
-        ends = np.flatnonzero(~is_record)
-        self._markers = deque(
-            zip(
-                offsets[ends].tolist(),
-                rows.column("producer_id").fill_null(-1).to_numpy()[ends].tolist(),
-                rows.column("control").take(pa.array(ends)).to_pylist(),
-                strict=True,
-            )
-        )
-        self._offsets: list[int] = self._commits.log_offset.tolist()
-        self._next = 0
-
-    def up_to(self, offset: int) -> None:
-        """Process everything below an offset."""
-        while self._markers and self._markers[0][0] < offset:
-            at, producer, control = self._markers.popleft()
-            self._commit_up_to(at)
-            self._live.end(producer, control == "commit")
-        self._commit_up_to(offset)
-
-    def delete(self, tombstones: list[Event]) -> None:
-        """Process tombstones of offsets, and everything before each: a batch may hold several writes, which commit and
-        delete the same offsets in any order."""
-        begin = 0
-        while begin < len(tombstones):
-            self.up_to(tombstones[begin].offset)
-            until, end = self._next_offset(), begin + 1
-            while end < len(tombstones) and tombstones[end].offset < until:
-                end += 1
-            self._live.delete([event.key for event in tombstones[begin:end]])
-            begin = end
-
-    def _next_offset(self) -> float:
-        """The offset of the next commit or marker."""
-        commit = self._offsets[self._next] if self._next < len(self._offsets) else inf
-        return min(commit, self._markers[0][0]) if self._markers else commit
-
-    def _commit_up_to(self, offset: int) -> None:
-        end = bisect_left(self._offsets, offset, self._next)
-        if end == self._next:
-            return
-        which = slice(self._next, end)
-        self._next = end
-        rows = self._commits.chosen(which)
-        if self._others[bisect_left(self._others, which.start)] >= end:
-            self._live.commit(rows)
-            return
-        kind, producers = self._kind[which], self._producers[which]
-        self._live.commit(rows.chosen(kind == 0))
-        for producer in np.unique(producers[kind == 1]).tolist():
-            self._live.wait(producer, rows.chosen((kind == 1) & (producers == producer)))
