@@ -52,8 +52,11 @@ NEVER: Final = np.iinfo(np.int64).max
 """A position after all rows."""
 
 _FIRST_LOOK: Final = 8
-_MOST_LOOKS: Final = 4_000_000
-"""How many offsets are looked at together for each that is wanted, at first, and for all of them."""
+"""At how many offsets `first_ones` looks at first for each answer; each time it looks at so many times as many."""
+
+_FEW: Final = 128
+_PARTS: Final = 8
+"""The number of answers for which it looks at more offsets together, and into how many parts it cuts more answers."""
 
 
 class _Commits(NamedTuple):
@@ -245,32 +248,12 @@ class Lot:
         """For each code in `wanted` at most `most` offsets that exist right before a position, the oldest ones, among
         those that `allows` returns True for: it gets indexes of `wanted` and numbers. `of` has the code of each number.
         Returns indexes of `wanted`, ascending, and numbers."""
-        if not len(wanted):
-            return wanted, wanted
-        lives = self._lives.chosen((self._lives.end >= offsets.min()) & (self._lives.begin < offsets.max()))
-        codes = of[lives.number]
+        codes = of[self._lives.number]
         order = stable_order(codes)
-        lives, codes = lives.chosen(order), codes[order]
-        at, behind = np.searchsorted(codes, wanted), np.searchsorted(codes, wanted, side="right")
-        counts, size = np.zeros(len(wanted), np.int64), _FIRST_LOOK
-        rows, numbers = [wanted[:0]], [wanted[:0]]
-        while len(left := np.flatnonzero((at < behind) & (counts < most))):
-            sizes = np.minimum(behind[left] - at[left], max(min(size, _MOST_LOOKS // len(left)), 1))
-            row = np.repeat(left, sizes)
-            some = np.arange(len(row)) + np.repeat(at[left] - np.cumsum(sizes) + sizes, sizes)
-            at[left] += sizes
-            size *= _FIRST_LOOK
-            is_there = (lives.begin[some] < offsets[row]) & (lives.end[some] >= offsets[row])
-            row, number = row[is_there], lives.number[some[is_there]]
-            is_allowed = allows(row, number)
-            row, number = row[is_allowed], number[is_allowed]
-            is_first = np.arange(len(row)) - np.searchsorted(row, row) + counts[row] < most
-            counts += np.bincount(row, minlength=len(wanted))
-            rows.append(row[is_first])
-            numbers.append(number[is_first])
-        found = np.concatenate(rows)
-        order = np.argsort(found, kind="stable")
-        return found[order], np.concatenate(numbers)[order]
+        asked = _Asked(wanted, offsets, allows, most)
+        rows, numbers = _first_ones(self._lives.chosen(order), codes[order], np.arange(len(wanted)), asked)
+        order = np.argsort(rows, kind="stable")
+        return rows[order], numbers[order]
 
     def _at(self, numbers: INT64, offsets: INT64) -> INT64:
         """A number for an offset and a position in the rows: they sort by the number of the offset first."""
@@ -314,6 +297,51 @@ class _Lives(NamedTuple):
 
     def chosen(self, which: FLAGS | INT64) -> _Lives:
         return _Lives(*(each[which] for each in self))
+
+
+class _Asked(NamedTuple):
+    """The arguments of `Lot.first_ones`."""
+
+    wanted: INT64
+    offsets: INT64
+    allows: Callable[[INT64, INT64], FLAGS]
+    most: int
+
+
+def _first_ones(lives: _Lives, codes: INT64, row: INT64, asked: _Asked) -> tuple[INT64, INT64]:
+    """The answers of `Lot.first_ones` for some rows, in no order of the rows. `lives` are sorted by `codes`."""
+    if not len(row):
+        return row, row
+    offsets = asked.offsets[row]
+    is_near = (lives.end >= offsets.min()) & (lives.begin < offsets.max())
+    lives, codes = lives.chosen(is_near), codes[is_near]
+    at = np.searchsorted(codes, asked.wanted[row])
+    behind = np.searchsorted(codes, asked.wanted[row], side="right")
+    counts = np.zeros(len(row), np.int64)
+    places, numbers = [row[:0]], [row[:0]]
+    size = _FIRST_LOOK
+    while len(left := np.flatnonzero((at < behind) & (counts < asked.most))):
+        if size > _FIRST_LOOK and len(left) > _FEW:
+            # Most of what comes first was deleted before or is created later: look at fewer positions together.
+            parts = [_first_ones(lives, codes, row[some], asked) for some in np.array_split(left, _PARTS)]
+            is_done = ~np.isin(np.concatenate(places), left)
+            of_parts, numbers_of_parts = (np.concatenate(each) for each in zip(*parts, strict=True))
+            done = row[np.concatenate(places)[is_done]]
+            return np.append(done, of_parts), np.append(np.concatenate(numbers)[is_done], numbers_of_parts)
+        sizes = np.minimum(behind[left] - at[left], size)
+        place = np.repeat(left, sizes)
+        some = np.arange(len(place)) + np.repeat(at[left] - np.cumsum(sizes) + sizes, sizes)
+        at[left] += sizes
+        size *= _FIRST_LOOK
+        is_there = (lives.begin[some] < offsets[place]) & (lives.end[some] >= offsets[place])
+        place, number = place[is_there], lives.number[some[is_there]]
+        is_allowed = asked.allows(row[place], number)
+        place, number = place[is_allowed], number[is_allowed]
+        is_first = np.arange(len(place)) - np.searchsorted(place, place) + counts[place] < asked.most
+        counts += np.bincount(place, minlength=len(row))
+        places.append(place[is_first])
+        numbers.append(number[is_first])
+    return row[np.concatenate(places)], np.concatenate(numbers)
 
 
 def _markers(rows: pa.RecordBatch, waiting: _Commits) -> tuple[INT64, FLAGS]:
