@@ -3,6 +3,7 @@ offsets."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -46,6 +47,9 @@ KIND: Final = "log_end_lost"
 _CRASH, _REPLICA, _COPY = "unflushed", "replica_without_them", "older_copy"
 _AT_ONCE_MS: Final = 10 * MINUTE_MS
 """Logs that lost their ends within this time are one incident."""
+_MOST_TOPICS: Final = 5
+"""The maximum number of topics whose logs are looked at: those for which most offsets fell. Each costs a look at all
+files, and a broker that died cut many logs, so some of them are among these."""
 _MOST_LOGS: Final = 20
 """The maximum number of logs that a step names."""
 
@@ -98,11 +102,16 @@ def _find(context: RuleContext) -> list[Incident]:
 
 def _cuts(context: RuleContext) -> list[_Cut]:
     suspects = context.once(_suspects)
-    topics = sorted({topic for _, topic, _ in suspects})
-    topics = [each for each in topics if not each.startswith("__") and recreation_of(context, each) is None]
+    counts = Counter(topic for _, topic, _ in suspects if not topic.startswith("__"))
     # The first epoch of a log begins with the log.
-    starts = {place: of[1:] for topic in topics for place, of in epochs_of(context, topic).items() if len(of) > 1}
-    suspects = {key: offset for key, offset in suspects.items() if key[1:] in starts}
+    starts = {
+        place: of_log[1:]
+        for topic, _ in counts.most_common(_MOST_TOPICS)
+        for place, of_log in epochs_of(context, topic).items()
+        if len(of_log) > 1
+    }
+    remade = {topic for topic in {name for name, _ in starts} if recreation_of(context, topic) is not None}
+    suspects = {key: at for key, at in suspects.items() if key[1:] in starts and key[1] not in remade}
     if not suspects:
         return []
     groups = sorted({group for group, *_ in suspects})[:MOST_GROUPS]
@@ -307,9 +316,9 @@ RULE = incident_rule(
     about="""\
 Logs of topics with a leader epoch that begins below an offset which a member had committed more than a second before
 the first record of this epoch was written (`leader-epoch-checkpoint`): records up to the committed offset existed,
-and are gone. Only groups that fell back to a lower offset, or whose offset is beyond the end, are looked at. A log
-that lost its end is not found if no group had read the lost records, or if `__consumer_offsets` lost its end too.
-Recreated topics are `topic_recreated`. Nothing is found on running brokers.""",
+and are gone. Only groups that fell back to a lower offset, or whose offset is beyond the end, are looked at, in the
+five topics with most of them. A log that lost its end is not found if no group had read the lost records, or if
+`__consumer_offsets` lost its end too. Recreated topics are `topic_recreated`. Nothing is found on running brokers.""",
     tables=("regressions", "lag", "timeline", "current_offsets", "log_ends"),
     levels={Level.HIGH: "within `lately`", Level.LOW: "before that"},
     find=_find,
