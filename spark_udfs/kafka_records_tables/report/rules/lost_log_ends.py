@@ -47,7 +47,7 @@ KIND: Final = "log_end_lost"
 _CRASH, _REPLICA, _COPY = "unflushed", "replica_without_them", "older_copy"
 _AT_ONCE_MS: Final = 10 * MINUTE_MS
 """Logs that lost their ends within this time are one incident."""
-_MOST_TOPICS: Final = 5
+_MOST_TOPICS: Final = 2
 """The maximum number of topics whose logs are looked at: those for which most offsets fell. Each costs a look at all
 files, and a broker that died cut many logs, so some of them are among these."""
 _MOST_LOGS: Final = 20
@@ -317,7 +317,7 @@ RULE = incident_rule(
 Logs of topics with a leader epoch that begins below an offset which a member had committed more than a second before
 the first record of this epoch was written (`leader-epoch-checkpoint`): records up to the committed offset existed,
 and are gone. Only groups that fell back to a lower offset, or whose offset is beyond the end, are looked at, in the
-five topics with most of them. A log that lost its end is not found if no group had read the lost records, or if
+two topics with most of them. A log that lost its end is not found if no group had read the lost records, or if
 `__consumer_offsets` lost its end too. Recreated topics are `topic_recreated`. Nothing is found on running brokers.""",
     tables=("regressions", "lag", "timeline", "current_offsets", "log_ends"),
     levels={Level.HIGH: "within `lately`", Level.LOW: "before that"},
