@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,13 +48,18 @@ def partition_count(context: RuleContext, topic: str) -> int | None:
     """The number of partitions of a topic: as passed by the user, or from brokers or the metadata log; None if it is
     unknown."""
     passed = (context.request.partitions or {}).get(topic)
-    return passed if passed is not None else context.once(_counts_of_topics).get(topic)
+    return passed if passed is not None else context.once(_topics).get(topic, {}).get("partition_count")
 
 
-def _counts_of_topics(context: RuleContext) -> dict[str, int | None]:
-    """The numbers of partitions of all topics that are there."""
+def replication_factor(context: RuleContext, topic: str) -> int | None:
+    """The number of replicas of each partition of a topic; None if it is unknown."""
+    return context.once(_topics).get(topic, {}).get("replication_factor")
+
+
+def _topics(context: RuleContext) -> dict[str, dict[str, Any]]:
+    """The rows of `topics` by name, without deleted topics."""
     rows = context.look("topics").to_pylist()
-    return {each["topic"]: each["partition_count"] for each in rows if not each["deleted_timestamp_ms"]}
+    return {each["topic"]: each for each in rows if not each["deleted_timestamp_ms"]}
 
 
 def absent_partitions(context: RuleContext, topic: str) -> list[int]:

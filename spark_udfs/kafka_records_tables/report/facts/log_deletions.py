@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow.compute as pc
-
-from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.facts.cluster_settings import cluster_settings
+from kafka_records_tables.report.facts.known_logs import replication_factor
 from kafka_records_tables.report.facts.topic_changes import changes_of
 from kafka_records_tables.report.report_parts import Evidence
 from kafka_records_tables.report.rule_context import DAY_MS, RuleContext, length, moment
@@ -94,9 +92,7 @@ def log_deletions(context: RuleContext, topic: str, partitions: Sequence[int], e
         never = early[0]
     rows = context.look(LOG_SIZES, topic=topic).to_pylist()
     by_partition = {row["partition"]: row for row in rows}
-    topics = context.look("topics")
-    topics = kept(topics, equal(topics, "topic", topic), pc.is_null(topics["deleted_timestamp_ms"]))
-    replicas = topics["replication_factor"].to_pylist()
+    replicas = replication_factor(context, topic)
     return LogDeletions(
         topic,
         retention,
@@ -106,7 +102,7 @@ def log_deletions(context: RuleContext, topic: str, partitions: Sequence[int], e
         _below_size(topic, partitions, by_partition, size) if never is not None and size is not None else None,
         _at_size(topic, partitions, by_partition, size) if size is not None else None,
         _inside_files(topic, partitions, by_partition),
-        replicas[0] == 1 if replicas and replicas[0] is not None else None,
+        None if replicas is None else replicas == 1,
         any(row["sizes"] for row in rows),
         never,
         early,

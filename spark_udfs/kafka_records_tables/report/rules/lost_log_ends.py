@@ -24,6 +24,7 @@ from kafka_records_tables.report.facts.group_facts import (
     log_ends,
     member_lives,
 )
+from kafka_records_tables.report.facts.known_logs import replication_factor
 from kafka_records_tables.report.facts.leader_epochs import EpochStart, epochs_of
 from kafka_records_tables.report.facts.recreated_topics import recreation_of
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
@@ -259,11 +260,9 @@ def _verdicts(context: RuleContext, cuts: list[_Cut], topics: tuple[str, ...]) -
         for cut in cuts
         if cut.start.before_ms is not None and cut.start.at_ms is not None
     ]
-    rows = context.look("topics")
-    rows = kept(rows, equal(rows, "topic", *topics), pc.is_null(rows["deleted_timestamp_ms"]))
-    replicas = rows["replication_factor"].to_pylist()
+    replicas = {replication_factor(context, topic) for topic in topics}
     alone = Evidence(f"{listed(topics)} {'has' if len(topics) == 1 else 'have'} a single replica of each partition")
-    is_alone = bool(replicas) and set(replicas) == {1}
+    is_alone = replicas == {1}
     return {
         _CRASH: Verdict(
             "The broker died (power, host, disk) before the last records were on its disk, and no replica had them.",
@@ -273,7 +272,7 @@ def _verdicts(context: RuleContext, cuts: list[_Cut], topics: tuple[str, ...]) -
             "A replica that lacked the last records became leader (unclean.leader.election.enable, or producers with "
             "acks=1).",
             refuted_by=alone if is_alone else None,
-            lacked=() if replicas else ("the number of replicas",),
+            lacked=("the number of replicas",) if None in replicas else (),
         ),
         _COPY: Verdict(
             "Somebody replaced the files by an older copy (a snapshot of the disk, a backup), but not those of "
