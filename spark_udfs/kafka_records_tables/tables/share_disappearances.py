@@ -84,7 +84,7 @@ state stays if it does so after the last of them. Without `base_offset` or `time
 
 What the log does not show: whether an administrator deleted the group (`disappearances` has its tombstone) or its
 offsets of the topic (`share_group_topics` has the last list of its topics). A request to delete state that does not
-exist writes nothing. Initialization with a higher state epoch replaces a state and is no deletion.
+exist writes nothing. Initialization with a higher state epoch replaces the state and does not delete it.
 
 The coordinator deletes the beginning of this log when later snapshots replace it; a finding says from which offset on
 the log is complete. There is no `stays_in_topic` if a record is missing or unreadable between the one that it would

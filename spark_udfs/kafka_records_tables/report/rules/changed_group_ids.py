@@ -227,12 +227,11 @@ RULE = incident_rule(
     title="an application continues with another group id, without its offsets",
     about="""\
 A group without members and a new one, created at most 30 minutes after the last member had left, for the same topics.
-Their client ids have a word in common, or the group ids if client ids do not name an application. Nobody set offsets of
-the new group before its first member joined. The old group must be away for longer than three times its longest earlier
-absence, because jobs come back. The gap is counted from its last commits to the ends of the logs when the first member
-of the new one joined. If the first commits are at the ends, both counts are given. The first
-state of a new share group shows where it began. Groups with members at the same time (blue-green deployments) are not
-a finding.""",
+Their client ids have a word in common, or the group ids if client ids do not name an application. No offsets were set
+for the new group before its first member joined. The old group must be away for longer than three times its longest
+earlier absence, because jobs come back. The gap is counted from its last commits to the ends of the logs when the first
+member of the new one joined. If the first commits are at the ends, both counts are given. The first state of a new
+share group shows where it began. Groups with members at the same time (blue-green deployments) are not a finding.""",
     tables=("groups", "timeline", "current_offsets", "share_group_topics"),
     levels={
         Level.HIGH: "records were skipped, if the new group began at the end",

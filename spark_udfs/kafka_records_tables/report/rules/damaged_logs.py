@@ -225,7 +225,7 @@ LOST = ReportRule(
     title="records between two segment files are missing",
     about="""\
 Offsets that are in no file, of a log that is complete up to there. In a cleaned part, a missing file looks like a
-cleaned one, and there is no finding. Only the first gap of a log is reported. A missing beginning or end is `log_cut`.
+cleaned one, so it is not reported. Only the first gap of a log is reported. A missing beginning or end is `log_cut`.
 """,
     tables=("groups",),
     levels={Level.HIGH: "always"},

@@ -420,7 +420,7 @@ RULE = incident_rule(
     kind=KIND,
     title="a group reads less than is written, and its backlog grows",
     about="""\
-Groups with members that commit but fall behind: `records` wait in a topic, and the oldest has waited for `after`. The
+Groups with members that commit but fall behind: at least `records` of a topic are unread, the oldest for `after`. The
 time since the backlog was a tenth of its present size (at least `lasts`) is cut into thirds. The backlog must have
 grown in each, although the group read something, and `left_over` of what was written must be unread. Partitions that do
 not move at all belong to other findings. Running brokers are asked when records were written: up to 37 Fetch requests
