@@ -47,27 +47,23 @@ report.findings[1].rows[0].table
 # 'regressions'
 ```
 
-`--group G` limits the report to a group, and `--topic-filter 'orders*'` to findings and rows about such topics, or
-about a group with a row about one. Findings still count all rows of a group, and findings about the coordinators' logs
-stay. If the source has nothing about these groups or topics, the exit status is 2, and the message suggests similar
-names.
+`--group G` limits the report to a group, and `--topic-filter 'orders*'` to such topics and the groups that have a row
+about one. Findings about the coordinators' logs stay. If the source has nothing about these groups or topics, the exit
+status is 2.
 
 Pass the brokers' `offsets.retention.minutes` with `--retention`: expiry depends on it. Commands in a report of files
 name the brokers as `$BOOTSTRAP`, which you set.
 
 The moment of the report is `--as-of`, by default now for running brokers and the time of the last record for files.
-Durations such as `--as-of 2h` count back from now, also for files.
 
-- A moment after the last record in files means that record, with a note. `table expirations --as-of` shows what expires
-  until then if nothing is committed.
+- Durations such as `--as-of 2h` count back from now, also for files.
 - At an earlier moment it is unknown where logs ended. Then findings from `lag`, `group_lag`, `progress` or `log_ends`
-  are missing or less detailed, and the last line says that the report does not judge whether groups keep up.
+  are missing or less detailed, and the last line says so.
 
 ## The first screen
 
-As text, a report lists what needs attention (all levels except `note`), the worst first: what happened to whom; since
-when, how much, and who is involved; the likeliest cause, or two; the first step, with its command. `--details` prints
-all findings with all causes, effects, evidence, questions and steps.
+As text, a report lists what needs attention (all levels except `note`), the worst first, with the likeliest cause and
+the first step. `--details` prints all findings with all causes, effects, evidence, questions and steps.
 
 ## Levels
 
@@ -86,13 +82,13 @@ _ASKS = {
 _JSON = """
 ## Causes
 
-A finding is an incident. In JSON, `problem` says what happened, `impact` its consequence, `scale` how much was
-affected, and `who` is involved. It began with the first record that shows it. Findings that follow from another one are
-its `effects`.
+A finding is an incident. It began with the first record that shows it. Findings that follow from another one are its
+`effects`.
 
-Records, metadata and log ends support or rule out the possible causes of a kind. `refuted_by` has the fact that rules a
-cause out; the text does not show such causes. If two remain, `decision` has the question that decides between them, and
-the command that answers it. `lacked` lists what the report did not have, and the causes that it could not distinguish.
+Records, metadata and log ends support or rule out the possible causes of a kind. In JSON, `refuted_by` has the fact
+that rules a cause out; the text does not show such causes. If two remain, `decision` has the question that decides
+between them, and the command that answers it. `lacked` lists what the report did not have, and the causes that it
+could not distinguish.
 
 `confidence` is about the cause: `high` if records show it, or if it is the only one left and nothing was missing;
 `medium` if more evidence supports it than contradicts it; otherwise `low`. `symptom_confidence` is about the problem:
@@ -112,25 +108,23 @@ Unknown names are errors, and so are thresholds that contradict each other, such
 
 ## The page
 
-`--output report.html` writes one file: each incident with a time axis, then numbers, groups, activity, who reads a
-topic, and a page for each group, topic and table, with links such as `report.html#group=billing`. It makes no network
-requests. Everybody who opens it sees the names, offsets and metadata of the topics. Above 15 MB, rows are left out, and
-the page shows the command that prints them. It needs a browser of 2023 or later.
+`--output report.html` writes one file: the incidents, then numbers, groups, activity, and a page for each group, topic
+and table, with links such as `report.html#group=billing`. It makes no network requests. Everybody who opens it sees
+the names, offsets and metadata of the topics. Above 15 MB, rows are left out, and the page shows the command that
+prints them. It needs a browser of 2023 or later.
 
 ## JSON
 
-`--format json` writes one document: `format_version`, the `request`, `findings`, `numbers`, what is `missing`, problems
-while `reading`, `counts` (with the times of the first and the last record), and the rows of all `tables` as `table
---format json` prints them (`--no-tables` leaves them out). Every number names the rows that it counts or sums. The
-schema is [report.schema.json](../spark_udfs/kafka_records_tables/report/report.schema.json).
+`--format json` writes one document, with the rows of all tables as `table --format json` prints them (`--no-tables`
+leaves them out). Its schema is [report.schema.json](../spark_udfs/kafka_records_tables/report/report.schema.json).
 
 ## Since the last report
 
 `--diff OLD.json` shows what is new, gone, worse or better than in an earlier JSON document, as text or, in JSON, as
-`diff`. Findings of one kind about the same rows are the same, regardless of numbers and times. A finding is not new if
-a summary in the earlier report includes it; a summary is new only if it names (at most 100 names) a group or topic that
-had no such finding before. An earlier report about other groups or topics is an error. Another source, moment,
-retention or threshold is a note (`diff.notes`).
+`diff`. Findings of one kind about the same rows are the same, regardless of numbers and times. A summary of many
+findings is new only if it names (at most 100 names) a group or topic that had no such finding before. An earlier
+report about other groups or topics is an error. Another source, moment, retention or threshold is a note
+(`diff.notes`).
 
 ```python
 segments = "tests/data/topics/kafka-4.3/segments"
@@ -145,9 +139,9 @@ later.diff.notes[0].partition(":")[0]  # findings from them are new or gone beca
 ## A job that watches
 
 `--fail-on high` exits with status 3 if there is a finding of that level or a worse one; `--fail-on new:high`, with
-`--diff`, only if it is new or worse since the earlier report. Only a complete report
-([status](command.md#exit-status) 0 or 3) replaces the last one: findings that an incomplete one lacks would look new in
-the next run.
+`--diff`, only if it is new or worse since the earlier report. Let only a complete report
+([status](command.md#exit-status) 0 or 3) replace the last one: otherwise findings that an incomplete one lacks look
+new in the next run.
 
 ```sh
 last=/var/lib/kafka-records/last.json
@@ -169,13 +163,13 @@ case $status in
 esac
 ```
 
-Transient states of a healthy cluster are not findings, so successive reports agree (`transaction_open.open_after`,
-`report.group_settles_within`). [incidents.md](incidents.md) shows how often the report is right.
+[incidents.md](incidents.md) shows how often the report is right.
 
 ## Kinds of findings
 
-Each section lists levels, possible causes with evidence, findings shown as effects, and thresholds with defaults. The
-rows that a finding names show the tables in which it was found.
+Each section lists levels, possible causes with the evidence for and against them, findings shown as effects, and
+thresholds with defaults. Kinds that judge the state of a group leave out groups with an event within
+`report.group_settles_within`.
 
 """
 

@@ -250,15 +250,14 @@ CAUSES: Final = (
     Hypothesis(
         "created_for_a_client",
         "a broker created it again for a client that still used it",
-        "for: created within two seconds, or without its earlier configs; against: missing for longer although "
-        "its groups had members; refuted by configs that were set at the creation",
+        "for: created within two seconds, or without its earlier configs; against: missing for longer; refuted by "
+        "configs that were set at the creation",
         _weigh_by_client,
     ),
     Hypothesis(
         "recreated_on_purpose",
         "somebody deleted the topic and created it again",
-        "for: configs that were set at the creation, or missing for more than two seconds although its groups "
-        "had members",
+        "for: configs that were set at the creation, or missing for more than two seconds",
         _weigh_on_purpose,
     ),
 )

@@ -284,8 +284,7 @@ RULE = incident_rule(
     title="a share group archived records that no consumer accepted",
     about="""\
 Ranges of offsets that were archived after `deliveries` deliveries (or the group's share.delivery.count.limit, if the
-metadata log has it), over the whole history of the state. Records that consumers rejected at the first deliveries count
-from `rejected` ranges on.""",
+metadata log has it), and `rejected` or more that consumers rejected earlier.""",
     tables=("share_partitions", "share_group_topics", "members", "timeline"),
     levels={
         Level.CRITICAL: "it goes on",
@@ -299,14 +298,13 @@ from `rejected` ranges on.""",
         PossibleCause(
             "locks_run_out",
             "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
-            "for: deliveries end after the time of the lock, or after always the same time, and records that "
-            "follow one another are archived; certain if the lock was made shorter shortly before the first delivery "
-            "failed; refuted if most end sooner",
+            "for: deliveries end after the time of the lock, or after always the same time; certain if the lock was "
+            "made shorter just before; refuted if most end sooner",
         ),
         PossibleCause(
             "cannot_be_processed",
             "consumers release the records, or let their locks run out, at each delivery",
-            "for: archived after the last delivery; a rejection at the last one looks the same",
+            "for: archived after the last delivery",
         ),
         PossibleCause(
             "rejected", "consumers reject the records", "for: archived at the first deliveries; refuted otherwise"

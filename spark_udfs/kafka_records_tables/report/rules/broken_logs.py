@@ -326,7 +326,6 @@ _NOT_LOADED: Final = {
 
 
 _NO_STATE: Final = ", and it has no state"
-_UNDER_WAY: Final = " A change that is under way is left out for `report.group_settles_within`."
 
 
 _MORE_TABLES: Final = {"coordinator_cannot_load": ("groups",), "share_state_broken": ("log_ends",)}
@@ -367,19 +366,19 @@ RULES = (
     _checks_rule(
         "partitions_unassigned",
         "some partitions of a group with members are assigned to nobody",
-        f"Partitions that exist but are in no target assignment.{_UNDER_WAY}",
+        "Partitions that exist but are in no target assignment.",
         {Level.HIGH: "no change is under way", Level.NOTE: "a change is under way"},
     ),
     _checks_rule(
         "assignments_broken",
         "assignments of a group contradict one another",
-        f"Assignments to a member that does not exist, or of one partition to two members.{_UNDER_WAY}",
+        "Assignments to a member that does not exist, or of one partition to two members.",
         {Level.HIGH: "no change is under way", Level.NOTE: "a change is under way"},
     ),
     _checks_rule(
         "share_state_broken",
         "a share group lacks the state of partitions",
-        f"Share partitions that count as initialized and have no state.{_UNDER_WAY}",
+        "Share partitions that count as initialized and have no state.",
         {
             Level.HIGH: "no change is under way",
             Level.NOTE: "a change may be under way, or a log with state is incomplete",
@@ -388,7 +387,7 @@ RULES = (
     _checks_rule(
         "share_state_left",
         "state of share partitions is left over, or under way",
-        f"Share state that no group names, or that is being created or deleted.{_UNDER_WAY}",
+        "Share state that no group names, or that is being created or deleted.",
         {
             Level.LOW: "no group names it",
             Level.NOTE: "it is being created or deleted",

@@ -226,20 +226,18 @@ RULE = incident_rule(
     kind=KIND,
     title="an application continues with another group id, without its offsets",
     about="""\
-A group without members and a new one, created at most 30 minutes after the last member had left, for the same topics.
-Their client ids have a word in common, or the group ids if client ids do not name an application. No offsets were set
-for the new group before its first member joined. The old group must be away for longer than three times its longest
-earlier absence, because jobs come back. The gap is counted from its last commits to the ends of the logs when the first
-member of the new one joined. If the first commits are at the ends, both counts are given. The first state of a new
-share group shows where it began. Groups with members at the same time (blue-green deployments) are not a finding.""",
+A group without members and a new one, created at most 30 minutes after the last member had left, for the same topics,
+and with a word in common in their client ids or names. No offsets were set for the new group before its first member
+joined. The old group must be away for longer than three times its longest earlier absence. The gap is counted from its
+last commits to the ends of the logs when the new group began; if the first commits are at the ends, both counts are
+given. Groups with members at the same time (blue-green deployments) are not a finding.""",
     tables=("groups", "timeline", "current_offsets", "share_group_topics"),
     levels={
         Level.HIGH: "records were skipped, if the new group began at the end",
-        Level.MODERATE: "records were read again; or records were skipped, if it is one of several (only numbers in "
-        "the names differ, it has stopped too, or a third group comes before or after)",
+        Level.MODERATE: "records were read again; or records were skipped, if it is one of several",
         Level.LOW: "nothing was skipped, and no record shows whether records were read again; or longer than `lately` "
         "ago",
-        Level.NOTE: "as for low, or records were read again, if it is one of several",
+        Level.NOTE: "the same, if it is one of several",
     },
     find=_find,
     listing=Rows("groups", ("member_count=0",)),

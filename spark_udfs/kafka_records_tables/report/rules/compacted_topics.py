@@ -235,10 +235,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a topic is compacted before a group has read it",
     about="""\
-Topics that groups consumed before cleanup.policy was set to compact (the metadata log shows when; running brokers do
-not), and whose logs now have gaps. A group may have missed records if it read on from further before the end than one
-file of the log: the cleaner does not touch the newest file. The end at that time is the largest offset committed by
-then. The loss is an upper bound, with transaction markers.""",
+Topics that groups consumed before cleanup.policy was set to compact, and whose logs now have gaps. The metadata log is
+needed. A group may have missed records that it had not read by then, except in the newest file, which the cleaner does
+not touch. The loss is an upper bound, with transaction markers.""",
     tables=("current_offsets", "lag"),
     levels={Level.MODERATE: "always"},
     find=_find,

@@ -314,18 +314,12 @@ RULE = incident_rule(
     title="members fail on a record, leave and join again, endlessly",
     about="""\
 Partitions with records to read whose offset does not move while `attempts` members get the partition one after another
-and leave. Members may be short-lived by design: if the log has twenty earlier offsets of the partition, there must be
-twice as many as left before the offset moved in 95 % of these cases. Jobs that start and end are not a finding: they
-leave moved offsets or nothing to read.
+and leave. Jobs that start and end are no finding: they leave moved offsets or nothing to read. In groups whose members
+always leave early, more attempts are needed.
 
-Files show more. Members count only while there was a record to read. A loop that is over and lasted
-`report.group_settles_within` is a finding too, if the log of the topic shows when its record was written. If a cleaner
-has removed the beginning, one of two things must be left: tombstones of members (consumer and streams groups) which
-show that they began to leave when the record was written, `attempts` for each partition and member, and five times as
-many as before; or, in a group with a high enough epoch, two members that joined, had the partition and left. They must
-have done so in such a short time that `attempts` for each partition fit into the time since the record was written.
-Counts are then lower bounds. Classic groups leave no tombstones: if a cleaner has reached their last record, nothing is
-found.""",
+Files also show loops that are over, if they lasted `report.group_settles_within` and the log of the topic shows when
+its record was written. If a cleaner has removed the beginning, counts are lower bounds, and in classic groups nothing
+is found once it has reached their last record.""",
     tables=("timeline", "lag", "members", "groups"),
     levels={
         Level.HIGH: "it goes on",

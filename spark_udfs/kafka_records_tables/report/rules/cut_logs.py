@@ -187,11 +187,9 @@ RULE = ReportRule(
     about="""\
 Logs of `__consumer_offsets` and `__transaction_state` that do not begin at offset 0 (if a config causes that, it is
 `coordinator_topic_deletes`; a cleaner does not), and logs of all coordinators that once ended later. One of these shows
-it: a high watermark or recovery point of the broker (`replication-offset-checkpoint`,
-`recovery-point-offset-checkpoint`), a producer snapshot of a later offset, the index of a file that is missing, empty
-or cut, no file at all, or no folder. If the broker stopped cleanly and wrote that the log ends here, later files beside
-it do not count. The command ends with status 1. Kinds that conclude something from what a group has not done leave out
-groups of such a log.
+it: a high watermark or recovery point of the broker, a producer snapshot of a later offset, the index of a missing or
+cut file, no file or no folder. The command ends with status 1. Kinds that conclude something from what a group has not
+done leave out groups of such a log.
 """,
     tables=("log_ends", "groups"),
     levels={

@@ -134,8 +134,7 @@ DAMAGE = ReportRule(
     title="a log is damaged, or records cannot be used",
     about="""\
 All damage that was found while reading: wrong checksums, torn batches, records that cannot be decoded, transactions
-with an unknown end. One finding for a topic. Files that the user may not read, and sources with nothing to read,
-are findings of their own. Missing rights on brokers are `right_missing`.""",
+with an unknown end. One finding for a topic. Missing rights on brokers are `right_missing`.""",
     tables=("checks", "groups"),
     levels={Level.HIGH: "always"},
     cases=_damage_cases,
@@ -224,8 +223,8 @@ LOST = ReportRule(
     kind="segment_lost",
     title="records between two segment files are missing",
     about="""\
-Offsets that are in no file, of a log that is complete up to there. In a cleaned part, a missing file looks like a
-cleaned one, so it is not reported. Only the first gap of a log is reported. A missing beginning or end is `log_cut`.
+Offsets that are in no file, of a log that is complete up to there. In the cleaned part of a log, a missing file is not
+found. Only the first gap of a log is reported. A missing beginning or end is `log_cut`.
 """,
     tables=("groups",),
     levels={Level.HIGH: "always"},

@@ -324,9 +324,8 @@ RULE = incident_rule(
     title="a group no longer subscribes to a topic that it read, while records arrive",
     about="""\
 Topics with committed offsets of a group whose members no longer subscribe to them, if records were written since the
-last subscriber left (or since its last commit). A group with an event within `report.group_settles_within` is left out.
-A group is its successor if it began to read the topic within a day before the change or later, and in the second half
-of the time in which the first one read it. If nothing was written since, it is `offsets_unneeded`.""",
+last subscriber left. Another group took over if it began to read the topic within a day before the change or later. If
+nothing was written since, it is `offsets_unneeded`.""",
     tables=("deletable_offsets", "expirations", "timeline", "log_ends", "current_offsets", "share_group_topics"),
     levels={
         Level.MODERATE: "records were written since, and no other group took over",
@@ -338,14 +337,13 @@ of the time in which the first one read it. If nothing was written since, it is 
         PossibleCause(
             _MISTAKE,
             "a new version of the application lacks the topic in its list by mistake",
-            "for: the topic is still written, other topics came into the list at the same time; against: "
-            "another group began to read it then",
+            "for: the topic is still written, other topics were added at the same time; against: another group began "
+            "to read it",
         ),
         PossibleCause(
             _PURPOSE,
             "the topic was removed from the subscription on purpose",
-            "for: another group began to read it then, all members were replaced; against: it is still "
-            "written, and no other group began",
+            "for: another group began to read it, all members were replaced; against: it is still written",
         ),
     ),
     questions=(Question(_PURPOSE, _MISTAKE, "Was the topic removed from the subscription on purpose?", asked="last"),),

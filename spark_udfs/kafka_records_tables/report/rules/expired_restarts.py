@@ -252,9 +252,8 @@ RULE = incident_rule(
     kind=KIND,
     title="offsets expired while a group was away, and it started again elsewhere",
     about="""\
-Offsets that expired or were deleted, and the first commits for their partitions afterwards. The end of the log when the
-first member joined shows whether the group began at the start or at the end. If its first commit is at the end, both
-counts are given.""",
+Offsets that expired or were deleted, and the first commits for their partitions afterwards. If the first commit is at
+the end of the log, the group began there, or began at the start and read everything: both counts are given.""",
     tables=("activity", "current_offsets", "timeline"),
     levels={
         Level.CRITICAL: "records were skipped",

@@ -213,12 +213,11 @@ RULE = ReportRule(
     title="offsets of a group that was in use expire soon",
     about="""\
 Committed offsets of groups without members that a clean-up deletes within `within`: the group loses its place. So does
-a simple group (its consumers assign themselves partitions) that is at work (`alive_within`) but has committed nothing
-for a partition. A group that has just lost its last member is not judged for `report.group_settles_within`. Left out
-are offsets that a group with members does not need (`offsets_unneeded`), and offsets with an expiry time of their own.
+a simple group that is at work (`alive_within`) but has committed nothing for a partition. Left out are offsets that a
+group with members does not need (`offsets_unneeded`), and offsets with an expiry time of their own.
 
-How long a group was in use follows from its records, and from its epoch (`in_use_epoch`). If a cleaner has removed the
-first records and the epoch is low, that is unknown, and the level is one or two lower.""",
+How long a group was in use follows from its records and its epoch (`in_use_epoch`). If a cleaner has removed the first
+records and the epoch is low, it is unknown.""",
     tables=("expirations", "groups", "activity", "current_offsets", "timeline", "lag", "log_ends", "assignments"),
     levels={
         Level.CRITICAL: "the group is at work, and one of its offsets expires within `critical_within`",
@@ -338,9 +337,8 @@ OVERDUE = ReportRule(
     kind="retention_differs",
     title="brokers keep offsets longer than the retention that was passed",
     about="""\
-Offsets that should have been deleted by the retention of this report (`--retention`, 7 days by default) but were
-not: the brokers' retention is longer, and everything computed with that of the report is wrong. Partitions that no
-coordinator loads do not count: nothing cleans up there.""",
+Offsets that should have been deleted by the retention of this report (`--retention`, 7 days by default) but were not:
+the brokers' retention is longer, and everything computed with that of the report is wrong.""",
     tables=("expirations", "checks"),
     levels={Level.NOTE: "always"},
     cases=_overdue_cases,

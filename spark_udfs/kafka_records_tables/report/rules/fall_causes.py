@@ -181,8 +181,7 @@ CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
         Hypothesis(
             "beyond_end",
             "the higher offset was beyond the end of the log, and auto.offset.reset decided",
-            "for: the log ends before it, or the group had no members when it was committed; remains if the "
-            "end is unknown",
+            "for: the log ends before it, or the group had no members when it was committed",
             _weigh_beyond_end,
         ),
     ),

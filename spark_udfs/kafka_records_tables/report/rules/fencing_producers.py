@@ -195,11 +195,9 @@ RULE = incident_rule(
     title="producers with one transactional id fence each other",
     about="""\
 `starts` or more starts of producers with one transactional id (records in state Empty) without a `pause`, at least half
-of them while the previous producer was at work: within 250 ms of its last record, or within four times the usual pause
-between records of the id; a start that aborts an open transaction happened at the abort. A restarted process leaves its
-id unused for longer, so at least two starts, and a tenth of them, must leave no such time. If a cleaner has removed
-earlier records, two starts at work are enough if one aborted a transaction and the epoch shows `starts` or more (not
-with transaction.version 2). A program that opens a producer for each transaction is not a finding.""",
+of them while the previous producer was at work. If a cleaner has removed earlier records, two are enough if one aborted
+a transaction and the epoch shows `starts` or more (not with transaction.version 2). A program that opens a producer for
+each transaction is not a finding.""",
     tables=("transactions", "timeline"),
     levels={Level.HIGH: "it goes on", Level.LOW: "it has ended"},
     find=_find,

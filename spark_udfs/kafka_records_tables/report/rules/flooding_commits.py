@@ -201,11 +201,10 @@ RULE = ReportRule(
     kind="commits_flooding",
     title="the commits of a group flood the offsets topic",
     about="""\
-Groups whose records are `share` of all bytes in some hours within `lately`. In these hours they commit each
-partition more often than every `interval_ms`, and at least `least_commits` times, or write `least_bytes` in commits
-of `commit_bytes` each, most of which is metadata. Many partitions with a commit every few seconds are not a flood.
-The level comes from commits per second, and from bytes a day at that rate, for the time in which the group could
-commit. A cleaner removes superseded commits, so counts are lower bounds, and a compacted flood is not found.""",
+Groups whose records are `share` of all bytes in some hours within `lately`. In these hours they commit each partition
+more often than every `interval_ms`, and at least `least_commits` times, or write `least_bytes` in commits of
+`commit_bytes` each. The level comes from commits per second, and from bytes a day at that rate. A cleaner removes
+superseded commits, so counts are lower bounds, and a compacted flood is not found.""",
     tables=("activity", "timeline"),
     levels={
         Level.HIGH: "`high_rate` or `high_bytes`",

@@ -143,8 +143,8 @@ RULE = incident_rule(
     kind=KIND,
     title="a member does not give up partitions that others wait for",
     about="""\
-Members of consumer groups (KIP-848) that should have given up partitions `after` ago, still have them, and have
-committed nothing since: the application hangs while heartbeats continue. Classic groups do not record this.""",
+Members of consumer groups (KIP-848) that should have given up partitions `after` ago, and have committed nothing since:
+the application hangs while heartbeats continue. Classic groups do not record this.""",
     tables=("assignments", "members", "current_offsets", "lag"),
     levels={Level.HIGH: "always"},
     find=_find,

@@ -397,9 +397,9 @@ RULE = ReportRule(
     about="""\
 Open transactions. One hangs when it is open for longer than its timeout and five minutes, or when no transactional id
 has it (KIP-664). In a copy of a log the time of the last record counts. Groups whose committed offset is at the
-beginning of the transaction are named: with `read_committed` they get nothing until it ends. A group with members that
-has committed nothing there for twice the longest interval between its commits, and at least `group_stands_still.after`,
-is taken to wait for it. What is long follows from at least five earlier transactions of the transactional id.
+beginning of the transaction are named: with `read_committed` they get nothing until it ends. A group with members waits
+for it if it has committed nothing there for twice the longest interval between its commits, and at least
+`group_stands_still.after`.
 
 Transactions with the same cause are one finding: orphaned ones and open ones per group whose offsets they hold back,
 late ones per coordinator.""",
@@ -452,7 +452,7 @@ late ones per coordinator.""",
         Hypothesis(
             "producer_died",
             "the producer died in the transaction",
-            "for: earlier transactions of its id were much shorter; weighed only if a group has stopped at it",
+            "for: earlier transactions of its id were much shorter",
             lambda context, case: why_open(context, context.once(_causes)[case["at"]], True),
         ),
         Hypothesis(

@@ -274,9 +274,8 @@ RULE = incident_rule(
     kind=KIND,
     title="a dead instance has left a transaction open, and its successor uses another transactional id",
     about="""\
-Open transactions to which nothing was added for `after`, nor for `times` the duration of the transactions of a similar
-id (equal except for its end) that began later. If the first record of that id is later too, it belongs to the successor
-of a dead instance; otherwise to a sibling.""",
+Open transactions to which nothing was added for `after`, and for `times` times as long as the later transactions of a
+similar id (equal except for its end) took.""",
     tables=("transactions", "open_transactions", "lag"),
     levels={Level.HIGH: "groups wait there", Level.MODERATE: "no known group waits"},
     find=_find,
@@ -285,12 +284,12 @@ of a dead instance; otherwise to a sibling.""",
         PossibleCause(
             "instance_died",
             "the instance died in the transaction",
-            "for: its successor continues with an id that was first used after that; refuted if the id was used before",
+            "for: the other id was first used after that; refuted if it was used before",
         ),
         PossibleCause(
             "instance_hangs",
-            "it hangs, or no instance took its place; the other one is a sibling",
-            "for: the other id was in use before; against: it was used first after that",
+            "it hangs, or no instance took its place; the other id belongs to a sibling",
+            "for and against: the reverse",
         ),
     ),
     thresholds=(

@@ -313,11 +313,10 @@ RULE = incident_rule(
     kind=KIND,
     title="a log lost its last records, which groups had read",
     about="""\
-Logs of topics with a leader epoch that begins below an offset which a member had committed more than a second before
-the first record of this epoch was written (`leader-epoch-checkpoint`): records up to the committed offset existed,
-and are gone. Only groups that fell back to a lower offset, or whose offset is beyond the end, are looked at, in the
-two topics with most of them. A log that lost its end is not found if no group had read the lost records, or if
-`__consumer_offsets` lost its end too. Recreated topics are `topic_recreated`. Nothing is found on running brokers.""",
+Logs of topics with a leader epoch that begins below an offset which a member had committed before
+(`leader-epoch-checkpoint`): records up to the committed offset existed, and are gone. Only the two topics with most
+groups that fell back, or are beyond the end, are looked at. Nothing is found if no group had read the lost records, if
+`__consumer_offsets` lost its end too, or on running brokers.""",
     tables=("regressions", "lag", "timeline", "current_offsets", "log_ends"),
     levels={Level.HIGH: "within `lately`", Level.LOW: "before that"},
     find=_find,

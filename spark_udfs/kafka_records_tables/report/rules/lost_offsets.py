@@ -399,9 +399,8 @@ _CAUSES = {
         ),
         Hypothesis(
             "early_timestamps",
-            "a producer writes timestamps that are long past, such as seconds in place of milliseconds",
-            "certain if the records left have timestamps from before the topic was created, by more than the "
-            "retention",
+            "a producer writes timestamps that are long past, such as seconds instead of milliseconds",
+            "certain if the records left have timestamps from long before the topic was created",
             _weigh_early_times,
         ),
     ),
@@ -477,20 +476,18 @@ RULES = (
         "below_log_start",
         Level.CRITICAL,
         "records were deleted before a group consumed them",
-        "Committed offsets below the start of their log: records were deleted that were not consumed. One "
-        "finding for a topic, with all groups. If members take such a partition and leave, one after another, "
-        "they probably fail there (auto.offset.reset=none): that is an effect, unless it is older than the "
-        "topic keeps records. Needs a source with the topic itself (a data directory, running brokers).",
+        "Committed offsets below the start of their log. One finding for a topic, with all groups. If members take "
+        "such a partition and leave, one after another, they probably fail there (auto.offset.reset=none). Needs a "
+        "source with the topic itself (a data directory, running brokers).",
     ),
     _rule(
         "offsets_beyond_end",
         "beyond_end",
         Level.HIGH,
         "offsets are beyond the end of their log",
-        "Committed offsets above the end of their log: the topic was recreated, or its log was cut when a "
-        "leader was lost. One finding for a topic, with all groups. In copied files the last commits may be "
-        "newer than the copy of the topic: an offset of the last minute counts only if it is further beyond "
-        "the end than the topic grows in a minute.",
+        "Committed offsets above the end of their log: the topic was recreated, or its log was cut when a leader was "
+        "lost. One finding for a topic, with all groups. In copied files, commits of the last minute may be newer than "
+        "the copy of the topic, and are left out if it grows fast enough.",
     ),
 )
 _RULES_BY_KIND = {rule.kind: rule for rule in RULES}

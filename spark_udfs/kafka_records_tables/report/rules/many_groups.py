@@ -145,7 +145,7 @@ RULE = incident_rule(
     about="""\
 `groups` or more groups whose names are equal except for an end that may be random or a counter. Nine in ten have an
 epoch of at most `epochs`, had at most one member and have none now, and they were created one after another over
-`spread`. Groups of people (fewer than `an_hour`) are a note.""",
+`spread`.""",
     tables=("groups", "timeline", "current_offsets"),
     levels={
         Level.MODERATE: "it goes on",

@@ -208,9 +208,8 @@ RULE = incident_rule(
     title="members of different environments are in one group",
     about="""\
 Members that were in one group for `together`, had partitions, and whose client ids name different environments as whole
-words: prod (production, prd, live), staging (stage, stg), test, qa, uat, preprod, dev, local, sandbox, demo, int.
-Client ids with words of two environments, or with words such as canary, blue or green, name none. Records committed for
-the partitions of the later members are counted.""",
+words, such as prod, staging, test or dev. Client ids with words of two environments, or with words such as canary, blue
+or green, name none.""",
     tables=("timeline", "members"),
     levels={
         Level.MODERATE: "it goes on, the client ids have another word in common, and the members before all stayed",

@@ -332,10 +332,9 @@ RULE = incident_rule(
     kind=KIND,
     title=f"groups have lost their offsets: {OFFSETS} has another number of partitions",
     about="""\
-Groups with records in a partition that their coordinator does not read, given the number of partitions of the topic.
-Their commits show what followed: a group that began at a lower offset has read records again (all partitions of that
-member); for one that continued at a higher offset it depends on auto.offset.reset; one that had members (or commits)
-until the change, but has none now and commits nothing, has stopped.""",
+Groups with records in a partition that their coordinator does not read, given the number of partitions of the topic. A
+group that began at a lower offset has read records again. One that had members until the change and commits nothing
+since has stopped.""",
     tables=("current_offsets", "groups", "timeline", "checks"),
     levels={Level.CRITICAL: "it happened within `lately`", Level.LOW: "it happened earlier: old copies are left"},
     find=_find,

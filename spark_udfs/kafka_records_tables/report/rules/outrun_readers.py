@@ -409,15 +409,10 @@ RULE = incident_rule(
     kind=KIND,
     title="records are deleted before a group reads them",
     about="""\
-Commits of lagging groups that jump `times` as far as usual, from offsets that the log no longer has. At least one of
-them, or the present offset, must show that the log had been deleted up to there. If most commits jump, the usual
-distance is that of the others. It must be clearly shorter, and the group must have been further from the end than the
-log is long. The loss is the sum of all jumps, minus what the group usually reads in between. A long distance among the
-first `commits` of a partition counts only if the present start of the log is in it: these records may have waited.
-
-Jumps of a group that had been away need no such log start if the topic had deleted the records by their age: another
-group had committed a later offset before, or the group jumped further than what is written in the time for which the
-files keep records.""",
+Commits of lagging groups that jump `times` as far as usual, from offsets that the log no longer has. Among the first
+`commits` of a partition, a jump counts only if the present start of the log is in it. The loss is an estimate: the sum
+of all jumps, minus what the group usually reads in between. If a group had been away, it is enough that the topic had
+deleted the records by their age.""",
     tables=("lag", "timeline"),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,
@@ -431,15 +426,13 @@ files keep records.""",
         PossibleCause(
             "too_slow",
             "the group is slower than the retention of the topic",
-            "for: jumps over the start of the log; refuted if no record is deleted by its age, if the topic is "
-            "younger than its retention.ms, by DeleteRecords, or if the group was away for that long before "
-            "each jump",
+            "for: jumps over the start of the log; refuted if no record is deleted by its age, by DeleteRecords, or if "
+            "the group was away for that long before each jump",
         ),
         PossibleCause(
             "away",
             "the group was away for longer than the retention of the topic",
-            "for: it had no members before each jump; refuted if it was away for a shorter time, and by what "
-            "refutes too_slow",
+            "for: it had no members before each jump; refuted if it was away for a shorter time",
         ),
         PossibleCause(
             "by_hand",
@@ -449,9 +442,8 @@ files keep records.""",
         ),
         PossibleCause(
             _EARLY,
-            "a producer writes timestamps that are long past, such as seconds in place of milliseconds",
-            "certain if the records left have timestamps from before the topic was created, by more than the "
-            "retention",
+            "a producer writes timestamps that are long past, such as seconds instead of milliseconds",
+            "certain if the records left have timestamps from long before the topic was created",
         ),
     ),
     questions=(

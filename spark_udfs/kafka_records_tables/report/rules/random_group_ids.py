@@ -221,10 +221,10 @@ RULE = incident_rule(
     kind=KIND,
     title="each start of an application creates a new group",
     about="""\
-`groups` or more groups whose names differ only in a random part (a UUID, a time, a long number, mixed letters and
-digits). They have the same topics and similar client ids, and each was created at most 30 minutes after the last member
-of the one before had left. Groups that exist at the same time and console consumers are not a finding. If there are
-many, `many_groups` includes this finding.""",
+`groups` or more groups whose names differ only in a random part (a UUID, a time, a long number). They have the same
+topics and similar client ids, and each was created at most 30 minutes after the last member of the one before had left.
+Groups that exist at the same time and console consumers are not a finding. If there are many, `many_groups` includes
+this finding.""",
     tables=("groups", "timeline", "current_offsets"),
     levels={
         Level.HIGH: "it goes on, and a group with a fixed name did the same before",
@@ -239,8 +239,7 @@ many, `many_groups` includes this finding.""",
         PossibleCause(
             "random_part",
             "the group id has a part that is made at each start",
-            "for: names that differ only in it, a group with a fixed name before, each starts when the one before "
-            "has gone",
+            "for: a group with a fixed name before, each starts when the one before has gone",
         ),
         PossibleCause(
             "reads_all_on_purpose",

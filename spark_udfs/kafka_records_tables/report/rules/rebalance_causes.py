@@ -257,28 +257,26 @@ CAUSES: Final = (
     Hypothesis(
         "topic_deleted",
         "a topic of its members was deleted, and clients join again when they notice",
-        "for: it was deleted within ten minutes before the rebalances, or before three quarters of them; does "
-        "not apply otherwise",
+        "applies if it was deleted within ten minutes before most rebalances",
         _weigh_deletion,
     ),
     Hypothesis(
         "fails_on_record",
         "its members fail on a record, leave and join again, as in crash_loop; only if ends of logs are missing",
-        "for: an offset has not moved since members began to leave far more often",
+        "for: an offset has not moved since members leave far more often",
         _weigh_failure,
     ),
     Hypothesis(
         "members_freeze",
         "members freeze for longer than their session timeout, are removed and join again",
-        "for: the same clients leave and return while others stay, and committed nothing for the session "
-        "timeout before; against: clients do not return, or before the old member is removed, or commit until "
-        "the end",
+        "for: the same clients leave and return, and committed nothing for the session timeout before; against: they "
+        "do not return, or commit until the end",
         weigh_freezes,
     ),
     Hypothesis(
         "processes_restart",
         "the processes of its members end and start again",
-        "for: members leave, and new member ids join; against: most stay for max.poll.interval.ms; no member " "left",
+        "for: members leave, and new member ids join; against: most stay for max.poll.interval.ms, or no member left",
         _weigh_restarts,
     ),
     Hypothesis(

@@ -303,12 +303,10 @@ RULE = ReportRule(
     about="""\
 A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once cause.
 Fewer are enough if the same client times out and comes back again and again. Not a finding are a rolling restart, and a
-job that starts, commits and leaves while no other member waits. Without the ends of the logs, [crash_loop](#crash_loop)
-cannot be found. Then members that suddenly leave at least five times as often as before, while an offset has not moved
-since, are a finding here. A group that scales by two members or more is a note, if it is `ok` or `idle` in all
-partitions (without ends of logs: if its offsets move), and rebalances at most twice as often as during the first half
-of its rebalances (eleven or more). Epochs of a streams group that give no member a new target do not count. Counts are
-lower bounds, because a cleaner may have removed earlier changes.""",
+job that starts, commits and leaves while no other member waits. A group that scales by two members or more, keeps up,
+and has done so before is a note. Without the ends of the logs, [crash_loop](#crash_loop) cannot be found: then members
+that suddenly leave far more often, while an offset does not move, are a finding here. Counts are lower bounds, because
+a cleaner may have removed earlier changes.""",
     tables=("timeline", "groups", "members", "assignments", "current_offsets", "log_ends", "group_lag", "progress"),
     levels={
         Level.HIGH: "it goes on",
@@ -468,9 +466,8 @@ UNSETTLED = ReportRule(
     title="members of a group never settle",
     about="""\
 Consumer and streams groups that are Assigning, Reconciling or NotReady since their epoch changed,
-`report.group_settles_within` ago or earlier. A member that sends heartbeats and never gives up a partition keeps the
-group in this state, and so do topics that a streams group waits for. If the log has twenty earlier rebalances of the
-group, it stays a note until twice what 95 % of them took. Classic groups do not record this.""",
+`report.group_settles_within` ago or earlier. A member that never gives up a partition keeps the group in this state,
+and so do topics that a streams group waits for. Classic groups do not record this.""",
     tables=("groups", "timeline", "members"),
     levels={
         Level.HIGH: "for `high_after`",

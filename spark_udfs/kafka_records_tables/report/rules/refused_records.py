@@ -221,9 +221,8 @@ RULE = incident_rule(
     title="large records no longer arrive since a limit was lowered",
     about="""\
 Topics whose `max.message.bytes` was lowered, or `message.max.bytes` of all brokers. Larger batches were written before,
-and none since, although `expected` must have come at the earlier rate, and smaller ones do come. The last change and
-the last 16 MiB of each log count. At least one of the larger batches has a single record: producers split others.
-Limits apply to compressed batches. The metadata log and files of the topic are needed.""",
+and none since, although `expected` must have come at the earlier rate. Limits apply to compressed batches. The metadata
+log and files of the topic are needed; the last 16 MiB of each log are read.""",
     tables=("log_ends",),
     levels={Level.HIGH: "always"},
     find=_find,

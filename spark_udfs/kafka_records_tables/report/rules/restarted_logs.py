@@ -254,11 +254,10 @@ RULE = incident_rule(
     kind=KIND,
     title="the groups of a coordinator's log all began again after a restart",
     about="""\
-Logs of `__consumer_offsets` that begin at offset 0 with a later leader epoch than 0, when the leader of another log of
-the topic, which has older records, changed too. Groups of such a log began within `within`, and none in other logs. A
-log that was lost with a broker's files looks like this; so does one that was empty until the restart. Left out are
-groups whose topics are all younger than the restart, and groups in several logs (`groups_in_two_partitions`). Nothing
-is found in cleaned logs and on running brokers.""",
+Logs of `__consumer_offsets` that begin at offset 0 with a later leader epoch than 0, whose groups all began within
+`within`, while none began in other logs. A log that was lost with a broker's files looks like this; so does one that
+was empty until the restart. Left out are groups whose topics are all younger than the restart, and groups in several
+logs (`groups_in_two_partitions`). Nothing is found in cleaned logs and on running brokers.""",
     tables=("timeline", "log_ends", "current_offsets"),
     levels={
         Level.HIGH: f"{_SEVERAL} groups or more began at once, and none in other logs",
@@ -270,12 +269,12 @@ is found in cleaned logs and on running brokers.""",
         PossibleCause(
             _LOST,
             "the files of the log were lost, and a broker made an empty one",
-            "for: several groups of one log began at once, and no group of another",
+            "for: several groups of one log began at once",
         ),
         PossibleCause(
             _FIRST,
             "the groups are new, and the first ones of the log",
-            "for: there is one group; against: several new groups would all belong to one empty log",
+            "for: there is one group; against: there are several",
         ),
     ),
     questions=(

@@ -242,10 +242,9 @@ RULE = ReportRule(
     kind="share_redelivery",
     title="a share group delivers records again and again, or archived them",
     about="""\
-Ranges of offsets that were delivered `deliveries` times or more and wait to be delivered again, or were archived
-after as many deliveries as `delivery_limit` (or the group's limit, if the metadata log has it). Records that a
-consumer rejected earlier are not a finding. Archived records before the start offset are not counted: the state
-lacks them.""",
+Ranges of offsets that were delivered `deliveries` times or more and wait to be delivered again, or were archived after
+as many deliveries as `delivery_limit` (or the group's limit, if the metadata log has it). Archived records before the
+start offset are not counted: the state lacks them.""",
     tables=("share_partitions", "share_group_topics", "groups", "timeline"),
     levels={
         Level.HIGH: "records were archived, or their next delivery is the last one",
@@ -259,7 +258,7 @@ lacks them.""",
             "locks_run_out",
             "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
             "for: deliveries end after the time of the lock, or after always the same time; certain if the lock was "
-            "made shorter shortly before the first delivery failed; refuted if most end sooner",
+            "made shorter just before; refuted if most end sooner",
             _weigh_locks,
         ),
         Hypothesis(

@@ -237,9 +237,8 @@ RULE = incident_rule(
     kind=KIND,
     title="two applications share a group id",
     about="""\
-Members of one group that consume different topics: no member was ever assigned topics of both sides, and
-subscriptions, or assignments while only one side was there, show that they do not read each other's topics. A
-rollout to a version that reads other topics is not a finding.""",
+Members of one group that consume different topics, and do not read each other's. A rollout to a version that reads
+other topics is not a finding.""",
     tables=("timeline", "members"),
     levels={Level.HIGH: "`rebalances_high` rebalances while both were there", Level.MODERATE: "fewer"},
     find=_find,

@@ -311,11 +311,10 @@ RULE = incident_rule(
     title="clients stopped when ACLs were changed",
     about="""\
 Groups whose last commits for a topic are within `around` of a change of ACLs of the topic or the group, while records
-wait; and topics to which nothing is written since the change, for more than twice the longest interval between batches
-before, with groups that lost all members at the change. The change must take rights away: the first entry of a resource
-(before it, `allow.everyone.if.no.acl.found` may have allowed everything), an entry that denies, or the removal of one
-that allowed. Left out are groups without members, groups that have committed as rarely before, and entries that allow
-everybody to read. No record shows to which client an entry applies. The metadata log is needed.""",
+wait; and topics to which nothing is written since the change, with groups that lost all members then. The change must
+take rights away: the first entry of a resource (before it, `allow.everyone.if.no.acl.found` may have allowed
+everything), an entry that denies, or the removal of one that allowed. No record shows to which client an entry applies.
+The metadata log is needed.""",
     tables=("current_offsets", "lag", "timeline", "log_ends"),
     levels={Level.HIGH: "always"},
     find=_find,
@@ -324,11 +323,9 @@ everybody to read. No record shows to which client an entry applies. The metadat
         PossibleCause(
             _DENIED,
             "the changed ACLs refuse the clients",
-            "for: the last commits and records are near the change, and groups of other topics go on",
+            "for: their time, and groups of other topics go on",
         ),
-        PossibleCause(
-            _OTHERWISE, "they stopped for another reason", "against: the last commits and records are near the change"
-        ),
+        PossibleCause(_OTHERWISE, "they stopped for another reason", "against: their time"),
     ),
     questions=(
         Question(

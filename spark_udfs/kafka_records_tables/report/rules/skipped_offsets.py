@@ -251,10 +251,9 @@ RULE = incident_rule(
     kind=KIND,
     title="offsets were moved ahead while a group had no members",
     about="""\
-Higher offsets that were committed while a group had no members, although it had some before. Its members skipped the
-records in between, unless another client read them. Left out are records that the log no longer has, partitions whose
-log starts at the new offset or later, and partitions that were committed more than once meanwhile, because another
-client reads them. Commits more than ten minutes apart are separate findings. Lower offsets are `offsets_reset`.""",
+Higher offsets that were committed once while a group had no members, although it had some before. Its members skipped
+the records in between, if the log still has them. Commits more than ten minutes apart are separate findings. Lower
+offsets are `offsets_reset`.""",
     tables=("timeline", "regressions", "log_ends"),
     levels={
         Level.HIGH: "`records` offsets or more, within `lately`",

@@ -420,11 +420,10 @@ RULE = incident_rule(
     kind=KIND,
     title="a group reads less than is written, and its backlog grows",
     about="""\
-Groups with members that commit but fall behind: at least `records` of a topic are unread, the oldest for `after`. The
-time since the backlog was a tenth of its present size (at least `lasts`) is cut into thirds. The backlog must have
-grown in each, although the group read something, and `left_over` of what was written must be unread. Partitions that do
-not move at all belong to other findings. Running brokers are asked when records were written: up to 37 Fetch requests
-for each partition with a backlog, of the groups with the five largest backlogs in a topic.""",
+Groups with members that commit but fall behind: at least `records` of a topic are unread, the oldest for `after`. Over
+the last `lasts` or longer, the backlog has grown all the time, and `left_over` of what was written is unread.
+Partitions that do not move at all belong to other findings. Running brokers are asked when records were written: up to
+37 Fetch requests for each partition with a backlog, of the groups with the five largest backlogs in a topic.""",
     tables=("progress", "lag", "members", "groups", "log_ends", "timeline"),
     levels={
         Level.HIGH: "it reads less than half of what is written",
@@ -440,13 +439,12 @@ for each partition with a backlog, of the groups with the five largest backlogs 
         PossibleCause(
             "key_skew",
             "one partition gets most records, and has one reader",
-            "for: its rates and its backlog; not if it got most records before, too",
+            "for: its rates and its backlog; refuted if it always got most records",
         ),
         PossibleCause(
             "work_slower",
             "the work became slow",
-            "for: fewer records per second than before; high confidence only if the quotas of its clients are "
-            "known and another group keeps up with the topic",
+            "for: fewer records per second than before",
         ),
         PossibleCause("more_written", "more is written than before", "for: more records per second than before"),
     ),

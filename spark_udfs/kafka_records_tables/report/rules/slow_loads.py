@@ -159,8 +159,7 @@ RULE = incident_rule(
     about="""\
 Loads of logs of coordinators that took `after` or longer, or failed, as brokers log them (`Finished loading …`, `Failed
 to load …`). The broker's log files (`*.log`) must be beside its data directory, or in a folder `logs` beside it. The
-last 64 MiB of each are read, and the slowest load of each log counts. The finding says how much of the log no cleaner
-has touched, and for how long its groups did not commit while others did.""",
+last 64 MiB of each are read, and the slowest load of each log counts.""",
     tables=("groups", "current_offsets"),
     levels={
         Level.CRITICAL: "a load failed",
@@ -174,12 +173,12 @@ has touched, and for how long its groups did not commit while others did.""",
         PossibleCause(
             _LARGE,
             "reading the log takes this long",
-            "for: the time outside the scheduler, and the size of the log; refuted if that is less than half",
+            "for: most of the time is outside the scheduler; refuted otherwise",
         ),
         PossibleCause(
             _QUEUE,
             "the load waited for others",
-            "for: the time in the scheduler; refuted if it is less than half",
+            "for: most of the time is in the scheduler; refuted otherwise",
         ),
     ),
     thresholds=(

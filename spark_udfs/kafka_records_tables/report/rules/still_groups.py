@@ -303,9 +303,8 @@ RULE = incident_rule(
     title="a group has members but commits nothing",
     about="""\
 Groups with members whose partitions are `stopped` in `progress`: nothing is committed, and records have waited for
-long. Long is twice the interval between the group's commits of new offsets that 95 % do not exceed (for running
-brokers, twice the longest one), and at least `report.group_settles_within`. With fewer than ten such intervals, `after`
-counts instead.""",
+twice the usual longest interval between the group's commits, and at least `report.group_settles_within`. With fewer
+than ten such intervals, `after` counts instead.""",
     tables=("progress", "lag", "members", "groups", "timeline"),
     levels={
         Level.HIGH: "otherwise",

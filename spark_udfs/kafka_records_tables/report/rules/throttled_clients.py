@@ -21,8 +21,8 @@ THROTTLED: Final = "throttled_by_quota"
 CAUSE: Final = PossibleCause(
     THROTTLED,
     "a quota limits how fast its clients may read",
-    "for: the quota was set at most a minute before, and as many bytes per second were read as it allows; both "
-    "make it certain; refuted if far fewer were read, or if it was set later",
+    "for: it was set just before, and as many bytes per second were read as it allows; refuted if far fewer were read, "
+    "or if it was set later",
 )
 QUESTIONS: Final = tuple(
     Question(

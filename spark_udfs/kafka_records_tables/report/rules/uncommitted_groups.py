@@ -286,12 +286,10 @@ RULE = incident_rule(
     kind=KIND,
     title="a group has members but never commits",
     about="""\
-Stable groups whose members have had partitions for `after` (and for twice the longest interval between the group's
-commits, if the log has ten), for which no commit was ever written although records were, before the last `after`.
-Records of open transactions do not count. If the members are too new, earlier ones that stayed for 10 s each count too.
-Left out are Kafka Streams, Connect and share groups, tools that do not commit (`console-consumer-N`,
-`spark-kafka-source-…`), and groups whose log does not begin at its first record. An application may keep its offsets
-elsewhere. Running brokers do not report when records were written: there it is always a note.""",
+Stable groups whose members have had partitions for `after`, without a commit, although records were written. Left out
+are Kafka Streams, Connect and share groups, tools that do not commit (`console-consumer-N`, `spark-kafka-source-…`),
+and groups whose log does not begin at its first record. On running brokers it is always a note, because they do not
+report when records were written.""",
     tables=("groups", "assignments", "current_offsets", "pending_offsets", "members", "timeline", "log_ends", "lag"),
     levels={
         Level.MODERATE: "the group commits or has committed other partitions, without a backlog in them",
@@ -314,8 +312,8 @@ elsewhere. Running brokers do not report when records were written: there it is 
         PossibleCause(
             _ELSEWHERE,
             "the application keeps its offsets elsewhere",
-            "for: the name of a system that does so in a client id or the group id; against: it commits other "
-            "partitions, or committed earlier",
+            "for: a client id or the group id names a system that does so; against: it commits other partitions, or "
+            "committed earlier",
         ),
         PossibleCause(
             _HANGS,

@@ -327,10 +327,10 @@ RULE = incident_rule(
     kind=KIND,
     title="inputs of a Streams application have different numbers of partitions",
     about="""\
-Streams groups (KIP-1071) without tasks, with a topology that the coordinator does not find valid, and topics whose
-numbers of partitions differ although the topology requires the same: inputs that are joined (`copartitionGroups`), or
-internal topics, which need as many as their inputs. The metadata log, or running brokers, must show the numbers. Inputs
-that a pattern selects are not compared. Groups of the classic protocol do not record their topology.""",
+Streams groups (KIP-1071) without tasks, with an invalid topology, and topics whose numbers of partitions differ: inputs
+that are joined (`copartitionGroups`), or internal topics, which need as many as their inputs. The metadata log, or
+running brokers, must show the numbers. Inputs that a pattern selects are not compared. Groups of the classic protocol
+do not record their topology.""",
     tables=("groups", "assignments", "current_offsets", "log_ends", "timeline", "lag"),
     levels={
         Level.HIGH: "records wait, or the application has been started",
@@ -347,7 +347,7 @@ that a pattern selects are not compared. Groups of the classic protocol do not r
         PossibleCause(
             _INTERNAL,
             "a changelog or repartition topic has another number than the inputs that it belongs to",
-            "as above; only if the inputs do not differ",
+            "the same; only if the inputs do not differ",
         ),
     ),
     folds=(

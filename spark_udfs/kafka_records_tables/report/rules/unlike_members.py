@@ -283,11 +283,8 @@ RULE = incident_rule(
     title="a group has members that look like two applications",
     about="""\
 Members of one group that consume the same topics, and whose client ids have no word and no beginning in common.
-Numbers, process ids, default client ids and words such as consumer or worker do not count; more than three kinds of
-client ids are taken for host names. Both must have been there for `together`, or for `share` of the group's life after
-one had it alone, and much longer than members took to join: client ids of an application may change. It is more than a
-note if both are still there and their clients write different subscriptions, or if the later one joined a group whose
-members all stayed, and each has several members.""",
+Numbers, default client ids and words such as consumer or worker do not count. Both must have been there for `together`,
+or for `share` of the group's life after one had it alone: client ids of an application may change.""",
     tables=("timeline", "members"),
     levels={
         Level.MODERATE: "both are there, and the clients differ, or the second joined while the first stayed",
@@ -299,7 +296,7 @@ members all stayed, and each has several members.""",
         PossibleCause(
             "two_applications",
             "two applications were configured with one group id",
-            "for: one joined while the other stayed; other assignors, subscriptions, hosts",
+            "for: one joined while the other stayed; different assignors, subscriptions, hosts",
         ),
         PossibleCause(
             "one_application",

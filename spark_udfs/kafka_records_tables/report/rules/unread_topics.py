@@ -188,11 +188,9 @@ RULE = incident_rule(
     kind=KIND,
     title="no group reads a topic",
     about=f"""\
-Topics with records, other than Kafka's own (`{_INTERNAL}…`), that no record of `{OFFSETS}` names: no commit,
-pending commit, subscription, assignment or share group, nor a deletion of these that the log still has. Left out
-are compacted topics, which clients read as tables without a group, and topics younger than `age`. There is no such
-finding if the ends of other topics are unknown, if a log of `{OFFSETS}` is missing or incomplete or all are empty,
-or with `--group`.""",
+Topics with records, other than Kafka's own (`{_INTERNAL}…`), that no record of `{OFFSETS}` names. Left out are
+compacted topics, which clients read as tables without a group, and topics younger than `age`. There is no such finding
+with `--group`, or if ends of topics or logs of `{OFFSETS}` are missing or incomplete.""",
     tables=(*_READERS, "members", "log_ends"),
     levels={Level.NOTE: "always: no record shows whether something reads it without a group"},
     find=_find,
