@@ -28,9 +28,9 @@ TABLE: Final = Table(
     ),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic", "string", "topic of the offsets; null in the row about the group itself"),
+        Column("topic", "string", "name of the topic; null in the row about the group itself"),
         *timestamps("window_start", "beginning of the window; null for records without a time"),
-        Column("commits", "int64", "committed offsets, as the broker metric offset-commit-count counts them"),
+        Column("commits", "int64", "committed offsets, as the broker metric offset-commit-count"),
         Column(
             "transactional_commits",
             "int64",
@@ -42,21 +42,19 @@ TABLE: Final = Table(
         Column(
             "commit_interval_ms",
             "int64",
-            "mean milliseconds between consecutive commits of a partition, for intervals that end in the "
-            "window; null if none does",
+            "mean milliseconds between consecutive commits of a partition; null if there are none",
         ),
         Column(
             "longest_commit_interval_ms",
             "int64",
-            "longest interval between consecutive commits, in milliseconds, of the intervals that end in the window; "
-            "null if none does",
+            "longest interval between consecutive commits, in milliseconds; null if there are none",
         ),
-        Column("expirations", "int64", "expired offsets, as the broker metric offset-expiration-count counts them"),
+        Column("expirations", "int64", "expired offsets, as the broker metric offset-expiration-count"),
         Column("deletions", "int64", "offsets deleted on request, alone or with their group or topic"),
         Column(
             "offset_deletions",
             "int64",
-            "offsets deleted by requests for single offsets, as the broker metric offset-deletion-count counts them",
+            "offsets deleted by requests for single offsets, as the broker metric offset-deletion-count",
         ),
         Column("likely_expirations", "int64", "offsets that expired if the given retention is right"),
         Column("likely_deletions", "int64", "offsets that were deleted on request if the given retention is right"),
@@ -65,7 +63,7 @@ TABLE: Final = Table(
         Column(
             "classic_rebalances",
             "int64",
-            "completed rebalances of a classic group, as the broker metric group-completed-rebalance-count counts them",
+            "completed rebalances of a classic group, as the broker metric group-completed-rebalance-count",
         ),
         Column("records", "int64", "records in the log, including tombstones"),
         Column("key_bytes", "int64", "bytes of the keys of the counted records"),
@@ -100,21 +98,13 @@ TABLE: Final = Table(
 One row per group, topic and window with a record. Another row per group and window, without a topic, has the group's
 own records and rebalances. The time of a record is that of its batch in the log.
 
-Four columns count like the broker metrics of KIP-496 (`group-coordinator-metrics`), for each group: `commits` every
-committed offset, however its transaction ends; `expirations` every offset that a clean-up removes; `offset_deletions`
-the offsets deleted by requests for single offsets (`OffsetMetadataManager.deleteOffsets`); `classic_rebalances` the
-rebalances of classic groups, when the leader's assignment is written.
-
 Each tombstone of an offset counts once, by its cause in `disappearances`: with high confidence in `expirations` or
 `deletions`, with medium in `likely_expirations` or `likely_deletions`, otherwise in `unclear_deletions`.
 
-`repeated_commits` compares commits when they take effect, at their position or at the marker; commits of aborted
-transactions are ignored. Intervals are between consecutive commits in the log, however their transactions end. In a
-source without markers, everything from the first commit of a transaction to the end of the log waits in memory.
+Intervals are between consecutive commits in the log, however their transactions end. Bytes are the sizes of keys and
+values as written, without headers, transaction markers, indexes and compression.
 
-Bytes are the sizes of keys and values as written, without headers, transaction markers, indexes and compression.
-
-What the log does not show: refused commits, and requests that wrote nothing. If a window begins before the offset from
-which on the log is complete (a finding names it), its counts are lower bounds, and intervals may be too long.
+What the log does not show: refused commits, and requests that wrote nothing. Where a cleaner has been (a finding names
+the offset), counts are lower bounds, and intervals may be too long.
 """,
 )

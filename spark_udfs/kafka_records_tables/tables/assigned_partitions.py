@@ -18,14 +18,14 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic", "string", "topic of the partition"),
+        Column("topic", "string", "name of the topic"),
         Column(
             "partition",
             "int32",
             "the partition; null if the log has only the id of the topic, or if the group has left the topic",
         ),
         Column("member_id", "string", "the member that has the partition; null if the group has left the topic"),
-        Column("client_id", "string", "client.id of the member; null if no record has it"),
+        Column("client_id", "string", "client.id; null if no record has it"),
         Column("client_host", "string", "address of the member; null if no record has it"),
         Column("has_left", "bool", "whether the group has a commit for the topic but no member that subscribes to it"),
         Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),

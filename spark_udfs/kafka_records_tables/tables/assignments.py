@@ -32,7 +32,7 @@ TABLE: Final = Table(
             "target: it should have it",
             ("current", "pending_revocation", "target"),
         ),
-        Column("topic", "string", "topic of the partition; null if its name is unknown, and for tasks"),
+        Column("topic", "string", "name of the topic; null if its name is unknown, and for tasks"),
         Column("topic_id", "string", "id of the topic, 22 characters; null in classic groups and for tasks"),
         Column("subtopology_id", "string", "subtopology of the task; null except in streams groups"),
         Column("task_type", "string", "active, standby or warmup; null except in streams groups", _TASKS),
@@ -67,23 +67,19 @@ TABLE: Final = Table(
     ),
     rules="""\
 One row per member, role and partition (or task of a streams group) that a coordinator knows after loading the log
-(`GroupMetadataManager.replay`; `Assignment`, `TasksTuple`, `TasksTupleWithEpochs`).
+(`GroupMetadataManager.replay`).
 
-`current` and `pending_revocation` come from the member's last current assignment, `target` from its last target
-assignment. A tombstone of such a record removes its rows, and a tombstone of the group removes all. A classic group has
-only `current`, which the leader assigned, and only for protocol type consumer: connectors and tasks of Connect workers
-are in `members`. A broker that describes a consumer group shows `current` and `pending_revocation` together, without
-deleted topics, and no target for share groups.
+A classic group has only `current`, and only for protocol type consumer: connectors and tasks of Connect workers are in
+`members`. A broker that describes a consumer group shows `current` and `pending_revocation` together, without deleted
+topics, and no target for share groups.
 
-The epoch of a target is that of the group's target assignment. A current partition or active task has the epoch in the
-record (consumer groups since Kafka 4.3, streams groups since 4.2). Without it, or if the number of epochs does not
-match the partitions, it has the member's, as in the coordinator. Standby and warmup tasks have no epoch.
+A current partition or active task has the epoch in the record (consumer groups since Kafka 4.3, streams groups since
+4.2), otherwise the member's. Standby and warmup tasks have no epoch.
 
 Records of the newer kinds of groups have topic ids. Names come from the source (`partition.metadata` files, a broker)
-and from records of the same log partition with both: commits, and the group's record of its topics. An id never gets a
-new name.
+and from commits with both.
 
-What the log does not show: what a member really reads, and whether it is alive; topic ids in classic groups; the topics
-that match the regular expressions of a topology; what a cooperative assignor of a classic group revokes first.
+What the log does not show: what a member really reads, and whether it is alive; topic ids in classic groups; the
+topics that match the regular expressions of a topology.
 """,
 )

@@ -76,60 +76,49 @@ TABLE: Final = Table(
 One row per problem in `__consumer_offsets`, `__share_group_state` and `__transaction_state`; a note names a topic that
 the source does not have. The checks, by their words in `check`:
 
-- `undecodable_record`: a key or value cannot be decoded. A group or share coordinator does not load the log
-  (`CoordinatorLoaderImpl`); a transaction coordinator ignores the rest of it (`TransactionStateManager`).
+- `undecodable_record`: a key or value cannot be decoded. A group or share coordinator does not load the log; a
+  transaction coordinator ignores the rest of it.
 - `replay_conflict`: a record conflicts with those before it, and a coordinator of Kafka 4.3.1 stops loading there: a
   record of one kind of group in a group of another kind, tombstones in the wrong order, a partition that a member gets
-  while another has it at the same or a later epoch, two members with one group.instance.id, a subscription of a classic
-  consumer with a count or length that exceeds its bytes (Kafka 4.4 skips it), an update of share state without a value.
-  One row per group, for its first such record. A cleaner may cause it (KAFKA-19862).
+  while another has it at the same or a later epoch, two members with one group.instance.id, a subscription of a
+  classic consumer with a count or length that exceeds its bytes (Kafka 4.4 skips it), an update of share state without
+  a value. One row per group, for its first such record. A cleaner may cause it (KAFKA-19862).
 - `damaged_log`: the source found damage in the log.
 - `unknown_record_type` (information): no Kafka up to {RELEASES[-1]} knows these records; coordinators skip them.
-- `wrong_partition`: the key belongs to another partition of its topic, so its coordinator does not read it (Java's hash
-  of the group, of the transactional id, or of group, topic id and partition of share state, modulo the number of
-  partitions). Running brokers or the option `partitions` give that number; a note says if it is unknown.
-- `not_loaded_by_release`, `passed_over_by_release` (information): what a coordinator of the release in `loads_in`, with
-  its default settings, does with the records: it does not load a log with an unknown version of a value, and skips
-  unknown record types and their tombstones (before 3.5 it does not load these either). One row per group, record type
-  and version. Facts come from the specs in the jars of {", ".join(RELEASES[:-1])} and {RELEASES[-1]}; another release
-  is judged by the last of these before it; newer ones are refused. A release with two numbers is its first patch
-  release. Bugs of replays count too, one row per group each: a streams group after offsets of its name (KAFKA-20254:
-  4.1.0 to 4.2.0), and a partition of a consumer group (KAFKA-19862: 4.0.0 to 4.0.1, 4.1.0 to 4.1.1) or a task of a
-  streams group (4.1.0 to 4.1.1) that passes from one member to another while the record between is missing.
+- `wrong_partition`: the key belongs to another partition of its topic, so its coordinator does not read it. Running
+  brokers or the option `partitions` give that number; a note says if it is unknown.
+- `not_loaded_by_release`, `passed_over_by_release` (information): what a coordinator of the release in `loads_in`,
+  with its default settings, does with the records: it does not load a log with an unknown version of a value, and
+  skips unknown record types and their tombstones (before 3.5 it does not load these either). One row per group, record
+  type and version. The releases {", ".join(RELEASES[:-1])} and {RELEASES[-1]} are known; another one is judged by the
+  last of these before it; newer ones are refused. A release with two numbers is its first patch release. Bugs of
+  replays count too: a streams group after offsets of its name (KAFKA-20254: 4.1.0 to 4.2.0), and a partition of a
+  consumer group (KAFKA-19862: 4.0.0 to 4.0.1, 4.1.0 to 4.1.1) or a task of a streams group (4.1.0 to 4.1.1) that
+  passes from one member to another while the record between is missing.
 - `unknown_member`: a target or current assignment of a member that no record creates.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
   current assignments of two members. A partition that must be given up counts as current. Members of classic and share
   groups may share partitions.
 - `unknown_task`: the target assignment of a streams group has tasks of a subtopology that its topology does not have.
   Transient while the group is Assigning or NotReady.
-- `unassigned`: partitions (active tasks) exist but are in no target assignment of a group with members. In a consumer
-  group they exist if higher partitions of the topic are assigned, if the group remembers them (brokers before 4.1), or
-  if running brokers have them. In a streams group a subtopology has as many tasks as the largest topic that it reads
-  has partitions. Higher tasks, running brokers or, for a repartition topic, the topology show that number. In a share
-  group they are the partitions of a subscribed topic that its record of type 15 calls initialized. A custom assignor
-  may leave some out on purpose. Transient: while the group is Assigning or NotReady; in a consumer group with classic
-  members, which may have brought along their own assignment, until a member has reached the target from an earlier
-  epoch; in a streams group where no member has a task; while the target assignment of a share group is older than the
-  group's epoch or the record of type 15; if a topic has got more partitions, or partitions for which no share state was
-  requested yet.
+- `unassigned`: partitions (active tasks) exist but are in no target assignment of a group with members. They exist if
+  running brokers have them, if higher partitions (tasks) are assigned, or if records of the group name them. A custom
+  assignor may leave some out on purpose. Transient while the group changes, and if a topic has got more partitions.
 - `share_state_missing`: the group's record of type 15 calls a share partition initialized, but it has no state: its
   leader gets INVALID_REQUEST, and no member consumes the partition.
-- `share_state_unnamed`: a share partition has state, but no group lists it, for instance because the answer to the
-  request for it was lost. It stays unless a member subscribes to the topic and its heartbeat requests it again. A group
-  of that name that starts at a lower epoch cannot initialize it (FENCED_STATE_EPOCH).
+- `share_state_unnamed`: a share partition has state, but no group lists it. It stays unless a member subscribes to the
+  topic and its heartbeat requests it again. A group of that name that starts at a lower epoch cannot initialize it
+  (FENCED_STATE_EPOCH).
 - `share_state_initializing` (transient): the group coordinator has requested state but recorded no answer. It asks
   again at a member's heartbeat, `group.share.initialize.retry.interval.ms` later.
 - `share_state_deleting` (transient): the state of a topic is being deleted. If that failed, the next request to delete
   the group, or its offsets of the topic, tries again.
 
-What the logs do not show: whether a topic was deleted in the meantime; and how many partitions it has, unless a group
-of an older broker or running brokers report it (since 4.1 a group keeps only a hash of its topics), so only gaps are
-found. Running brokers and live directories are not read at one moment, so changes during the reading look like missing
-or unnamed share state. Therefore state written after the reading of groups began (by the local clock) is transient, and
-so is missing state whose record of type 15 was written after the reading of share state began; a deletion in between
-looks the same. A moment some seconds ago as `as_of` avoids this. With `as_of`, missing state is transient, because
-`__share_group_state` loses its beginning; groups are not checked where a cleaner has been, and no state is called
-unnamed.
+What the logs do not show: whether a topic was deleted in the meantime; and how many partitions it has, unless running
+brokers or a group of a broker before 4.1 report it, so only gaps are found. Running brokers and live directories are
+not read at one moment, so share state that changes during the reading may look missing or unnamed: pass a moment some
+seconds ago as `as_of`. With an earlier `as_of`, missing state is transient, groups are not checked where a cleaner has
+been, and no state is called unnamed.
 """,
 )
 

@@ -17,7 +17,7 @@ def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
     descriptions of the columns that a tombstone does not have."""
     return (
         Column("group_id", "string", "the group"),
-        Column("topic", "string", "topic that the group consumes"),
+        Column("topic", "string", "name of the topic"),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition", "int32", "partition of the topic"),
         Column("offset", "int64", f"offset of the next record to consume{of_a_tombstone}"),

@@ -33,7 +33,7 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
         Column("group_id", "string", "the group; null in the row about the whole log partition"),
-        Column("topic", "string", "topic that the group consumes"),
+        Column("topic", "string", "name of the topic"),
         Column("partition", "int32", "partition of the topic"),
         Column("topic_id", "string", "id of the topic in the last commit; null if it has none"),
         Column("offset", "int64", "the committed offset"),

@@ -25,7 +25,7 @@ TABLE = Table(
         Column(
             "is_sensitive",
             "bool",
-            "whether the value is a secret, or may be one because Kafka 4.4 does not know the config",
+            "whether the value is a secret, or may be one",
         ),
     ),
     sort=("resource_type", "resource_name", "name"),

@@ -26,12 +26,10 @@ TABLE: Final = Table(
 One row per group, topic and partition with a committed offset. After partitions were added to `__consumer_offsets`, a
 group may have rows of two `log_partition`s, of which its coordinator reads one; a note says so.
 
-The record with the highest log offset of its key (types 0 and 1 together) decides. A tombstone always counts. A value
-counts if it was written outside a transaction or in a committed one, at its own offset, not that of the marker
-(`OffsetMetadataManager.replayEndTransactionMarker`).
+The last record of a key decides. A tombstone always counts, a value if it was written outside a transaction or in a
+committed one (`OffsetMetadataManager.replayEndTransactionMarker`).
 
-If the deciding record cannot be used, the key has no row, because an older offset would be wrong; a finding names the
-record. That is a record that cannot be decoded, one of an unknown version (a broker stops loading the partition there),
-or a value whose transaction has an unknown end.
+If the deciding record cannot be decoded, or the end of its transaction is unknown, the key has no row, because an
+older offset would be wrong; a finding names the record.
 """,
 )

@@ -75,8 +75,8 @@ USUAL_DELETE_RETENTION: Final = "1d"
 """The default of brokers (`log.cleaner.delete.retention.ms`)."""
 
 REPLAYED: Final = """\
-The log is replayed in order from its beginning, or from the earliest checkpoint after it. Records of a metadata
-transaction count once it has ended (KIP-868). The quorum may not have agreed on the last milliseconds of a log on disk.
+The log is replayed in order from its beginning, or from the earliest checkpoint after it. The quorum may not have
+agreed on the last milliseconds of a log on disk.
 """
 """The beginning of the `rules` of tables about the cluster."""
 

@@ -26,7 +26,7 @@ TABLE: Final = Table(
             "string",
             "classic, simple, consumer, share or streams; null if the group of an offset is gone",
         ),
-        Column("topic", "string", "topic of the offset; null for a group"),
+        Column("topic", "string", "name of the topic; null for a group"),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the commit has none, and for a group"),
         Column("partition", "int32", "partition of the topic; null for a group"),
         Column(
@@ -37,13 +37,12 @@ TABLE: Final = Table(
         Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the record has none"),
         Column("metadata", "string", "metadata that the client stored with the offset"),
         Column("is_deletable", "bool", "whether a broker deletes it on request; null if unknown"),
-        Column("reason", "string", "why it is deletable or not, in one word, such as no_members or subscribed"),
+        Column("reason", "string", "why it is deletable or not, such as no_members or subscribed"),
         Column("error", "string", "error that a broker returns; null if it deletes"),
         Column(
             "is_pending",
             "bool",
-            "whether an open transaction has a commit for the partition, or for any partition of the group; a "
-            "deletion also drops that commit",
+            "whether an open transaction has a commit for it, which a deletion also drops",
         ),
         Column(
             "offset_count", "int64", "number of offsets that are deleted with the group; null in rows of kind `offset`"
@@ -82,8 +81,8 @@ A broker deletes an offset on request (OffsetDelete, KIP-496) whether or not it 
   itself partitions may still be active: only its commits show it.
 - `subscribed`: the group subscribes to the topic by name, by a resolved regular expression, or, in a streams group, as
   a source or repartition topic. A broker returns GROUP_SUBSCRIBED_TO_TOPIC.
-- `unreadable_subscription`: a classic group of the protocol type `consumer` has members whose subscriptions a
-  coordinator cannot read. It counts as subscribed to everything.
+- `unreadable_subscription`: members of a classic group have subscriptions that a coordinator cannot read. It counts as
+  subscribed to everything.
 - `members`: a classic group of another protocol type has members. A broker returns NON_EMPTY_GROUP.
 - `share_group`, `no_group`: no group of that name has offsets. A broker returns GROUP_ID_NOT_FOUND.
 - `no_name`: the name of the group is empty. A broker returns INVALID_GROUP_ID.
@@ -97,8 +96,8 @@ its state in `__share_group_state`; if a broker cannot delete that, the group st
 An open transaction protects an offset from expiring, but not from being deleted: the broker drops what the transaction
 committed for that partition for good. `is_pending` marks these rows.
 
-What the log does not show: a classic group in a rebalance looks Stable or Empty here. While members are joining,
-DeleteGroups returns NON_EMPTY_GROUP, and until its first generation begins the group counts as subscribed to
-everything. For a topic or partition that does not exist, a broker returns UNKNOWN_TOPIC_OR_PARTITION.
+What the log does not show: a classic group in a rebalance looks Stable or Empty here, but while members are joining,
+DeleteGroups returns NON_EMPTY_GROUP. For a topic or partition that does not exist, a broker returns
+UNKNOWN_TOPIC_OR_PARTITION.
 """,
 )

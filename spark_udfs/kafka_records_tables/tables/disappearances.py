@@ -31,7 +31,7 @@ TABLE: Final = Table(
         Column("record_type", "int16", "record type of the tombstone"),
         Column("record", "string", "name of the tombstone's record type"),
         Column("group_id", "string", "the group"),
-        Column("topic", "string", "topic of the offset; null for other records"),
+        Column("topic", "string", "name of the topic; null for other records"),
         Column("partition", "int32", "partition of the topic; null for other records"),
         Column("member_id", "string", "the member; null for records that are not about a member"),
         Column("regular_expression", "string", "the regular expression of a subscription; null for all other records"),
@@ -45,13 +45,13 @@ TABLE: Final = Table(
         Column(
             "possible_causes",
             "list<string>",
-            "all causes that the log does not rule out, for any retention and timeouts",
+            "all causes that the log does not rule out",
         ),
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "words for what the log shows, each with the offset of the record that shows it; the offset is null if no "
-            "single record does",
+            "words for what the log shows, each with the offset of the record that shows it, if it is a single one, "
+            "if it is a single one",
         ),
         *timestamps("log", "when the record was written"),
         Column("write_offset", "int64", "offset of the first record of the same write"),
@@ -107,31 +107,27 @@ The confidence:
 - `low`: records around it are missing, nothing is known about what it deleted, or it contradicts the rules.
   `possible_causes` lists the alternatives.
 
-An offset that stays is proof only once the clock of the log has advanced by more than a minute (each record counts for
-at most 20 seconds of it, because clocks jump). The last records of a log are never `high`, because more may follow.
+The last records of a log, until its clock has advanced by more than a minute, are never `high`, because more may
+follow.
 
 The evidence:
 
-- `due`, `not_due`: the offset could or could not expire yet with the given retention. If `expired` is not among the
-  possible causes, it could not with any retention: its commit sets a later time, or it is younger than a minute, the
-  shortest retention.
+- `due`, `not_due`: the offset could or could not expire yet with the given retention.
 - `subscribed`, `members`, `open_transaction`: the group subscribed to its topic; its members protected it; a
-  transaction that commits it, or any offset of the group, was open.
+  transaction with offsets of the group was open.
 - `stays`: this offset of the group was as due and stays, so no clean-up ran. `stays_in_topic`: this offset of the same
   topic stays, so the topic was not deleted.
 - `several_groups`: the write is about several groups, but a request is about one.
-- `topic_deleted`, `topic_there`: if the source also has a metadata log, it shows that the topics of all these offsets
-  were deleted within the minute before (even if they were recreated since), which rules out every other cause; or that
-  one of them was not, which rules out `topic_deleted`.
+- `topic_deleted`, `topic_there`: the metadata log, if the source has it, shows that the topics of all these offsets
+  were deleted within the minute before, which rules out every other cause; or that one of them was not.
 - `group_ends`: the group ends in the same write, with this record. `other_kind`: a group of another kind begins there.
 - `same_instance`: the record of the member that takes over the instance id.
 - `seen_before`, `session_timeout_over`, `rebalance_timeout_over`: the last record that a heartbeat of the member
   caused. Since then, the session timeout had not passed, had just passed, or the rebalance timeout had passed.
 
-What the log does not show: heartbeats, so `member_left` and `session_timeout` mostly appear together. A classic group
-keeps its members in one record, so a member that leaves writes no tombstone. Two requests that a coordinator wrote into
-one batch within a millisecond look like one; without `base_offset`, more do. In a log that was cleaned or begins in the
-middle, fewer causes can be ruled out and tombstones are missing; a finding says from which offset on it is complete.
-Without the column `timestamp_ms`, all times are null.
+What the log does not show: heartbeats, so `member_left` and `session_timeout` mostly appear together. A member that
+leaves a classic group writes no tombstone. Two requests that a coordinator wrote into one batch within a millisecond
+look like one. In a log that was cleaned or begins in the middle, fewer causes can be ruled out and tombstones are
+missing; a finding says from which offset on it is complete.
 """,
 )

@@ -29,7 +29,7 @@ TABLE: Final = Table(
             "string",
             "classic, simple, consumer, share or streams; null if the group of an offset is gone",
         ),
-        Column("topic", "string", "topic of the offset; null for a group"),
+        Column("topic", "string", "name of the topic; null for a group"),
         Column("partition", "int32", "partition of the topic; null for a group"),
         *timestamps("expires", "when a clean-up deletes it; null if no clean-up will, unless something changes"),
         Column(
@@ -43,9 +43,9 @@ TABLE: Final = Table(
         Column(
             "changes_with",
             "list<string>",
-            "event that would change this row: commit (the offset is committed again), members (one joins, or "
-            "all leave), subscription (a subscription to the topic begins or ends), transaction (it ends), "
-            "offsets (an offset of the group is committed or deleted, or may expire)",
+            "events that would change this row: commit, members (one joins, or all leave), subscription (to the "
+            "topic, begins or ends), transaction (it ends), offsets (one of the group is committed or deleted, or may "
+            "expire)",
         ),
         Column("record_type", "int16", "record type of the tombstone that the clean-up writes; null without `at`"),
         Column("key", "binary", "key of the tombstone; null without `at`"),
@@ -76,7 +76,7 @@ TABLE: Final = Table(
         Option(
             "rules",
             "word",
-            "kip-211: use the table of states in that KIP, which no broker follows exactly",
+            "kip-211: use the table of states in that KIP",
             words=(KAFKA_RULES, KIP_211),
             default=KAFKA_RULES,
         ),
@@ -92,8 +92,8 @@ clean-up at or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KI
 
 - `commit_timestamp`: the time of the commit plus the retention, for simple groups, consumer and streams groups in any
   state, classic groups with members, and empty classic groups whose record has no time.
-- `state_timestamp`: the time when a classic group with a protocol type became empty, plus the retention, for all of its
-  offsets, including those committed since.
+- `state_timestamp`: the time when a classic group with a protocol type became empty, plus the retention, for all of
+  its offsets, including those committed since.
 - `expire_timestamp`: the time set in the commit itself (value version 1), regardless of the retention.
 - `subscribed`: the group subscribes to the topic, by name or by a resolved regular expression. The offset does not
   expire.
@@ -104,18 +104,15 @@ clean-up at or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KI
 - `last_offset`: an empty group is deleted with the last of its offsets. `stays`: one of them does not expire at
   present.
 - `nothing_left`: an empty group without offsets is deleted by the next clean-up, regardless of the retention. Its time
-  is that of its own record, or else of its last commit, or the beginning of 1970 if the source has no times.
+  is that of its own record, or else of its last commit.
 - `share_group`: share groups do not expire.
 - `no_group`: the group of the offset has a tombstone, and a clean-up looks only at offsets of existing groups.
 - `unreadable`: a deciding record cannot be decoded, or the end of its transaction is unknown; a finding names it.
 - `no_time`: only with `rules=kip-211`: the record has no time of the state.
 
-`rules=kip-211` follows the KIP's table of states (not compared with a broker). An empty group with a protocol type is
-deleted, with all its offsets, when the retention has passed since its state began. Other offsets are deleted when it
-has passed since their commit, if the group does not subscribe to the topic or has no protocol type. Open transactions
-and times set in commits are ignored.
+`rules=kip-211` follows the KIP's table of states, which no broker follows exactly. Open transactions and times set in
+commits are ignored.
 
-What the log does not show: a classic group in a rebalance looks Stable or Empty, but a broker deletes nothing of it; a
-group that a refused commit created, although a clean-up may write a tombstone for it.
+What the log does not show: a classic group in a rebalance looks Stable or Empty, but a broker deletes nothing of it.
 """,
 )

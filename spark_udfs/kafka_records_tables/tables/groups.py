@@ -37,7 +37,7 @@ TABLE: Final = Table(
         ),
         Column("protocol_type", "string", "consumer, connect, share, …; empty for simple groups"),
         Column("protocol", "string", "assignor or protocol that members agreed on; null except for classic groups"),
-        Column("member_count", "int32", "number of members in the log"),
+        Column("member_count", "int32", "number of members"),
         Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column(
             "log_offset",
@@ -53,12 +53,11 @@ TABLE: Final = Table(
     rules="""\
 One row per group that a coordinator lists after loading the log (`GroupMetadataManager.replay`).
 
-A group exists from its first record on, even a record of a member, until the tombstone of a group record of any kind.
-Any commit creates a simple group if no group of that name exists, even one that was aborted, deleted or replaced; when
-compaction removes the last such commit, the group has no row.
+A group exists from its first record on until its tombstone. Any commit, even one that was aborted or deleted since,
+creates a simple group if no group of that name exists.
 
-What the log does not show: brokers never log a classic group as PreparingRebalance, CompletingRebalance or Dead. A
-group that is Stable here may be rebalancing, or members of any kind of group may have been gone for less than a session
-timeout. If a record cannot be decoded, its group keeps its row, with null for what the value would have held.
+What the log does not show: a classic group that is Stable here may be rebalancing, because brokers do not log that,
+and members may have been gone for less than a session timeout. If a record cannot be decoded, its group keeps its row,
+with nulls.
 """,
 )

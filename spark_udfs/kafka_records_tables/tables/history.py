@@ -17,7 +17,7 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic", "string", "topic that the group consumes"),
+        Column("topic", "string", "name of the topic"),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition", "int32", "partition of the topic"),
         Column("offset", "int64", "offset of the next record to consume"),
@@ -40,8 +40,7 @@ TABLE: Final = Table(
         Column(
             "valid_from_log_offset",
             "int64",
-            "log offset of the record that made this offset valid: the commit itself, or the marker of its "
-            "transaction",
+            "log offset of the record that made this offset valid",
         ),
         Column(
             "valid_to_log_offset",
@@ -69,16 +68,14 @@ TABLE: Final = Table(
 One row per span of time in which a committed offset was valid: a slowly changing dimension of type 2. For each T with
 `valid_from` <= T < `valid_to` there is one row per group, topic and partition, the one of `current_offsets` as of T.
 
-Consecutive equal commits of a partition (offset, leader epoch, metadata, topic id) are one row, with their number in
-`commits`. A commit in a transaction is valid from the marker on, unless a later record of its partition comes before
-the marker (`OffsetMetadataManager.replayEndTransactionMarker`); in an aborted or open transaction it is never valid. A
-tombstone of an offset ends it immediately. The tombstone of a group ends none: its offsets have their own tombstones.
+Consecutive equal commits of a partition (offset, leader epoch, metadata, topic id) are one row. A commit in a
+transaction is valid from the marker on; in an aborted or open transaction it is never valid. The tombstone of a group
+ends no offset: offsets have their own tombstones.
 
 Times are those of records and markers in the log. If a clock went back, a record gets the latest time before it, as
-with `as_of`. In a source with `committed` but no markers, commits in transactions are valid from their own position on.
+with `as_of`.
 
-A record that cannot be decoded, or a commit whose transaction has an unknown end, ends the offset before it
-(`unusable`); a finding names it. A finding says from which offset on a cleaned log is complete: before it, an offset
-may seem valid for longer than it was, or begin late.
+A finding says from which offset on a cleaned log is complete: before it, an offset may seem valid for longer than it
+was, or begin late.
 """,
 )

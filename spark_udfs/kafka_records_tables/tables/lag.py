@@ -76,10 +76,8 @@ TABLE: Final = Table(
     reads=(),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic", "string", "topic that the group consumes"),
-        Column(
-            "partition", "int32", "partition of the topic; null if the topic is hidden and records have only its id"
-        ),
+        Column("topic", "string", "name of the topic"),
+        Column("partition", "int32", "partition of the topic; null if the topic is hidden"),
         Column(
             "offset",
             "int64",
@@ -90,7 +88,7 @@ TABLE: Final = Table(
         Column(
             "last_stable_offset",
             "int64",
-            "offset up to which read_committed consumers read; null if no broker reported it",
+            "start of the first open transaction, or else the high watermark; null if no broker reported it",
         ),
         Column(
             "lag",
@@ -126,22 +124,21 @@ TABLE: Final = Table(
         Column(
             "known_by",
             "string",
-            "what unread_timestamp is: record (the time of the record), batch (the time of its batch) or commits "
-            "(when another group had consumed the record, which is later); null if unread_timestamp is null",
+            "what unread_timestamp is: the time of the record, of its batch, or (commits) when another group had "
+            "consumed the record, which is later; null if unread_timestamp is null",
             ("record", "batch", BY_COMMITS),
         ),
         Column(
             "lag_ms",
             "int64",
-            "milliseconds from unread_timestamp to the time of the answer or, in a report, to the time of the "
-            "report; null if unread_timestamp is null",
+            "milliseconds from unread_timestamp to the time of the answer; null if unread_timestamp is null",
         ),
         Column(
             "margin_ms",
             "int64",
-            "milliseconds until retention (`retention.ms`) may delete the first unread record; negative if it "
-            "may do so already; null without a metadata log that has this setting, and for topics that are "
-            "compacted, limited in size or kept for ever",
+            "milliseconds until retention (`retention.ms`) may delete the first unread record; negative if it may do "
+            "so already; null without the topic's settings, and for topics that are compacted, limited in size or "
+            "kept for ever",
         ),
         Column(
             "commit_rate",
@@ -156,11 +153,11 @@ TABLE: Final = Table(
         Column(
             "caught_up_in_ms",
             "int64",
-            "milliseconds until the group reaches the end at these rates; null if the group is already there or "
-            "would never get there, or if a rate is null",
+            "milliseconds until the group reaches the end at these rates; null if it is there or would never get "
+            "there",
         ),
         Column("member_id", "string", "member of the group that has the partition; null if there is none"),
-        Column("client_id", "string", "client.id of the member; null if there is none, or if no record has it"),
+        Column("client_id", "string", "client.id; null if there is none, or if no record has it"),
         Column(
             "client_host",
             "string",
@@ -206,68 +203,58 @@ TABLE: Final = Table(
 One row per committed offset. A partition that is assigned to a member but has no commit of the group also has a row, if
 it has offsets to consume or its end is unknown. `share_lag` has share groups.
 
-Lag is what `kafka-consumer-groups --describe` shows: the high watermark, as the leader reports it to consumers, minus
-the committed offset. In a directory it counts up to the log end, because the file of high watermarks is seconds old. It
-counts offsets, including transaction markers and the gaps that a cleaner leaves. `stable_lag` is what a consumer with
-`read_committed` has left to read; an open transaction in the topic holds back the rest.
+Lag is what `kafka-consumer-groups --describe` shows: the high watermark (in a directory, the log end) minus the
+committed offset. It counts offsets, including transaction markers and the gaps that a cleaner leaves. `stable_lag` is
+what a consumer with `read_committed` has left to read.
 
 `problem` says why an offset is not what it seems; it is the first that applies:
 
 - `not_authorized`: brokers do not describe the topic to this client, so it is unknown whether it exists. A finding
-  names the missing right. If a member has partitions of a topic id whose name is unknown, each hidden topic that its
-  group subscribes to has one row, without a partition.
-- `no_log`: the source has no log of this partition: its topic is deleted, or elsewhere, as for most saved rows and
-  snapshots.
+  names the missing right.
+- `no_log`: the source has no log of this partition: its topic is deleted, or elsewhere.
 - `topic_recreated`: the topic id differs from that of the commit (Kafka 4.1 and later write it). The coordinator does
-  not return such an offset for the new id (`OffsetMetadataManager.fetchOffsets`).
-- `end_unknown`: the source has the log but not its end. So it is if the offset is above the end of a file in which an
-  incomplete batch follows (`is_cut` in `log_ends`): the log is damaged, or was copied from a running broker.
+  not return such an offset for the new id.
+- `end_unknown`: the source has the log but not its end, or an incomplete batch follows the end (`is_cut` in
+  `log_ends`).
 - `no_commit`: a member has the partition, but the group has committed no offset for it, or a negative one. After a
   restart it begins where `auto.offset.reset` says.
 - `beyond_end`: the offset is above the end of a log that was truncated or recreated. The consumer goes where
-  `auto.offset.reset` sends it, so there is no lag. Kafka's tool shows a negative one.
+  `auto.offset.reset` sends it, so there is no lag.
 - `below_log_start`: records that the group has not consumed were deleted: `lost` offsets, which `lag` includes.
 
 `unread` and `held_back` count records that consumers get. `unread_timestamp` is the time of the first of them, set by
 its producer or, if the topic says so, by the broker (`message.timestamp.type`). In a directory, they follow from the
 offset index and the headers of batches, with these limits:
 
-- The header has the time of the first record of a batch. For an offset within a batch `known_by` is `batch`: the record
-  may be as new as the last one of the batch.
-- Open transactions are searched for from the committed offset on, and in at least the last 1 MiB of the log. Records
-  held back by another transaction count as `unread`.
-- `unread` may be too high by the number of records that a cleaner removed from the first of the batches.
-- If more than 64 MiB of the log are left, records are not counted, and the time is that of the next batch with records,
-  even of an aborted transaction.
+- For an offset within a batch `known_by` is `batch`: the record may be as new as the last one of the batch.
+- Open transactions that began before the committed offset, and before the last 1 MiB of the log, are not found: what
+  they hold back counts as `unread`.
+- If more than 64 MiB of the log are left, records are not counted.
 
-Brokers report none of this unless `times` is given. Then one batch is fetched per offset with lag, and at most eight to
-skip markers and aborted records. Records are not counted, and the time is null if the first record is in an open
-transaction. A snapshot of the topic (`snapshot --topic`) has all of this for the last million offsets of each log, with
-the time of the record itself; other saved rows have none of it.
+Brokers report none of this unless `times` is given. Then one batch is fetched per offset with lag, and at most eight
+to skip markers and aborted records. Records are not counted, and the time is null if the first record is in an open
+transaction. A snapshot of the topic (`snapshot --topic`) has all of this for the last million offsets of each log;
+other saved rows have none of it.
 
-With `window` the history of commits is read too, by the rules of `progress`, for `commit_rate`, `produce_rate` and
-`caught_up_in_ms`. If neither files nor batches have a time, `unread_timestamp` is then the time by which another group
-had consumed the first record left (`known_by`: `commits`).
+With `window` the history of commits is read too, for `commit_rate`, `produce_rate` and `caught_up_in_ms`. If there is
+no other time, `unread_timestamp` is then the time by which another group had consumed the first record left
+(`known_by`: `commits`).
 
 With `spark_checkpoint` there are also rows for queries of Spark Structured Streaming: one per partition of Kafka's
 topics in the last committed batch of a checkpoint, a local directory. The source then need not have
 `__consumer_offsets`. `group_id` is the given name, or else the id of the query; columns about members, `topic_id` and
-`log_partition` are null, and `commit_timestamp` is when Spark planned the batch. A note names a batch that is planned
-but not committed, and sources that are not Kafka. Before the first committed batch, partitions are `no_commit`;
-partitions newer than the batch have no row. If two sources read a partition, the lower offset counts. A damaged
-checkpoint is refused.
+`log_partition` are null, and `commit_timestamp` is when Spark planned the batch. Before the first committed batch,
+partitions are `no_commit`; partitions newer than the batch have no row. If two sources read a partition, the lower
+offset counts.
 
-A coordinator reads its groups in one partition of `__consumer_offsets`. If the number of partitions is known, records
-of a group in another partition are left out with a note; `checks` lists them as `wrong_partition`. A partition without
-a log in the source is reported: its groups have no rows.
+If the number of partitions of `__consumer_offsets` is known, records of a group in a partition that its coordinator
+does not read are left out with a note (`wrong_partition` in `checks`).
 
 `has_left` is true in groups without members. It is null while the partition is about to be assigned, and in groups
 whose consumers assign themselves partitions.
 
-Log starts are requested before commits are read, and log ends after that. So records that are deleted or arrive in
-between make lag larger, but never put an offset `below_log_start` or `beyond_end`; the log start of a partition that
-was created in between is null. In Spark, a DataFrame over a directory that a broker is writing to reads in any order,
-so the newest offsets may seem `beyond_end`.
+What is produced during the reading counts as lag. In Spark, a DataFrame over a directory that a broker is writing to
+reads in any order, so the newest offsets may seem `beyond_end`.
 
 What the logs do not show: whether members still consume the topic; offsets that consumers have not committed yet, or
 keep elsewhere.

@@ -25,11 +25,11 @@ TABLE: Final = Table(
         "is_cut",
     ),
     columns=(
-        Column("topic", "string", "topic of the log"),
+        Column("topic", "string", "name of the topic"),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition", "int32", "partition of the topic"),
         Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
-        Column("log_end_offset", "int64", "offset after the last record; of saved rows, after the last row"),
+        Column("log_end_offset", "int64", "offset after the last record"),
         Column("high_watermark", "int64", "offset after the last record that consumers may read; null if unknown"),
         *timestamps("high_watermark", "when the high watermark had this value; null if that is unknown"),
         Column(
@@ -37,7 +37,7 @@ TABLE: Final = Table(
             "int64",
             "start of the first open transaction, or else the high watermark; null if no broker reported it",
         ),
-        Column("place", "string", "folder of the log, or broker that leads the partition"),
+        Column("place", "string", "folder of the log, or its broker"),
         Column(
             "is_cut",
             "bool",
@@ -53,12 +53,9 @@ TABLE: Final = Table(
     rules="""\
 One row per log partition of every topic in the source, or of the requested topic. Records are not read.
 
-Running brokers report their logs as of now: the leader of a partition answers ListOffsets. In a directory, the log
-start is in `log-start-offset-checkpoint`, which lists only log starts that were raised, or else in the name of the
-first segment file. The log end follows from the headers of the last batches; a truncated append and damage at the end
-of the last file do not count, and then `is_cut` is true. The high watermark is that of `replication-offset-checkpoint`,
-which a broker writes every few seconds and when it stops; its timestamp is that of the file. No file has the last
-stable offset.
+Running brokers report their logs as of now. In a directory, the high watermark is that of
+`replication-offset-checkpoint`, which a broker writes every few seconds and when it stops; no file has the last stable
+offset. A truncated append and damage at the end of the last file do not count.
 
 A single segment file has no log start, and has a log end only if it is the last one. A snapshot has the log start and
 topic id that its sources last reported; saved rows have neither. In both, the log end is that of the rows.

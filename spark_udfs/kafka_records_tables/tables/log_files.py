@@ -32,7 +32,7 @@ TABLE: Final = Table(
     records=(),
     reads=(),
     columns=(
-        Column("topic", "string", "topic of the log"),
+        Column("topic", "string", "name of the topic"),
         Column("partition", "int32", "partition of the topic"),
         Column("segments", "int64", "number of files with records; null if the source has no files"),
         Column("bytes", "int64", "bytes of the files with records; null if the source has no files"),
@@ -46,7 +46,7 @@ TABLE: Final = Table(
         Column(
             "superseded",
             "int64",
-            "number of records that are replaced by a later one of the same key, or belong to aborted transactions",
+            "number of records that are replaced by a later one, or belong to aborted transactions",
         ),
         Column(
             "superseded_percent",
@@ -89,7 +89,7 @@ TABLE: Final = Table(
             "int64",
             "offset of the first record of the first open transaction; null if there is none",
         ),
-        Column("place", "string", "folder of the log, or broker that reported its end"),
+        Column("place", "string", "folder of the log, or its broker"),
     ),
     sort=("topic", "partition"),
     group=None,
@@ -109,22 +109,20 @@ One row per log partition of every topic in the source. For the coordinators' to
 topics, only names and sizes of files, and the ends of the logs. Running brokers, snapshots and saved rows have no
 files: columns about files and the cleaner are null, and a finding says so.
 
-A coordinator that gets a partition reads its entire log before it answers (`CoordinatorLoaderImpl`,
-`TransactionStateManager`): `records_to_load` and `bytes` show how much. A cleaner would remove the `superseded` ones,
-even if it cannot reach them yet: records with a later one of the same key, compared as bytes, and records of aborted
-transactions, which replace no others (`Cleaner.buildOffsetMapForSegment`). A record of an open transaction, or of one
-with an unknown marker, is replaced only by a later one of the same producer, and replaces no other.
+A coordinator that gets a partition reads its entire log before it answers: `records_to_load` and `bytes` show how
+much. A cleaner would remove the `superseded` ones, even if it cannot reach them yet
+(`Cleaner.buildOffsetMapForSegment`).
 
-A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in `cleaner-offset-checkpoint`
-(`LogCleanerManager.cleanableOffsets`): from the offset in that file, or the log start, up to `cleanable_offset`, the
-start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not
-compacted: its coordinator deletes the beginning. `held_by` is the first that applies:
+A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in
+`cleaner-offset-checkpoint`, up to `cleanable_offset`, the start of the first open transaction or of the newest file,
+whichever is first (`LogCleanerManager.cleanableOffsets`). `{SHARE_STATE}` is not compacted: its coordinator
+deletes the beginning. `held_by` is the first that applies:
 
 - `open_transaction`: an open transaction begins in an older file. If it does not end, the log grows without limit.
   `open_transactions` names its owner.
 - `active_segment`: everything before the newest file is cleaned, and the newest file never is. This is normal.
 - `dirty_ratio`: at most half of the bytes up to `cleanable_offset` are dirty (`min.cleanable.dirty.ratio`, 0.5 by
-  default), so a cleaner does not clean the log yet (`LogCleanerManager.grabFilthiestCompactedLog`).
+  default), so a cleaner does not clean the log yet.
 - `cleaner`: a cleaner would clean. It may be about to (it looks every 15 seconds), slow, or dead: after a failure on a
   partition, a cleaner does not try it again before a restart (`uncleanable-partitions-count`). If the offset in the
   checkpoint does not move for days, it is dead.

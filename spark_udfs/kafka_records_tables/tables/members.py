@@ -26,7 +26,7 @@ TABLE: Final = Table(
         Column("member_id", "string", "the member"),
         Column("instance_id", "string", "group.instance.id; null for dynamic members and in share groups"),
         Column("client_id", "string", "client.id; null if no record has it"),
-        Column("client_host", "string", "address that the member joined from, usually with a leading slash"),
+        Column("client_host", "string", "address that the member joined from"),
         Column("rack_id", "string", "client.rack; null if not set"),
         Column(
             "member_epoch",
@@ -46,7 +46,7 @@ TABLE: Final = Table(
         Column(
             "uses_classic_protocol",
             "bool",
-            "whether the member uses the classic protocol (JoinGroup, SyncGroup), as it may in a consumer group",
+            "whether the member uses the classic protocol, as it may in a consumer group",
         ),
         Column(
             "subscribed_topics",
@@ -85,8 +85,8 @@ TABLE: Final = Table(
             "protocols",
             "list<struct<name: string, version: int16, opened: string, user_data: string, bytes: binary>>",
             "what the member sent for each protocol (assignor) when it joined, as bytes and, if readable, as JSON; "
-            "user_data only of sticky assignors, Kafka Streams (SubscriptionInfoData, versions 1 to 11) and Connect "
-            "workers (their allocation); null except with the classic protocol",
+            "user_data only of sticky assignors, Kafka Streams and Connect workers; null except with the classic "
+            "protocol",
         ),
         Column(
             "assignment",
@@ -128,21 +128,17 @@ TABLE: Final = Table(
         "log_offset",
     ),
     rules="""\
-One row per member that a coordinator knows after loading the log (`GroupMetadataManager.replay`; `ClassicGroupMember`,
-`ConsumerGroupMember`, `ShareGroupMember`, `StreamsGroupMember`).
+One row per member that a coordinator knows after loading the log (`GroupMetadataManager.replay`).
 
-The members of a classic group are those in its last record. In other groups a member exists from its first record until
-a tombstone of its metadata or of the group. Epoch and state come from its last current assignment. Without one they are
-0 and Stable, as in the coordinator, and the previous epoch is 0 in streams groups and -1 in others; if a tombstone
-removed only the current assignment, both epochs are -1. An unknown state stays a number.
+The members of a classic group are those in its last record. In other groups a member exists from its first record
+until its tombstone. Epoch and state come from its last current assignment. Without one they are 0 and Stable, as in
+the coordinator. An unknown state stays a number.
 
-For a classic member, `subscribed_topics` has the topics that the coordinator reads from a subscription of any version
-(`ClassicGroup.computeSubscribedTopics`; KIP-496). It is null if the protocol type is not consumer or the bytes cannot
-be read. In a streams group the topology names the topics. A classic member without a rebalance timeout (values before
-version 1) gets its session timeout, as in the coordinator.
+For a classic member, `subscribed_topics` is null if the protocol type is not consumer or the bytes cannot be read. In
+a streams group it is null: the topology names the topics.
 
-What the log does not show: whether a member is alive; members that are joining or syncing, or that left a classic group
-during a rebalance; the other protocols that a classic member offered; the end offsets of tasks that streams members
-report. A record that cannot be decoded leaves its values null; a classic group then has no rows, and a finding.
+What the log does not show: whether a member is alive; members that are joining or syncing, or that left a classic
+group during a rebalance. A record that cannot be decoded leaves its values null; a classic group then has no rows, and
+a finding.
 """,
 )

@@ -51,7 +51,6 @@ TABLE: Final = Table(
 One row per record that commits or deletes an offset (types 0 and 1), including commits of aborted and open
 transactions.
 
-A cleaner removes replaced records and, later, tombstones; a finding says from which offset on the rows are complete. A
-commit is `unknown` if damage or a missing file hides the marker of its transaction; a finding names it.
+A cleaner removes replaced records and, later, tombstones; a finding says from which offset on the rows are complete.
 """,
 )

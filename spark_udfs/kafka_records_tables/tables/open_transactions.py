@@ -55,8 +55,8 @@ TABLE: Final = Table(
     reads=(),
     columns=(
         Column("transactional_id", "string", "the transactional id; null if none has this producer id"),
-        Column("producer_id", "int64", "producer id of the transaction"),
-        Column("topic", "string", "topic in which it is open; null if no log in the source shows it open"),
+        Column("producer_id", "int64", "producer of the transaction"),
+        Column("topic", "string", "name of the topic; null if no log in the source shows it open"),
         Column("partition", "int32", "partition of the topic; null if topic is null"),
         Column(
             "state",
@@ -66,27 +66,25 @@ TABLE: Final = Table(
         ),
         *timestamps(
             "since",
-            "when the transaction began; without an entry in __transaction_state, log timestamp of its first record, "
-            "or of its last one if the first is unknown (running brokers)",
+            "when the transaction began; without an entry in __transaction_state, the time of its first known record",
         ),
         Column("first_offset", "int64", "offset at which the transaction begins in this log; null if topic is null"),
         *timestamps("last", "when its producer last wrote to this log; null if unknown"),
         Column(
             "last_stable_offset",
             "int64",
-            "offset at which the first open transaction of this log begins; null if unknown",
+            "start of the first open transaction, or else the high watermark; null if unknown",
         ),
         Column(
             "held_back",
             "int64",
-            "number of offsets from last_stable_offset to the end of the log, which read_committed consumers "
-            "cannot read yet; 0 if an earlier transaction holds them back; null if unknown",
+            "number of offsets from last_stable_offset on, which read_committed consumers cannot read yet; 0 if an "
+            "earlier transaction holds them back; null if unknown",
         ),
         Column(
             "holds_cleaner",
             "bool",
-            "whether the transaction prevents the log cleaner from cleaning older files of a compacted log; "
-            "null if the source has no files",
+            "whether it keeps the log cleaner from cleaning older files; null if the source has no files",
         ),
         Column(
             "timeout_ms",
@@ -97,14 +95,13 @@ TABLE: Final = Table(
         Column(
             "is_hanging",
             "bool",
-            "whether the transaction hangs: it may stay open until somebody aborts it (KIP-664); null if "
-            "unknown without __transaction_state",
+            "whether it hangs: it may stay open until somebody aborts it (KIP-664); null if unknown without "
+            "__transaction_state",
         ),
         Column(
             "hanging_rule",
             "string",
-            "timeout: the transaction has been open for more than its timeout plus five minutes; no_entry: no "
-            "transactional id has an entry with this transaction in this partition; null if it does not hang",
+            "timeout or no_entry; null if it does not hang",
         ),
         Column(
             "partitions",
@@ -114,8 +111,7 @@ TABLE: Final = Table(
         Column(
             "holds_back",
             "list<struct<group_id: string, topic: string, partition: int32, log_partition: int32, log_offset: int64>>",
-            "pending offsets, each with the place of its first commit in the transaction; the log cleaner does "
-            "not clean beyond that place",
+            "pending offsets, each with the place of its first commit in the transaction",
         ),
     ),
     sort=("since_timestamp_ms", "producer_id", "is_hanging", "topic", "partition"),
@@ -147,30 +143,23 @@ One row per open transaction and log: a producer has begun to write to a partiti
 no marker yet. A transaction in state Ongoing, PrepareCommit or PrepareAbort that is open in no log of the source has
 one row without a topic.
 
-In files, open transactions are found in the newest `.snapshot` of a log, where a broker keeps its producers
-(`ProducerStateManager`), and in the headers of later batches (of all batches without a snapshot). For running brokers,
-first the brokers are asked (DescribeProducers) and then the coordinators (ListTransactions, DescribeTransactions;
-KIP-664). Other sources, and an earlier `as_of`, show only transactions with pending offsets.
-
-The coordinator will write a marker to a partition if the transactional id with this producer id is in one of the states
-above and lists the partition (`TransactionsCommand.FindHangingTransactionsCommand`). A transaction hangs by one of two
-rules:
+Files and running brokers show all of them (KIP-664). Other sources, and an earlier `as_of`, show only transactions
+with pending offsets. A transaction hangs by one of two rules (`TransactionsCommand.FindHangingTransactionsCommand`):
 
 - `no_entry`: no transactional id has it. It stays open until an administrator aborts it, with `kafka-records
   abort-transaction` or Kafka's `kafka-transactions.sh abort`.
-- `timeout`: it is open for longer than `timeout_ms` and five minutes, after which Kafka counts it as late
-  (`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`): its coordinator is not working, or the markers do not arrive. A
-  two-phase commit (KIP-939; `timeout_ms` is 2147483647) has no timeout.
+- `timeout`: it is open for longer than `timeout_ms` and five minutes, after which Kafka counts it as late: its
+  coordinator is not working, or the markers do not arrive. A two-phase commit (KIP-939; `timeout_ms` is 2147483647)
+  has no timeout.
 
-Timeouts are measured at the newest time in the source: now for running brokers and for a directory that a broker writes
-to (`replication-offset-checkpoint`), and for a copy the time when it was made. A note says so if it makes a difference;
-`as_of` sets another moment. Without `__transaction_state`, `timeout` is 15 minutes (`transaction.max.timeout.ms`) plus
-these five, and it is unknown whether a younger transaction hangs.
+Timeouts are measured now for running brokers and for a directory that a broker writes to, and for a copy at the time
+when it was made; `as_of` sets another moment. Without `__transaction_state`, `timeout` is 15 minutes
+(`transaction.max.timeout.ms`) plus these five, and it is unknown whether a younger transaction hangs.
 
 What the logs do not show: an entry in a partition of `__transaction_state` that was not read seems to be missing, so
-read all partitions. Live directories are not read at one moment, so a transaction that begins or ends during the
-reading seems to have no entry: look again, or pass a moment some seconds ago as `as_of`. Brokers leave out
-transactional ids on which the client lacks DESCRIBE.
+read all partitions. A transaction that begins or ends while a live directory is read seems to have no entry: look
+again, or pass a moment some seconds ago as `as_of`. Brokers leave out transactional ids on which the client lacks
+DESCRIBE.
 """,
 )
 

@@ -28,7 +28,6 @@ TABLE = Table(
     essential=("topic", "partition", "leader"),
     details=("topic_id", "elr"),
     rules=REPLAYED + """\
-A change record has only what is new; each new leader raises the leader epoch by one (`PartitionRegistration.merge`).
 When the last broker of a cluster stops, its partitions have no leader, and the log of a stopped cluster shows that.
 
 Running brokers (`--bootstrap`) answer as of now: partitions of topics that the client may describe.

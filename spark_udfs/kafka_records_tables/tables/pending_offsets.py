@@ -19,7 +19,7 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
         *committed(),
-        Column("producer_id", "int64", "producer of the open transaction"),
+        Column("producer_id", "int64", "producer of the transaction"),
         *timestamps(
             "since",
             "log timestamp of the first commit for this partition in the transaction; null if the source has none",
@@ -42,14 +42,11 @@ TABLE: Final = Table(
     ),
     rules="""\
 One row per group, topic, partition and producer with a commit in a transaction that has no marker at the end of the
-log. A later tombstone of the partition removes the pending commit and its row (`OffsetMetadataManager.replay`,
-`replayEndTransactionMarker`). The row has the last commit of the partition, but `since_timestamp` and
-`since_log_offset` of the first.
+log. A later tombstone of the partition removes the row. It has the last commit of the partition, but `since_timestamp`
+and `since_log_offset` of the first.
 
 A client that asks for stable offsets gets UNSTABLE_OFFSET_COMMIT for these partitions and waits (KIP-447), regardless
-of plain commits. When the transaction commits, the row becomes the committed offset, unless there is a later commit.
-`open_transactions` shows who keeps the transaction open.
-
-A commit whose value cannot be decoded, or whose marker damage or a missing file may hide, has no row, but a finding.
+of plain commits. `open_transactions` shows the producer of the transaction. A commit that cannot be decoded, or whose
+marker may be missing, has no row, but a finding.
 """,
 )

@@ -22,29 +22,27 @@ TABLE: Final = Table(
     reads=(),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic", "string", "topic that the group consumes"),
+        Column("topic", "string", "name of the topic"),
         Column("partition", "int32", "partition of the topic"),
         Column(
             "state",
             "string",
-            "ok, idle, falling_behind, stalled, stopped or rewound; `stalled or stopped` if requests do not "
-            "show which of the two; null if unknown (reason says why)",
+            "ok, idle, falling_behind, stalled, stopped, rewound, or `stalled or stopped`; null if unknown (reason "
+            "says why)",
             STATES,
         ),
         *timestamps("since", "when the state began; null if unknown"),
         Column(
             "reason",
             "string",
-            "why the state is unknown, such as no_log, or why an idle group leaves records unread: left or "
-            "open_transaction; null in all other rows",
+            "why the state is unknown, or why an idle group leaves records unread; null in all other rows",
             REASONS,
         ),
         Column("offset", "int64", "offset of the next record to consume"),
         Column("end_offset", "int64", "end of the log; null if unknown"),
         *timestamps(
             "unread",
-            "latest time at which the first record left to read can have been written; null if there is "
-            "none, or if unknown",
+            "latest possible time of the first unread record; null if there is none, or if unknown",
         ),
         Column(
             "wait_ms",
@@ -76,8 +74,8 @@ TABLE: Final = Table(
         Column(
             "known_by",
             "string",
-            "what shows which records are left to read: log (the files of the topic), end (only the end of the "
-            "log) or commits (commits of other groups)",
+            "what shows which records are left to read: log, end (only the end of the log) or commits (of other "
+            "groups)",
             KNOWN_BY,
         ),
         *timestamps("moment", "moment at which the state is judged"),
@@ -113,63 +111,54 @@ TABLE: Final = Table(
     rules="""\
 One row per committed offset. One reading is enough, because the log has the history of commits.
 
-A *wait* is how long a group has had a record to read without changing its offset. It begins with the first record left,
-or with the last change if that was later. A wait is too long if it is longer than the window and than twice the longest
-earlier wait: a rare record, an hourly job and a consumer that commits rarely raise no alarm. If the history is shorter
-than four windows, a quarter of it is the window. Transaction markers and records of aborted transactions do not count.
-The state is the first that applies:
+A *wait* is how long a group has had a record to read without changing its offset. A wait is too long if it is longer
+than the window and than twice the longest earlier wait: a rare record, an hourly job and a consumer that commits
+rarely raise no alarm. If the history is shorter than four windows, a quarter of it is the window. The state is the
+first that applies:
 
-- `rewound`: a lower offset was committed within the window, and the offset has not returned to where it was. Does not
-  apply if the offset was deleted in between, belongs to another topic of the same name, or returned from beyond the end
-  of the log. `since` is the last commit that was lower than the previous one.
-- `stalled`: the wait is too long, and the commits within the window, at least one, all have the same offset. A consumer
-  that cannot process a record and a paused one look the same. `since` is the beginning of the wait.
+- `rewound`: a lower offset was committed within the window, and the offset has not returned to where it was. `since`
+  is the last commit that was lower than the previous one.
+- `stalled`: the wait is too long, and the commits within the window, at least one, all have the same offset. A
+  consumer that cannot process a record and a paused one look the same. `since` is the beginning of the wait.
 - `stopped`: the wait is too long, and there is no commit within the window. `since` is the last commit, or the first
   record left if that came later.
-- `falling_behind`: the offset moves, but at the end of each part of the window (about a quarter: 131 seconds of ten
-  minutes) more records are left than before: at least four times in a row up to now, and at least a tenth of what was
-  written in that time. `since` is the end of the first of these parts, of which at most twelve are remembered.
-- `idle`: nothing is left to read, and the offset has not changed within the window. With a `reason`, the group does not
-  read what is left: `open_transaction` begins at its offset, where `read_committed` ends; `left`: its members have
+- `falling_behind`: the offset moves, but at the end of each quarter of the window more records are left than before,
+  at least four times in a row, and at least a tenth of what was written in that time. `since` is the end of the first
+  of these quarters, of which at most twelve are remembered.
+- `idle`: nothing is left to read, and the offset has not changed within the window. With a `reason`, the group does
+  not read what is left: `open_transaction` begins at its offset, where `read_committed` ends; `left`: its members have
   partitions, but none of this topic.
 - `ok`: everything else. `since` of both is the first commit of the offset.
 
 The state is null if it is unknown, and `reason` says why:
 
-- `no_history`: the offset was committed after the moment of `at`, and only a part of the earlier history is known.
-- `moved`: the group has since committed in another partition of `__consumer_offsets`, for example after their number
-  changed. Its coordinator does not know this offset.
+- `no_history`: the offset was committed after the moment of `at`.
+- `moved`: the group has since committed in another partition of `__consumer_offsets`.
 - `no_log`, `end_unknown`: the source has no log of the partition, or not its end.
-- `topic_recreated`: the last commit has the id of an earlier topic of this name. A commit without an id counts for the
-  present topic.
+- `topic_recreated`: the last commit has the id of an earlier topic of this name.
 - `beyond_end`: the offset is negative, or above the end.
 - `time_unknown`: records are left, but it is unknown how long they have been there.
 
 What is known about logs over time depends on the source; `known_by` names it:
 
-- `log`: the files of the topic. The headers of all batches in at least the last 128 KiB of each log give the times of
-  records to the batch; for earlier ones `.timeindex` has some times. All states are found.
+- `log`: the files of the topic. All states are found.
 - `end`: the present end of the log, from running brokers. The time of a record is known only if other groups have
-  consumed it, and `since` may be too late. `falling_behind` is never found, and a group that does not move is
-  `time_unknown` if no other group moves. Ask again later, or read the files of the brokers.
-- `commits`: no log of the topic, as in a copy that has only `__consumer_offsets`. Only what other groups have consumed
-  is known to exist. Without such a group the state is null, unless the offset was rewound.
+  consumed it. `falling_behind` is never found, and a group that does not move is `time_unknown` if no other group
+  moves. Ask again later, or read the files of the brokers.
+- `commits`: no log of the topic. Only what other groups have consumed is known to exist.
 
-With `--source requests` (`LiveRequests`) there is no history. Coordinators are asked twice, `interval` apart; that is
-`window_ms`, and `window` has no effect. A group whose offset changed is `ok`, or `rewound` if it is lower the second
-time; with nothing left to read it is `idle`. Otherwise it is `stalled or stopped`: choose an interval longer than the
-usual pause between commits. If only one offset is left, which may be a transaction marker, the state is null
-(`time_unknown`). Rates are those of the interval, and all times are null.
+With `--source requests` there is no history. Coordinators are asked twice, `interval` apart. A group whose offset
+changed is `ok`, or `rewound` if it is lower the second time; with nothing left to read it is `idle`. Otherwise it is
+`stalled or stopped`: choose an interval longer than the usual pause between commits. If only one offset is left, which
+may be a transaction marker, the state is null. Rates are those of the interval, and all times are null.
 
 Times of commits are the brokers'. Times of records may be the producers': a wrong clock makes waits shorter or longer.
-The moment is now for running brokers, and for stored logs the time of the last record or commit in the source; `at`
-sets another one. `commit_rate` is null if the history of the offset is shorter than the window, and `produce_rate` if
-no file shows where the log ended that long ago. Both count offsets, including transaction markers.
+`commit_rate` is null if the history of the offset is shorter than the window, and `produce_rate` if no file shows
+where the log ended that long ago.
 
-What the logs do not show: commits that a cleaner removed, and with them earlier waits; a finding says from which offset
-on nothing is missing. A job that runs for the first time has never waited: it is `stopped` when records have waited for
-longer than the window. A group that has never committed has no row. Groups that skip records, or read late on purpose,
-look like others.
+What the logs do not show: commits that a cleaner removed, and with them earlier waits; a finding says from which
+offset on nothing is missing. A job that runs for the first time is `stopped` when records have waited for longer than
+the window. A group that has never committed has no row.
 """,
 )
 

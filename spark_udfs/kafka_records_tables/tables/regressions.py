@@ -18,7 +18,7 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic", "string", "topic that the group consumes"),
+        Column("topic", "string", "name of the topic"),
         Column("partition", "int32", "partition of the topic"),
         Column("from_offset", "int64", "committed offset before it went backwards"),
         Column("to_offset", "int64", "lower offset that replaced it"),
@@ -31,8 +31,8 @@ TABLE: Final = Table(
         Column(
             "confidence",
             "string",
-            "how certain the kind is: low if it depends on members or topic ids that the log does not show, "
-            "otherwise high",
+            "how certain the kind is: low if it depends on members or topic ids that the log does not show, otherwise "
+            "high",
             ("high", "low"),
         ),
         Column("group_kind", "string", "kind of the group just before the commit; null if there was no group"),
@@ -64,9 +64,9 @@ TABLE: Final = Table(
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "other records that show how the offset went backwards: the tombstone in between (tombstone), the "
-            "marker of the transaction (marker), the last commits of the other sequence of a sawtooth (high) "
-            "and of this one (low), and the last record about members of the group (group)",
+            "other records that show how the offset went backwards: tombstone (in between), marker (of the "
+            "transaction), high and low (the last commits of the other sequence of a sawtooth, and of this one), "
+            "group (the last record about its members)",
         ),
     ),
     sort=("group_id", "topic", "partition", "log_partition", "log_offset"),
@@ -85,29 +85,22 @@ TABLE: Final = Table(
     ),
     rules="""\
 One row per commit that took effect and is lower than the committed offset it replaced, of the same group, topic and
-partition. A commit in a transaction takes effect at the marker, or not at all if a later commit took effect before
-(`OffsetMetadataManager.replayEndTransactionMarker`). In a source with `committed` but no markers, each commit takes
-effect where it was written, so the lower of two in one transaction counts as a fall. A commit of the same offset with
-another leader epoch or metadata is not a fall. The kind is the first that applies; each may be intended:
+partition. A commit in a transaction takes effect at the marker. The kind is the first that applies; each may be
+intended:
 
 - `topic_recreated`: the two commits have different topic ids (Kafka 4.1 and later write them): a new topic has the old
   name and begins at 0.
-- `after_deletion`: the offset was deleted in between: by a clean-up, by somebody, or with its topic if the log has no
-  topic ids. `disappearances` says why; evidence names the tombstone.
+- `after_deletion`: the offset was deleted in between: `disappearances` says why.
 - `sawtooth`: two committers take turns: a zombie and its successor, two applications with one group id, or consumers
-  that assign themselves the same partition. After a fall, the offset returned to where it fell from, most of the way in
-  one step. Now it falls again, but not below the offset from which it returned. The first fall of a sawtooth has
-  another kind.
+  that assign themselves the same partition. The offset falls again after it returned to where it fell from. The first
+  fall of a sawtooth has another kind.
 - `reset_while_empty`: the group had no members. Either an administrator reset the offset, or a consumer that assigns
   itself partitions went back: the log shows no difference.
 - `rewind_by_member`: the group had members, and outside transactions only they may commit. A member went back by
   itself, or started over because its offset was out of range (`auto.offset.reset`).
 
-What compaction hides: where a log was cleaned, only the last commit of each partition is left, so no fall is visible; a
-finding says after which offset no record is missing. A fall to the first commit after it may be missed, and a sawtooth
-may look like a single fall of another kind. `confidence` is low if the kind depends on members, and a record of the
-group or bytes before the commit could not be read; and if the lower commit has a topic id but no remaining earlier one
-does.
+What compaction hides: where a log was cleaned, only the last commit of each partition is left, so no fall is visible;
+a finding says after which offset no record is missing.
 
 What the log does not show: classic members that join for the first time, until they are assigned partitions; records
 that were consumed again without a lower commit; which client sent a commit.

@@ -24,7 +24,7 @@ TABLE: Final = Table(
             "string",
             "why the tombstone was written: `state_deleted`, or `state_deleted or topic_deleted`",
         ),
-        Column("confidence", "string", "how certain the cause is: high or medium", ("high", "medium")),
+        Column("confidence", "string", "how certain the cause is: high, medium or low", ("high", "medium")),
         Column(
             "possible_causes",
             "list<string>",
@@ -72,22 +72,14 @@ Kafka 4.1 and later write a tombstone for one of two causes, earlier releases wr
 
 The confidence, and the evidence for it:
 
-- `high`, with `stays_in_topic`: the state named by this record belongs to the same topic and stays, so the topic was
-  not deleted.
+- `high`, with `stays_in_topic`: another state of the same topic stays, so the topic was not deleted.
 - `high`, without evidence: it is one of the two causes, and the log does not show which.
-- `medium`, with `topic_goes_on`: this later record has the same topic id, which a deleted topic no longer has. Only a
-  write that was in progress when the topic was deleted looks the same.
+- `medium`, with `topic_goes_on`: a later record has the same topic id, which a deleted topic no longer has.
 
-A coordinator deletes a topic's state in one write, but may put several requests into one batch
-(`share.coordinator.append.linger.ms`). So consecutive tombstones of one batch and millisecond count as one write, and a
-state stays if it does so after the last of them. Without `base_offset` or `timestamp_ms` more look like one write.
+Consecutive tombstones of one batch and millisecond count as one write.
 
 What the log does not show: whether an administrator deleted the group (`disappearances` has its tombstone) or its
-offsets of the topic (`share_group_topics` has the last list of its topics). A request to delete state that does not
-exist writes nothing. Initialization with a higher state epoch replaces the state and does not delete it.
-
-The coordinator deletes the beginning of this log when later snapshots replace it; a finding says from which offset on
-the log is complete. There is no `stays_in_topic` if a record is missing or unreadable between the one that it would
-name and the first one after the write.
+offsets of the topic (`share_group_topics` has the last list of its topics). The coordinator deletes the beginning of
+this log when later snapshots replace it; a finding says from which offset on the log is complete.
 """,
 )

@@ -35,11 +35,8 @@ TABLE: Final = Table(
     essential=("group_id", "topic", "partition", "initialization"),
     details=("topic_id", "log_partition", "log_offset"),
     rules="""\
-One row per partition listed in a group's record of type 15 (`ShareGroupStatePartitionMetadata`; KIP-932), and one per
-topic that is being deleted, for which the record lists no partitions. The last record of each group counts; a tombstone
-leaves no row. A group whose offsets an administrator set may have only this record.
-
-The group coordinator writes the record before it asks the share coordinator for state (initializing) and after the
-answer (initialized), so the two topics differ for a moment.
+One row per partition listed in a group's last record of type 15 (`ShareGroupStatePartitionMetadata`; KIP-932), and one
+per topic that is being deleted, for which the record lists no partitions. A group whose offsets an administrator set
+may have only this record.
 """,
 )

@@ -27,7 +27,7 @@ TABLE: Final = Table(
     reads=(),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic", "string", "topic that the group consumes; null if the source has no log of it"),
+        Column("topic", "string", "name of the topic; null if the source has no log of it"),
         Column("partition", "int32", "partition of the topic"),
         Column("start_offset", "int64", "first offset that is not acknowledged or archived; null until it is decided"),
         Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
@@ -41,13 +41,12 @@ TABLE: Final = Table(
         ),
         *timestamps(
             "unread",
-            "time of the first record from the start offset on; null if there is none or it is unknown",
+            "time of the first unread record; null if there is none or it is unknown",
         ),
         Column(
             "known_by",
             "string",
-            "how exact unread_timestamp is: record (the time of the record) or batch (the time of its "
-            "batch); null if unread_timestamp is null",
+            "what unread_timestamp is: the time of the record, or of its batch; null if unread_timestamp is null",
             ("record", "batch"),
         ),
         Column(
@@ -56,7 +55,7 @@ TABLE: Final = Table(
             "milliseconds from unread_timestamp to the time of the answer; null if unread_timestamp is null",
         ),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
-        *timestamps("write", "when the last snapshot of the state was written; null if the log has none"),
+        *timestamps("write", "when the last snapshot was written; null if the log has none"),
         Column("log_partition", "int32", "partition of `__share_group_state` that holds the state"),
     ),
     sort=("group_id", "topic", "partition", "topic_id"),
@@ -66,14 +65,12 @@ TABLE: Final = Table(
     details=("topic_id", "log_partition", "write_timestamp", "log_start_offset", "known_by", "unread_timestamp"),
     rules="""\
 One row per share partition (`share_partitions`). Lag is what `kafka-share-groups --describe` shows since Kafka 4.2
-(KIP-1226): the high watermark minus the start offset, minus the acknowledged and archived records after the start
-offset. The state has the number of these; if an older Kafka wrote it, they are counted in its batches. In a directory,
-lag counts up to the log end. It includes records that a member has acquired but not acknowledged, transaction markers,
-and gaps.
+(KIP-1226): the high watermark (in a directory, the log end) minus the start offset, minus the acknowledged and
+archived records after the start offset. It includes records that a member has acquired but not acknowledged,
+transaction markers, and gaps.
 
 Start offset and lag are null until the group first reads the partition. A topic that was deleted, or whose log the
-source does not have, has no name and no end. With `--source requests` lag is the number that the coordinator returns,
-or null before Kafka 4.2, and `done` is null.
+source does not have, has no name and no end.
 
 `unread_timestamp` is the time of the first record from the start offset on, without markers and aborted records.
 Running brokers are asked for it only with `times`.

@@ -24,9 +24,7 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition", "int32", "partition of the topic"),
-        Column(
-            "state_epoch", "int32", "number that increases each time the state is initialized; null if `is_partial`"
-        ),
+        Column("state_epoch", "int32", "number that grows each time the state is initialized; null if `is_partial`"),
         Column(
             "leader_epoch", "int32", "epoch of the partition leader that last wrote the state; null if there is none"
         ),
@@ -34,31 +32,29 @@ TABLE: Final = Table(
         Column(
             "delivery_complete_count",
             "int32",
-            "number of acknowledged or archived records from the start offset on; null if the last record does "
-            "not have it (before Kafka 4.2)",
+            "number of acknowledged or archived records from the start offset on (since Kafka 4.2)",
         ),
         Column(
             "coordinator_lag",
             "int64",
-            "with --source requests, the number of offsets from the start offset to the end of the log that are "
-            "not acknowledged or archived, as the coordinator counts them (Kafka 4.2 or later); otherwise null",
+            "with --source requests, the lag as the coordinator counts it (Kafka 4.2 or later); otherwise null",
         ),
         Column(
             "available_count",
             "int64",
-            "number of offsets in available batches, to be delivered for the first time or again",
+            "number of offsets in available batches",
         ),
         Column("acknowledged_count", "int64", "number of offsets in acknowledged batches"),
         Column(
             "archived_count",
             "int64",
-            "number of offsets in archived batches, which were rejected or delivered too often",
+            "number of offsets in archived batches",
         ),
         Column("other_count", "int64", "number of offsets in batches in any other state"),
         Column(
             "batches",
             f"list<struct<{_BATCH}>>",
-            "ranges of offsets with the state of their records: 0 is available, 2 acknowledged, 4 archived",
+            "ranges of offsets with the state of their records: 0 available, 2 acknowledged, 4 archived",
         ),
         Column("snapshot_epoch", "int32", "number of the last snapshot"),
         Column("update_count", "int32", "number of updates after the last snapshot"),
@@ -89,16 +85,12 @@ TABLE: Final = Table(
 One row per share partition (group, topic id, partition) with a snapshot or an update and no later tombstone
 (`ShareCoordinatorShard.replay`; KIP-932). `share_group_topics` has the names of the topics.
 
-A snapshot is the entire state. An update changes it: -1 keeps the start offset or the leader epoch, the complete count
-is always replaced, and batches are merged as in `PersisterStateBatchCombiner`. Offsets below the start offset are
-dropped. Of two overlapping batches, the one with more deliveries wins, or else the one with the higher state. As in a
-coordinator, some adjacent batches with equal state are not merged.
+A snapshot is the entire state; updates change it (`PersisterStateBatchCombiner`).
 
-The coordinator deletes the beginning of this log, up to the oldest of the last snapshots (the lowest
-`snapshot_log_offset`). So the log may not show the state as of an earlier moment, and a note says so. A state that
-begins with an update is partial: other offsets may have batches too. No coordinator loads a log with a record that
-cannot be decoded, an update without a value, or a batch that ends before it begins. Its share partition has no row
-unless a snapshot follows; a finding names the record.
+The coordinator deletes the beginning of this log, up to the oldest of the last snapshots. So the log may not show the
+state as of an earlier moment, and a note says so. A state that begins with an update is partial: other offsets may
+have batches too. After a record that cannot be used, and at which no coordinator loads the log, a share partition has
+no row unless a snapshot follows; a finding names the record.
 
 What the log does not show: the records that a member has acquired, and what it has acknowledged since the last write.
 """,

@@ -34,7 +34,7 @@ TABLE: Final = Table(
         ),
         Column("member_id", "string", "member that the event is about; null if it is about the group"),
         Column("epoch", "int32", "epoch or generation of the group after the event; null if no record has one"),
-        Column("member_count", "int32", "number of members after the event; null if the group is gone"),
+        Column("member_count", "int32", "number of members; null if the group is gone"),
         Column("duration_ms", "int64", "how long the rebalance took, in milliseconds; null for other events"),
         Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column("log_offset", "int64", "offset of the record in that partition"),
@@ -53,20 +53,15 @@ One row per event in the life of a group, found by replaying all of its records 
     + "\n".join(fill(f"- `{word}`: {meaning}.", 120, subsequent_indent="  ") for word, meaning in MEANINGS.items())
     + """
 
-The records of a batch count together: a member present before and after the batch did not join in it, and the state at
-its end decides whether a rebalance is complete. Most batches are one write of the coordinator. With
-`group.coordinator.append.linger.ms` they may be several, and what a later one undid is not an event, unless the group
-ended or was converted. In a source without batches, each record counts alone.
+The records of a batch count together: a member present before and after the batch did not join in it. In a source
+without batches, each record counts alone.
 
-A rebalance of a classic group lasts from when all members had joined (the time of the state in the record, since Kafka
-2.1) to the record of the assignment. In other groups it lasts from the first change of the epoch, or from when a member
-must give something up within the epoch, to the record with which the last member has followed. If all members leave
-first, it is never completed.
+A rebalance of a classic group lasts from when all members had joined to the record of the assignment. In other groups
+it lasts from the first change of the epoch, or from when a member must give something up within the epoch, until the
+last member has followed. If all members leave first, it is never completed.
 
 What the log does not show: when a classic group began to rebalance, and which members joined and left before an
-assignment was written; heartbeats; why a member left; when the offsets of a share group were set. Topics in
-`assignment_changed` are named by ids if the source does not know their names. A cleaner removes the beginnings and ends
-of most memberships. A finding says from which offset on no record is missing; the first event of a group after it may
-still lack who left, what was lost, the previous epoch, and whether the group existed.
+assignment was written; why a member left; when the offsets of a share group were set. A cleaner removes the beginnings
+and ends of most memberships; a finding says from which offset on no record is missing.
 """,
 )

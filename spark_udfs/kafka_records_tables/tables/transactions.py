@@ -30,7 +30,7 @@ TABLE: Final = Table(
     reads=("offset", "key", "value", "control"),
     columns=(
         Column("transactional_id", "string", "the transactional id"),
-        Column("producer_id", "int64", "producer id of this transactional id"),
+        Column("producer_id", "int64", "producer of the transaction"),
         Column("producer_epoch", "int16", "epoch of the producer; a higher one fences lower ones"),
         Column(
             "state",
@@ -38,7 +38,7 @@ TABLE: Final = Table(
             "state of the last transaction, as Kafka's tools spell it: Ongoing, CompleteCommit, …",
             STATES,
         ),
-        Column("timeout_ms", "int32", "milliseconds after which the coordinator aborts an open transaction"),
+        Column("timeout_ms", "int32", "milliseconds after which the coordinator aborts the transaction"),
         Column(
             "partitions",
             "list<struct<topic: string, partitions: list<int32>>>",

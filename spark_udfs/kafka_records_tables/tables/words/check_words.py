@@ -63,7 +63,7 @@ COLUMNS: Final = (
     Column("group_id", "string", "the group; null if the key does not name it, and in __transaction_state"),
     Column("transactional_id", "string", "the transactional id; null except in __transaction_state"),
     Column("member_id", "string", "the member; null if there is none"),
-    Column("topic", "string", "topic of the partition; null if there is none, or if its name is unknown"),
+    Column("topic", "string", "name of the topic; null if there is none, or if its name is unknown"),
     Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
     Column(
         "partition",
@@ -72,7 +72,7 @@ COLUMNS: Final = (
     ),
     Column("detail", "string", "the problem in one sentence, with the numbers"),
     Column("log_topic", "string", "topic of the record that shows the problem, such as __consumer_offsets"),
-    *timestamps("log", "when that record was written; null if the source has no times"),
+    *timestamps("log", "when the record was written; null if the source has no times"),
     Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
     Column("log_offset", "int64", "offset of the record, or of the first of several; null if no record shows it"),
 )

@@ -7,7 +7,7 @@ from typing import Final
 from kafka_records_tables.tables.declaration import Column, Table
 
 COLUMNS: Final = (
-    Column("topic", "string", "topic of the log"),
+    Column("topic", "string", "name of the topic"),
     Column("partition", "int32", "partition of the topic"),
     Column("records", "int64", "records, without transaction markers"),
     Column("markers", "int64", "markers of transactions"),
