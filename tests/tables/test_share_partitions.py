@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import gzip
 import json
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kafka_records_engine.findings import Finding
 from kafka_records_tables import read_table
 from kafka_records_tables.coordinator.records import since_snapshot
-from kafka_records_tables.coordinator.shares.share_batches import StateBatch, combined
+from kafka_records_tables.coordinator.shares.share_batches import UNDECIDED, StateBatch, combined, combined_at_once
 from tests.conftest import DATA_DIR
 from tests.tables.share_topic import SHARE_TOPIC, TOPIC_ID, Batch, ShareTopic
 from tools.judge.cleaner import CleanedLog, table_of
@@ -33,6 +35,54 @@ def test_batches_are_put_together_as_kafka_does_it() -> None:
     for case in cases:
         found = combined(batches(case["so_far"]), batches(case["new"]), case["start_offset"])
         assert found == batches(case["combined"])
+
+
+def _in_turn(records: list[list[StateBatch]], start_offset: int) -> list[StateBatch]:
+    left, *updates = records
+    for new in updates:
+        left = combined(left, new, start_offset)
+    return left
+
+
+def test_batches_of_many_share_partitions_are_put_together_as_in_turn() -> None:
+    """Where the result may depend on the order, there is none: neither too seldom nor for most share partitions."""
+    chance = Random(22)
+    cases: list[tuple[list[list[StateBatch]], int]] = []
+    for number in range(3000):
+        width, most = chance.choice([4, 12, 40]), chance.choice([1, 2, 5])
+        records = []
+        for _ in range(chance.randint(2, 6)):
+            firsts = [chance.randrange(width) for _ in range(chance.randint(0, 4))]
+            state = chance.choice([0, 2, 4, -128, 127])
+            records.append([StateBatch(a, a + chance.randrange(5), chance.randint(1, most), state) for a in firsts])
+        cases.append((records, UNDECIDED if number % 3 else chance.randrange(width)))
+    places = [place for place, (records, _) in enumerate(cases) for batches in records for _ in batches]
+    every = [batch for records, _ in cases for batches in records for batch in batches]
+
+    at, batches, is_open = combined_at_once(
+        np.array(places), np.array(every).T, np.array([start for _, start in cases])
+    )
+
+    found: list[list[StateBatch]] = [[] for _ in cases]
+    for place, batch in zip(at.tolist(), batches.T.tolist(), strict=True):
+        found[place].append(StateBatch(*batch))
+    for place, case in enumerate(cases):
+        assert found[place] == ([] if is_open[place] else _in_turn(*case)), case
+    assert 500 < is_open.sum() < 2500
+
+
+@pytest.mark.parametrize("last", [2**63 - 1, 2**62])
+def test_batches_that_are_too_far_apart_are_left_to_the_order(last: int) -> None:
+    batches = np.array([StateBatch(0, 4, 1, 2), StateBatch(last - 1, last, 1, 2)]).T
+    at, left, is_open = combined_at_once(np.array([0, 2]), batches, np.full(3, UNDECIDED))
+    assert (len(at), left.shape, is_open.tolist()) == (0, (4, 0), [True] * 3)
+
+
+def test_many_batches_inside_each_other_are_left_to_the_order() -> None:
+    nested = [StateBatch(number, 200 - number, number, 2) for number in range(100)]
+    places = np.array([0] * len(nested) + [1])
+    at, left, is_open = combined_at_once(places, np.array([*nested, nested[0]]).T, np.full(2, UNDECIDED))
+    assert (at.tolist(), left.T.tolist(), is_open.tolist()) == ([1], [[0, 200, 0, 2]], [True, False])
 
 
 def _rows(topic: ShareTopic, **options: Any) -> list[Row]:
@@ -79,6 +129,27 @@ def test_a_snapshot_with_an_update() -> None:
         "log_offset": 1,
         "snapshot_log_offset": 0,
     }
+
+
+def test_a_start_that_moves_back_brings_nothing_back() -> None:
+    topic = ShareTopic()
+    topic.snapshot((0, 9, 2, 1), start_offset=0)
+    topic.update((10, 19, 0, 1), start_offset=8)
+    topic.update((20, 21, 0, 1), start_offset=2)
+    topic.update((5, 6, 4, 1))
+    (row,) = _rows(topic)
+    assert row["start_offset"] == 2
+    assert _batches(row) == [(5, 6, 4, 1), (8, 9, 2, 1), (10, 21, 0, 1)]
+
+
+def test_boundaries_of_batches_depend_on_the_order_of_updates() -> None:
+    topic = ShareTopic()
+    wide, other = (5, 7, 2, 2), (20, 20, 2, 2)
+    for partition, updates in enumerate([(wide, other), (other, wide)]):
+        topic.snapshot((0, 4, 2, 2), (5, 6, 2, 1), partition=partition)
+        for update in updates:
+            topic.update(update, partition=partition)
+    assert [_batches(row) for row in _rows(topic)] == [[(0, 7, 2, 2), other], [(0, 4, 2, 2), wide, other]]
 
 
 def test_what_is_not_decided_is_null() -> None:

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kafka_records_tables.coordinator.rules import expiry_rules
@@ -165,7 +166,8 @@ def test_each_module_has_a_net_of_tests_and_tables_that_are_there() -> None:
 def test_the_histories_that_are_recorded_catch_a_wrong_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     logs = [log for log in recorded_logs() if log.whole.topic == "__share_group_state"][:3]
     assert by_histories(logs, ["share_partitions"], is_whole=True) is None
-    monkeypatch.setattr(share_replay, "combined", lambda *_: [])
+    nothing = np.zeros(0, np.int64), np.zeros((4, 0), np.int64), np.zeros(1, np.bool_)
+    monkeypatch.setattr(share_replay, "combined_at_once", lambda *_: nothing)
     assert "share_partitions" in str(by_histories(logs, ["share_partitions"], is_whole=True))
 
 

@@ -7,6 +7,10 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+
 UNDECIDED: Final = -1
 """The start offset of a share partition whose start is not decided yet."""
 
@@ -82,3 +86,52 @@ def _without_overlap(batch: StateBatch, following: StateBatch) -> list[StateBatc
     if last < end:
         pieces.append(StateBatch(last + 1, end, *said))
     return pieces
+
+
+# ------------------------------------------------------------------------------------ for many share partitions at once
+
+_MOST_PIECES: Final = 16
+"""The number of pieces between two boundaries into which a batch falls, on average, before it is too much work here."""
+_LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+def combined_at_once(places: INT64, batches: INT64, starts: INT64) -> tuple[INT64, INT64, FLAGS]:
+    """What `combined` returns for many share partitions after all their batches were added, in any order.
+
+    `batches` has a row per field of `StateBatch`, and a column per batch; `places` has the number of its share
+    partition, an index of `starts`, the start offsets. These must never have decreased. Returns the places and the
+    batches that are left, and a flag for each share partition whose boundaries may depend on the order of its batches
+    (or whose batches are too many or too far apart): it has no batches in the result.
+
+    The boundaries of batches cut all offsets into pieces. A piece has the highest state of the batches that cover it.
+    The order can matter only between two pieces with the same highest state, if one of them also had a lower state.
+    """
+    first, last, count, state = batches
+    states = count * 256 + state  # compares like the pair, because a state is an int8
+    lowest, span = int(first.min()), int(last.max()) - int(first.min()) + 2
+    if last.max() == _HIGHEST or span * len(starts) > _HIGHEST:
+        return places[:0], batches[:, :0], np.ones(len(starts), np.bool_)
+    edges = np.concatenate([first - lowest, last - lowest + 1]) + np.tile(places * span, 2)
+    edges, at = np.unique(edges, return_inverse=True)
+    begin, end = at[: len(first)], at[len(first) :]
+    widths = end - begin
+    is_open = np.bincount(places, widths - _MOST_PIECES, len(starts)) > 0
+    widths[is_open[places]] = 0
+    pieces = np.repeat(begin - np.cumsum(widths) + widths, widths) + np.arange(widths.sum())
+    highest, least = np.full(len(edges), _LOWEST), np.full(len(edges), _HIGHEST)
+    np.maximum.at(highest, pieces, np.repeat(states, widths))
+    np.minimum.at(least, pieces, np.repeat(states, widths))
+    of_place, offsets = np.divmod(edges, span)
+    cuts = np.clip(np.where(starts == UNDECIDED, lowest, starts), lowest, lowest + span - 1) - lowest
+    stops = np.append(offsets[1:], 0)
+    is_left = (highest != _LOWEST) & (stops > cuts[of_place])
+    goes_on = np.zeros(len(edges) + 1, np.bool_)
+    goes_on[1:-1] = is_left[1:] & is_left[:-1] & (highest[1:] == highest[:-1])
+    is_mixed = highest != least
+    is_open[of_place[goes_on[:-1] & (is_mixed | np.roll(is_mixed, 1))]] = True
+    is_left &= ~is_open[of_place]
+    begin, end = np.flatnonzero(is_left & ~goes_on[:-1]), np.flatnonzero(is_left & ~goes_on[1:])
+    found, at = highest[begin], of_place[begin]
+    count = (found + 128) >> 8
+    first = np.maximum(offsets[begin], cuts[at]) + lowest
+    return at, np.stack([first, stops[end] - 1 + lowest, count, found - count * 256]), is_open

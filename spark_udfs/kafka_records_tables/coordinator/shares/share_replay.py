@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import UNKNOWN_STATE, Finding
+from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, place_of
-from kafka_records_tables.coordinator.records.named_records import Event, Picked
-from kafka_records_tables.coordinator.shares.share_batches import UNDECIDED, StateBatch, combined
+from kafka_records_tables.coordinator.records.latest import codes_of_same
+from kafka_records_tables.coordinator.shares.share_batches import UNDECIDED, StateBatch, combined, combined_at_once
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -21,72 +23,146 @@ if TYPE_CHECKING:
 SNAPSHOT: Final = "ShareSnapshot"
 UPDATE: Final = "ShareUpdate"
 
-_OF_BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
+_KEY: Final = ("group_id", "topic_id", "partition")
 
-PICKED: Final[Picked] = {
-    SNAPSHOT: (*_OF_BOTH, "state_epoch", "create_timestamp", "write_timestamp"),
-    UPDATE: _OF_BOTH,
-}
-"""The fields of each record that the replay needs, besides `batches_of`."""
+_ONLY_IN_SNAPSHOTS: Final = ("state_epoch", "create_timestamp", "write_timestamp")
 
-_NO_CHANGE: Final = -1
-"""The start offset or leader epoch in an update that keeps the present one."""
-
-SharePartition = tuple[str, str, int]
-"""Group id, topic id and partition."""
+_KEPT: Final = {"leader_epoch": -1, "start_offset": UNDECIDED}
+"""Fields of an update that may keep the present value, and the number that says so."""
 
 
-@dataclass(slots=True)
-class ShareState:
-    """The state of one share partition."""
-
-    snapshot_epoch: int
-    leader_epoch: int
-    start_offset: int
-    delivery_complete_count: int
-    batches: list[StateBatch]
-    log_offset: int
-    """The offset of the last record from which the state was built."""
-    state_epoch: int | None = None
-    create_timestamp: int | None = None
-    write_timestamp: int | None = None
-    snapshot_log_offset: int | None = None
-    update_count: int = 0
-    """The number of updates after the snapshot."""
-    is_partial: bool = False
-    """Whether the records have an update but no snapshot before it."""
-
-
-@dataclass(slots=True)
 class ShareReplay:
-    """The states of share partitions, after records were applied in log order."""
+    """The states of share partitions after the records of `found`, which are in log order.
 
-    unusable: Collection[int]
-    """Offsets of records that no coordinator can replay."""
-    batches: Mapping[int, list[StateBatch]]
-    """The batches of records (`batches_of`)."""
-    _states: dict[SharePartition, ShareState | None] = field(default_factory=dict)
-    """None if a record that cannot be used has left the state unknown."""
+    `types` are the record types of a snapshot and of an update, `unusable` the offsets of records that no coordinator
+    can replay. The state after such a record, or after one that cannot be decoded, is unknown until a snapshot or a
+    tombstone follows.
+    """
 
-    def take(self, event: Event) -> None:
-        """Replay one record."""
-        # Unpack once, because attribute access to a named tuple is slow here.
-        offset, record, key, value, is_broken, _, _ = event
-        place: SharePartition = key
-        if is_broken or offset in self.unusable:
-            self._states[place] = None
-        elif value is None:
-            self._states.pop(place, None)
-        elif record == SNAPSHOT:
-            self._states[place] = _snapshot(value, self.batches.get(offset, []), offset)
-        elif place not in self._states:
-            self._states[place] = _beginning(value, self.batches.get(offset, []), offset)
-        elif (state := self._states[place]) is not None:
-            _update(state, value, self.batches.get(offset, ()), offset)
+    def __init__(self, found: DecodedRecords, types: tuple[int, ...], unusable: Collection[int]) -> None:
+        self._found = found
+        self._types = types
+        rows = np.flatnonzero(found.has_key)
+        codes = codes_of_same([found.member(types, "key", name).take(pa.array(rows)) for name in _KEY])
+        order = np.argsort(codes, kind="stable")
+        rows = rows[order]
+        firsts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        ends = np.append(firsts[1:], len(rows))[: len(firsts)]
+        is_snapshot = found.columns.record_type[rows] == types[0]
+        is_unknown = found.has_error[rows] | np.isin(found.offsets[rows], list(unusable))
+        is_tombstone = found.is_tombstone[rows]
+        # The last record of each share partition that leaves nothing of what was before it.
+        resets = np.where(is_snapshot | is_unknown | is_tombstone, np.arange(len(rows)), -1)
+        resets = np.maximum.reduceat(resets, firsts) if len(rows) else resets
+        begins = np.where(resets < 0, firsts, resets + (is_tombstone & ~is_unknown)[resets])
+        has_state = (begins < ends) & ((resets < 0) | ~is_unknown[resets])
+        counts = (ends - begins)[has_state]
+        self._begins = np.cumsum(counts) - counts
+        """The first record of each state, which is a snapshot or an update without one: an index of `_rows`."""
+        self._ends = self._begins + counts - 1
+        """The last record of each state."""
+        self._states = np.repeat(np.arange(len(counts)), counts)
+        """The state of each record."""
+        chosen = np.arange(len(self._states)) + np.repeat(begins[has_state] - self._begins, counts)
+        self._rows = rows[chosen]
+        self._has_snapshot = is_snapshot[chosen][self._begins]
+        self.update_counts: INT64 = counts - self._has_snapshot
+        """For each state, the number of updates after the snapshot."""
 
-    def states(self) -> Mapping[SharePartition, ShareState]:
-        """The share partitions whose states are known."""
-        return {place: state for place, state in self._states.items() if state is not None}
+    def __len__(self) -> int:
+        return len(self._begins)
+
+    def key(self, name: str) -> pa.Array:
+        """A field of the key of each share partition."""
+        return self._found.member(self._types, "key", name).take(pa.array(self._rows[self._ends]))
+
+    def field(self, name: str) -> pa.Array:
+        """A field of each state. What only snapshots have is null if there is none."""
+        if name in _KEPT:
+            return self._values(name, self._sayings(name)[self._ends])
+        return self._values(name, self._ends if name == "delivery_complete_count" else self._begins)
+
+    @property
+    def is_partial(self) -> FLAGS:
+        """Whether a state has no snapshot, or an update names another one: a snapshot in between is missing."""
+        epochs = self._values("snapshot_epoch", np.arange(len(self._rows))).to_numpy()
+        is_other = epochs != epochs[self._begins][self._states]
+        found: FLAGS = ~self._has_snapshot | (np.bincount(self._states, is_other, len(self)) > 0)
+        return found
+
+    @property
+    def log_offsets(self) -> INT64:
+        """The offset of the last record of each state."""
+        offsets: INT64 = self._found.offsets[self._rows[self._ends]]
+        return offsets
+
+    @property
+    def snapshot_offsets(self) -> pa.Array:
+        """The offset of the snapshot of each state; null if there is none."""
+        return pa.array(self._found.offsets[self._rows[self._begins]], mask=~self._has_snapshot)
+
+    def batches(self) -> tuple[INT64, INT64]:
+        """The state of each batch, ascending, and the batches: a row per field of `StateBatch`, a column per batch."""
+        rows, batches = _batch_columns(self._found, self._types)
+        records = np.full(self._found.rows.num_rows, -1)
+        records[self._rows] = np.arange(len(self._rows))
+        records = records[rows]
+        order = np.argsort(records, kind="stable")[np.count_nonzero(records < 0) :]
+        records, batches = records[order], batches[:, order]
+        states = self._states[records]
+        # A snapshot is taken as it is.
+        is_changed = self._begins < self._ends
+        in_turn = is_changed & self._is_moved_back
+        at_once = (is_changed & ~in_turn)[states]
+        as_it_is = ~is_changed[states]
+        parts = [(states[as_it_is], batches[:, as_it_is])]
+        if at_once.any():
+            *done, is_open = combined_at_once(states[at_once], batches[:, at_once], self._starts[self._ends])
+            parts.append((done[0], done[1]))
+            in_turn |= is_open & is_changed
+        parts += [self._in_turn(state, records, batches) for state in np.flatnonzero(in_turn).tolist()]
+        states = np.concatenate([part[0] for part in parts])
+        order = np.argsort(states, kind="stable")
+        return states[order], np.concatenate([part[1] for part in parts], axis=1)[:, order]
+
+    def _in_turn(self, state: int, records: INT64, batches: INT64) -> tuple[INT64, INT64]:
+        """The batches of a state, added one record after another."""
+        begin, end = int(self._begins[state]), int(self._ends[state]) + 1
+        cuts = np.searchsorted(records, np.arange(begin, end + 1)).tolist()
+        of_record = [_state_batches(batches[:, cut:stop]) for cut, stop in pairwise(cuts)]
+        left = of_record[0]
+        for new, start in zip(of_record[1:], self._starts[begin + 1 : end].tolist(), strict=True):
+            left = combined(left, new, start)
+        return np.full(len(left), state), np.array(left, np.int64).reshape(-1, len(StateBatch._fields)).T
+
+    @cached_property
+    def _starts(self) -> INT64:
+        """The start offset after each record."""
+        starts: INT64 = self._values("start_offset", self._sayings("start_offset")).to_numpy()
+        return starts
+
+    @property
+    def _is_moved_back(self) -> FLAGS:
+        """Whether an update of each state has a lower start offset than the update before it."""
+        starts = np.where(self._starts == UNDECIDED, np.iinfo(np.int64).min, self._starts)
+        is_lower = starts < np.append(starts[:1], starts[:-1])
+        is_lower[self._begins] = False
+        is_lower[(self._begins + 1)[self._begins < self._ends]] = False
+        found: FLAGS = np.bincount(self._states, is_lower, len(self)) > 0
+        return found
+
+    def _sayings(self, name: str) -> INT64:
+        """For each record, the last record up to it that says a value of a field in `_KEPT`."""
+        numbers = np.arange(len(self._rows))
+        says = self._values(name, numbers).to_numpy() != _KEPT[name]
+        says[self._begins] = True
+        found: INT64 = np.maximum.accumulate(np.where(says, numbers, 0))
+        return found
+
+    def _values(self, name: str, records: INT64) -> pa.Array:
+        """A field of the values of these records."""
+        types = self._types[:1] if name in _ONLY_IN_SNAPSHOTS else self._types
+        return self._found.member(types, "value", name).take(pa.array(self._rows[records]))
 
 
 def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, str]:
@@ -116,48 +192,29 @@ def reported_as_refused(found: DecodedRecords, types: tuple[int, ...], context: 
 def batches_of(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, list[StateBatch]]:
     """The batches in the value of each record, by its offset; records without batches are left out. `types` are those
     of `refused_records`."""
-    batches: dict[int, list[StateBatch]] = {}
+    rows, batches = _batch_columns(found, types)
+    firsts = np.flatnonzero(np.diff(rows, prepend=-1))
+    ends = [*firsts[1:].tolist(), len(rows)]
+    # Make all at once: there are many.
+    every = _state_batches(batches)
+    parts = [every[start:end] for start, end in zip(firsts.tolist(), ends, strict=False)]
+    return dict(zip(found.offsets[rows[firsts]].tolist(), parts, strict=True))
+
+
+def _batch_columns(found: DecodedRecords, types: tuple[int, ...]) -> tuple[INT64, INT64]:
+    """The row of each batch, and the batches: a row per field of `StateBatch`, a column per batch."""
+    rows, batches = [np.zeros(0, np.int64)], [np.zeros((len(StateBatch._fields), 0), np.int64)]
     for number in types:
         if number in found.columns.records:
             lists = found.member((number,), "value", "state_batches")
-            counts = pc.list_value_length(lists).fill_null(0).to_numpy()
-            members = (pc.struct_field(pc.list_flatten(lists), name) for name in StateBatch._fields)
-            # Make all at once: there are many.
-            every = list(map(_as_batch, zip(*(member.to_numpy().tolist() for member in members), strict=True)))
-            rows = np.flatnonzero(counts)
-            ends = np.cumsum(counts[rows]).tolist()
-            parts = (every[start:end] for start, end in zip([0, *ends], ends, strict=False))
-            batches.update(zip(found.offsets[rows].tolist(), parts, strict=True))
-    return batches
+            flat = pc.list_flatten(lists)
+            rows.append(pc.list_parent_indices(lists).to_numpy())
+            batches.append(np.stack([pc.struct_field(flat, name).to_numpy() for name in StateBatch._fields]))
+    return np.concatenate(rows), np.concatenate(batches, axis=1)
 
 
-def _snapshot(value: Sequence[Any], batches: list[StateBatch], offset: int) -> ShareState:
-    snapshot_epoch, leader_epoch, start_offset, count, state_epoch, created, written = value
-    return ShareState(
-        snapshot_epoch, leader_epoch, start_offset, count, batches, offset, state_epoch, created, written, offset
-    )
-
-
-def _beginning(value: Sequence[Any], batches: list[StateBatch], offset: int) -> ShareState:
-    """Let an update without an earlier state become the state."""
-    snapshot_epoch, leader_epoch, start_offset, count = value
-    return ShareState(
-        snapshot_epoch, leader_epoch, start_offset, count, batches, offset, update_count=1, is_partial=True
-    )
-
-
-def _update(state: ShareState, value: Sequence[Any], batches: Collection[StateBatch], offset: int) -> None:
-    snapshot_epoch, leader_epoch, start_offset, state.delivery_complete_count = value
-    if leader_epoch != _NO_CHANGE:
-        state.leader_epoch = leader_epoch
-    if start_offset != UNDECIDED:
-        state.start_offset = start_offset
-    state.batches = combined(state.batches, batches, state.start_offset)
-    state.log_offset = offset
-    state.update_count += 1
-    # An update names the snapshot that it is based on. If this is not the last known snapshot, a snapshot in between is
-    # missing.
-    state.is_partial |= snapshot_epoch != state.snapshot_epoch
+def _state_batches(batches: INT64) -> list[StateBatch]:
+    return list(map(_as_batch, zip(*batches.tolist(), strict=True)))
 
 
 _as_batch: Final = partial(tuple.__new__, StateBatch)
