@@ -86,10 +86,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.moves: list[str] = []
-        self.read: list[str] = []
         self.levels: list[str] = []
-        self.gathered: list[str] = []
-        self.members: list[str] = []
 
 
 def _vector(values: Any) -> str:
@@ -116,14 +113,9 @@ def _watched(seen: Seen) -> Iterator[None]:
             self.slots = step.slots
 
         def read(self, cursor: Cursor, members: dict[str, Any]) -> None:
-            before, known = cursor.pos, {*members}
+            before = cursor.pos
             self._step.read(cursor, members)
-            data = cursor.block.data
             seen.moves.append(f"step {self._number}  pos {_vector(before)} -> {_vector(cursor.pos)}")
-            seen.read.append(seen.moves[-1])
-            for row, (start, stop) in enumerate(zip(before.tolist(), cursor.pos.tolist(), strict=True)):
-                seen.read.append(f"        row {row}  {_hex(data[start:stop].tobytes())}")
-            seen.members.extend(line for name in members if name not in known for line in _member(name, members[name]))
 
     def watched_scan(walk: ElementWalk, elements: Cursor, owners: Any, level: Any) -> None:
         seen.levels.append(f"level {level}: rows {_vector(owners)}, pos {_vector(elements.pos)}")
@@ -133,29 +125,12 @@ def _watched(seen: Seen) -> Iterator[None]:
     def watched_add(gathered: ElementVectors, owners: Any, level: Any, notes: Any) -> None:
         seen.levels.extend(_slot_lines(notes, "    "))
         add(gathered, owners, level, notes)
-        if gathered._count == len(gathered.order):
-            seen.gathered.extend(_slot_lines(gathered.vectors, ""))
-            seen.gathered.append(f"{'order':<26} {_vector(gathered.order)}")
 
     with pytest.MonkeyPatch.context() as patch, engine_limits(few=0):
         patch.setattr(plan, "steps", [Watched(step, number) for number, step in enumerate(plan.steps, 1)])
         patch.setattr(ElementWalk, "_scan", watched_scan)
         patch.setattr(ElementVectors, "add", watched_add)
         yield
-
-
-def _member(name: str, array: pa.Array) -> Iterator[str]:
-    if not pa.types.is_nested(array.type):
-        yield f"{name:<37} {array.to_pylist()}"
-        return
-    yield name
-    for row, value in enumerate(array.to_pylist()):
-        yield from (f"    row {row}  {each}" for each in value or [value])
-
-
-def _hex(data: bytes, most: int = 40) -> str:
-    text = data.hex()
-    return text if len(text) <= 2 * most else f"{text[: 2 * most]}… {len(data)} bytes"
 
 
 def blocks() -> dict[str, str]:
@@ -172,11 +147,9 @@ def blocks() -> dict[str, str]:
     return {
         "rows": "\n".join(_rows(column.to_pylist(), offsets.tolist())),
         "plan": "\n".join(plan_lines(plan)),
-        "read": "\n".join(seen.read),
+        "read": "\n".join(seen.moves),
         "levels": "\n".join(seen.levels),
-        "gathered": "\n".join(seen.gathered),
         "elements": "\n".join(_elements(lists)),
-        "members": "\n".join(seen.members),
         "broken": "\n".join(_broken(column)),
     }
 
