@@ -6,10 +6,14 @@ import os
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kafka_records_engine.log.reading.segment_files import LogSourceError, find_logs, open_log
+from kafka_records_engine.log.reading.segment_files import FoundLog, LogSourceError, find_logs, open_log
+from kafka_records_engine.sources import segment_files
+from kafka_records_engine.sources.abilities import search_of
+from kafka_records_engine.sources.segment_files import Segments
 from tests.log.logs import CAPTURES, TOPICS, commit, read_both, write_log
 
 
@@ -51,6 +55,33 @@ def test_log_start_of_the_capture() -> None:
 def test_one_topic_of_a_data_directory() -> None:
     logs = find_logs([TOPICS / "kafka-4.3" / "segments"], topic="__share_group_state")
     assert [(log.topic, log.partition) for log in logs] == [("__share_group_state", number) for number in range(3)]
+
+
+def test_within_a_search_the_logs_are_searched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_log(tmp_path, {0: b""}, "t-0")
+    searches: list[str | None] = []
+    search = segment_files.reader.find_logs
+
+    def counted(paths: Any, topic: str | None, *more: Any) -> list[FoundLog]:
+        searches.append(topic)
+        return search(paths, topic, *more)
+
+    monkeypatch.setattr(segment_files.reader, "find_logs", counted)
+    source = Segments(tmp_path)
+
+    def partitions(topic: str) -> list[int]:
+        return [each.partition for each in source.partitions(topic)]
+
+    with search_of(source):
+        assert source.topics() == ["t"]
+        write_log(tmp_path, {0: b""}, "t-1")
+        with search_of(source):
+            assert partitions("t") == [0]
+        assert partitions("t") == [0]
+        assert searches == [None]
+        with pytest.raises(LogSourceError, match="there is no log of topic other here, only logs of t"):
+            source.partitions("other")
+    assert partitions("t") == [0, 1]
 
 
 def test_a_partition_folder_is_read_once_however_it_is_named(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ Each ability is a protocol; check for it with `has`.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
@@ -27,6 +28,18 @@ def has(thing: object, ability: type[_Ability]) -> TypeGuard[_Ability]:
 
 
 # -- sources -----------------------------------------------------------------------------------------------------------
+
+
+class SearchesForLogs(Protocol):
+    """A source that searches for its logs each time it is asked for them."""
+
+    def searched_once(self) -> AbstractContextManager[None]:
+        """Within this context the source searches once, and logs that begin to exist later are not read."""
+
+
+def search_of(source: object) -> AbstractContextManager[None]:
+    """Within this context a source searches for its logs once, if it searches at all."""
+    return source.searched_once() if has(source, SearchesForLogs) else nullcontext()
 
 
 class TellsLogStarts(Protocol):

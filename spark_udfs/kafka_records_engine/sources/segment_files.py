@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
 from functools import cache
 from os import PathLike, fspath
@@ -46,8 +46,8 @@ _DAMAGED: Final[tuple[str, Severity]] = "no batch can start here", "damage"
 
 
 class Segments:
-    """The logs in the given directories or files. Each call searches for them again. They are opened when they are
-    read.
+    """The logs in the given directories or files. Each call searches for them again, except within `searched_once`.
+    They are opened when they are read.
 
     Parameters
     ----------
@@ -69,6 +69,8 @@ class Segments:
         self._filesystem = filesystem
         self._ended: dict[tuple[str, int], reader.FoundLog] = {}
         """The logs whose end offsets were requested most recently."""
+        self._known: dict[str | None, list[reader.FoundLog]] | None = None
+        """The logs that were found within `searched_once`, by topic (None: all topics)."""
 
     @property
     def name(self) -> str:
@@ -186,8 +188,24 @@ class Segments:
                     context.report(_of_log(log, finding))
                 yield each, found
 
+    @contextmanager
+    def searched_once(self) -> Iterator[None]:
+        """See `abilities.SearchesForLogs`."""
+        before = self._known
+        self._known = {} if before is None else before
+        try:
+            yield
+        finally:
+            self._known = before
+
     def _found(self, topic: str | None = None) -> list[reader.FoundLog]:
-        return reader.find_logs(self._paths, topic, self._topic, self._filesystem)
+        known = self._known
+        if known is None:
+            return reader.find_logs(self._paths, topic, self._topic, self._filesystem)
+        if topic not in known:
+            of_all = [log for log in known.get(None, ()) if log.topic == topic]
+            known[topic] = of_all or reader.find_logs(self._paths, topic, self._topic, self._filesystem)
+        return known[topic]
 
 
 def _folders_in(directory: Place) -> list[Place]:

@@ -17,6 +17,7 @@ from kafka_records_engine import arguments
 from kafka_records_engine.findings import ABSENT_LOG, JUDGED_AS_OF, MISSING_RIGHT, OUTSIDE_LOG, Finding
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Counts
+from kafka_records_engine.sources.abilities import search_of
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.question import Question, together
 from kafka_records_tables.engines.checked_request import question_of, requests_of
@@ -229,6 +230,19 @@ def report_of(
     earlier: EarlierReport | None = None,
 ) -> Report:
     """The answer of `read_report` to a request that the caller has already built; `limits` are all thresholds."""
+    with search_of(source):
+        return _report_of(question, source, named, engine, limits, topics, earlier)
+
+
+def _report_of(
+    question: Question,
+    source: Source,
+    named: NamedSource,
+    engine: Engine,
+    limits: Mapping[str, Any],
+    topics: tuple[str, ...],
+    earlier: EarlierReport | None,
+) -> Report:
     cluster_id = cluster_id_of(named.arguments)
     if earlier is not None:
         earlier.check_cluster(cluster_id)
