@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from kafka_records_engine.log.reading import segment_files
 from kafka_records_engine.log.reading.segment_files import FoundLog, LogSourceError, find_logs, open_log
-from kafka_records_engine.sources import segment_files
 from kafka_records_engine.sources.abilities import search_of
 from kafka_records_engine.sources.segment_files import Segments
 from tests.log.logs import CAPTURES, TOPICS, commit, read_both, write_log
@@ -60,13 +60,12 @@ def test_one_topic_of_a_data_directory() -> None:
 def test_within_a_search_the_logs_are_searched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_log(tmp_path, {0: b""}, "t-0")
     searches: list[str | None] = []
-    search = segment_files.reader.find_logs
 
     def counted(paths: Any, topic: str | None, *more: Any) -> list[FoundLog]:
         searches.append(topic)
-        return search(paths, topic, *more)
+        return find_logs(paths, topic, *more)
 
-    monkeypatch.setattr(segment_files.reader, "find_logs", counted)
+    monkeypatch.setattr(segment_files, "find_logs", counted)
     source = Segments(tmp_path)
 
     def partitions(topic: str) -> list[int]:

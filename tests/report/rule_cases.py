@@ -572,7 +572,7 @@ CASES: Final = (
         Level.HIGH,
         None,
         Evidence(OFFSETS, 0),
-        ("-", _TABLE, _TOPICS, "-"),
+        ("kafka-configs --bootstrap-server", "-", _TABLE, _TOPICS, "-"),
         topics=(OFFSETS,),
     ),
     RuleCase(

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, grouped, kept, ranked, true_where
-from kafka_records_tables.report.command_lines import condition_of
+from kafka_records_tables.report.command_lines import condition_of, option
+from kafka_records_tables.report.facts.cluster_settings import cluster_settings
 from kafka_records_tables.report.facts.deleting_topics import deleting_topics
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
@@ -18,6 +19,8 @@ from kafka_records_tables.report.rules.broken_logs import groups_of_logs, groups
 from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kafka_records_engine.log.reading.missing_end import MissingEnd
 
 _KIND: Final = "log_cut"
@@ -116,7 +119,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         partitions=tuple(sorted(partitions)),
         since_timestamp_ms=None if is_start else case["last_ms_min"],
         since_note=(
-            f"no record shows when the {'folder' if is_gone else 'files'} disappeared"
+            f"no record shows when the {'beginning' if is_start else 'folder' if is_gone else 'files'} disappeared"
             if is_start or case["last_ms_min"] is None
             else "the last record that is left"
         ),
@@ -129,6 +132,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=len(partitions),
         rows=(rows,),
         next=(
+            *(_ask_for_policy(context, topic) if is_start else ()),
             NextStep(
                 f"Look for {files} {topic}-{first} on this broker (in its other data directories too) and on the "
                 f"others that have the partition; make a report of a replica that has {it}"
@@ -145,12 +149,24 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     )
 
 
+def _ask_for_policy(context: RuleContext, topic: str) -> Iterator[NextStep]:
+    """The step that shows whether a broker deleted the beginning, if the config of the topic is not in the source."""
+    if ("topic", topic) not in cluster_settings(context).configs:
+        what = (
+            f"Ask for the cleanup.policy of {topic}: if it contains delete, brokers delete its records; "
+            "set it to compact then"
+        )
+        yield context.ask_kafka(
+            what, "kafka-configs", "--describe", "--entity-type", "topics", *option("--entity-name", topic)
+        )
+
+
 _GONE_TITLE: Final = "a log of a coordinator is missing"
 _WHERE: Final = {"start": ("log_start_offset>0",), "end": (), "log": ()}
 _START: Final = (
     "{logs} lacks its beginning, {missing} in all. A broker deletes records at the start of a log of this topic "
-    "only while its cleanup.policy contains delete, and a cleaner keeps the name of the first file: unless the "
-    "topic had that policy, files are missing. {groups}The records in them are unknown, and groups that have "
+    "only while its cleanup.policy contains delete, and a cleaner keeps the name of the first file: either the "
+    "topic had that policy, or this copy lacks files. {groups}The records in them are unknown, and groups that have "
     "written nothing since are not in this report."
 )
 _END: Final = (

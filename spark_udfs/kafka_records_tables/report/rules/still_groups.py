@@ -32,9 +32,14 @@ from kafka_records_tables.report.rules.long_metadata import QUESTION, weigh_meta
 from kafka_records_tables.report.rules.silent_readers import DOES_NOT_COMMIT, PROCESSES, reads_without_commits
 from kafka_records_tables.report.rules.throttled_clients import CAUSE, QUESTIONS, THROTTLED, Reading, weigh_quotas
 from kafka_records_tables.report.rules.uncommitted_groups import commits_seldom
+from kafka_records_tables.report.rules.unseen_holds import CAUSE as HELD_BACK
+from kafka_records_tables.report.rules.unseen_holds import NAME as TRANSACTION_HOLDS_BACK
+from kafka_records_tables.report.rules.unseen_holds import QUESTION as IS_HELD
+from kafka_records_tables.report.rules.unseen_holds import weigh_transactions
 from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "group_stands_still"
+_NOT_COUNTED: Final = "Records wait, and more come (how many is unknown: the log of the topic is not in the source)."
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -110,8 +115,10 @@ def _incident(
     lags = {(each["topic"], each["partition"]): each for each in rows.to_pylist()}
     mine = [lags.get((each["topic"], each["partition"])) or {} for each in places]
     waiting = sum(each.get("lag") or 0 for each in mine)
+    is_counted = any(each.get("lag") is not None for each in mine)
     since = min((each["since_timestamp_ms"] or context.at_ms for each in places), default=context.at_ms)
     last = max((each["commit_timestamp_ms"] or 0 for each in places), default=0)
+    wait_now = f"{counted(waiting, 'record')} wait, and more come." if is_counted else _NOT_COUNTED
     wait = max(each["wait_ms"] or 0 for each in places)
     known = [each["longest_wait_ms"] for each in places if each["longest_wait_ms"] is not None]
     usual = max(known, default=None)
@@ -203,8 +210,11 @@ def _incident(
             f"The last commit was at {moment(last)}.{along}"
         ),
         impact=(
-            f"{'' if seldom is None else 'Unless it reads them without a commit, '}"
-            f"{counted(waiting, 'record')} wait, and more come."
+            (
+                wait_now
+                if seldom is None
+                else f"Unless it reads them without a commit, {wait_now[0].lower()}{wait_now[1:]}"
+            )
             if long is None
             else f"{counted(waiting, 'record')} {'is' if waiting == 1 else 'are'} not committed, and more come. "
             "Probably they are processed, but each restart reads them again from the last commit."
@@ -224,7 +234,8 @@ def _incident(
         )[:5],
         since_timestamp_ms=since,
         is_going_on=True,
-        scale={f"records_{'waiting' if long is None else 'without_commit'}": waiting, "partitions": len(places)},
+        scale=({f"records_{'waiting' if long is None else 'without_commit'}": waiting} if is_counted else {})
+        | {"partitions": len(places)},
         evidence=verdict.evidence_for[:1],
         evidence_count=len(places),
         rows=(Rows("progress", of_group(group)), Rows("lag", of_group(group))),
@@ -239,6 +250,9 @@ def _incident(
     causes = {"application_hangs": verdict, "partition_left_out": skips}
     if long is not None:
         causes[METADATA_TOO_LARGE] = long.verdict
+    held = weigh_transactions(context, places)
+    if held is not None:
+        causes[TRANSACTION_HOLDS_BACK] = held
     # Its quota slows a consumer in all partitions.
     quota = None if rest else weigh_quotas(context, Reading(group, topics[0], since, None), members)
     if quota is not None:
@@ -305,7 +319,7 @@ RULE = incident_rule(
 Groups with members whose partitions are `stopped` in `progress`: nothing is committed, and records have waited for
 twice the usual longest interval between the group's commits, and at least `report.group_settles_within`. With fewer
 than ten such intervals, `after` counts instead.""",
-    tables=("progress", "lag", "members", "groups", "timeline"),
+    tables=("progress", "lag", "members", "groups", "timeline", "open_transactions"),
     levels={
         Level.HIGH: "otherwise",
         Level.MODERATE: "it never committed other partitions that its members have, so it may just commit seldom",
@@ -315,6 +329,7 @@ than ten such intervals, `after` counts instead.""",
     causes=(
         CAUSE,
         LONG_METADATA,
+        HELD_BACK,
         PossibleCause(
             "application_hangs",
             "the application hangs, or has paused all its partitions",
@@ -327,7 +342,7 @@ than ten such intervals, `after` counts instead.""",
         ),
         DOES_NOT_COMMIT,
     ),
-    questions=(QUESTION, Question("does_not_commit", "application_hangs", PROCESSES), *QUESTIONS),
+    questions=(QUESTION, IS_HELD, Question("does_not_commit", "application_hangs", PROCESSES), *QUESTIONS),
     folds=(Folds("never_commits"),),
     thresholds=(
         Threshold(
