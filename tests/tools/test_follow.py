@@ -450,17 +450,16 @@ class TestWhatIsKept:
         reasons = (Reason("otherwise", "other fields", ("BallValue",), 3), Reason("refused", "Bad: N", ("BallKey",), 2))
         text = page("theirs", "ours", followed.changes, ["Odd"], Differences(reasons, 1))
         assert [cells[:5] for cells in rows(text, "| message | versions |")] == [
-            ["`BallValue`", "0-1", "`Weight`", "tag-added: int32, tag 0", "adds"],
-            ["`BatKey`", "0", "", "record-added: coordinator-key 6, versions 0", "adds"],
-            ["`BatValue`", "0", "", "record-added: coordinator-value 6, versions 0", "adds"],
             ["`TellRequest`", "0", "", "versions-dropped: 1, was 0", "versions"],
-            ["", "1", "", "versions-added: 1, was 0", "adds"],
         ]
-        effects = [cells[5] for cells in rows(text, "| message | versions |")]
-        assert [bool(each) for each in effects] == [False, False, False, True, False]
-        assert effects[3].startswith("Python: ")
+        (effects,) = (cells[5] for cells in rows(text, "| message | versions |"))
+        assert effects.startswith("Python: ")
         assert "`Odd`" in text
         assert [line for line in text.split("\n") if line.lstrip().startswith("- ")] == [
+            "- `BallValue`: `Weight` tag-added: int32, tag 0",
+            "- `BatKey`: record-added: coordinator-key 6, versions 0",
+            "- `BatValue`: record-added: coordinator-value 6, versions 0",
+            "- `TellRequest`: versions-added: 1, was 0",
             "- read by ours, refused by theirs: 2",
             "    - Bad: N: 2 (`BallKey`)",
             "- refused by ours, read by theirs: 0",

@@ -113,10 +113,10 @@ def test_a_release_that_nobody_made(tree: Path, made_up: Path) -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     page = (tree / "docs" / "releases" / "made_up.md").read_text(encoding="utf-8")
     for row in (
-        "| `StreamsGroupMetadataValue` | 0 | `Moons` | tag-added: []int64, tag 4 |",
-        "| `PlanetValue` | 0 |  | record-added: coordinator-value 77, versions 0 |",
+        "`Moons` tag-added: []int64, tag 4",
+        "- `PlanetValue`: record-added: coordinator-value 77, versions 0",
         "| `LeaveGroupRequest` | 0 |  | versions-dropped: 1-5, was 0-5 |",
-        "| `AlterShareGroupOffsetsResponse` | 1 |  | versions-added: 0-1, was 0 |",
+        "- `AlterShareGroupOffsetsResponse`: versions-added: 0-1, was 0",
     ):
         assert row in page.replace("&#91;", "[").replace("\\[\\]", "[]"), page
     given_up = vectors.read(tree / "tests" / "data" / "vectors" / "given_up.jsonl.gz")

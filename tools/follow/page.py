@@ -22,6 +22,9 @@ _UNSAID_OF_FILES: Final = _UNSAID | {"message"}
 _OF_EVERY_NEW_COLUMN: Final = "files lack the column: null"
 """The effect on Parquet that the head of the page describes."""
 
+_MANY: Final = 5
+"""The page counts the messages above this number, and does not name them."""
+
 
 def page(
     title: str,
@@ -98,7 +101,7 @@ def _bytes(title: str, since: str, differences: Differences, is_explained: bool)
         yield f"- {text(told)}: {differences.total(verdict)}"
         for reason in sorted(differences.reasons, key=lambda each: -each.lines):
             if reason.verdict == verdict:
-                names = ", ".join(f"`{name}`" for name in reason.messages)
+                names = _names(reason.messages)
                 yield f"    - {text(reason.why)}: {reason.lines} ({names})"
     yield ""
     if differences.were_whole:
@@ -111,11 +114,19 @@ def _bytes(title: str, since: str, differences: Differences, is_explained: bool)
     yield "Apart from the names above, nothing has changed for the other vectors."
 
 
+def _names(messages: Sequence[str]) -> str:
+    """The names of some messages, or the number of many."""
+    return plural(len(messages), "message") if len(messages) > _MANY else ", ".join(f"`{name}`" for name in messages)
+
+
 def _changes(changes: Sequence[Change]) -> Iterator[str]:
-    yield "| message | versions | field | change | rank | effects |"
-    yield "|---|---|---|---|---|---|"
+    """A table of the changes that affect what exists, and a list of what is new."""
     ordered = sorted(changes, key=lambda change: (change.message, change.place.line, change.place.column))
-    for name, group in groupby(ordered, key=lambda change: change.message):
+    others = [change for change in ordered if change.rank is not Rank.ADDS]
+    if others:
+        yield "| message | versions | field | change | rank | effects |"
+        yield "|---|---|---|---|---|---|"
+    for name, group in groupby(others, key=lambda change: change.message):
         for number, change in enumerate(group):
             cells = [
                 f"`{name}`" if number == 0 else "",
@@ -123,9 +134,19 @@ def _changes(changes: Sequence[Change]) -> Iterator[str]:
                 f"`{change.field}`" if change.field else "",
                 f"{change.rule.name}: {sides(change)}",
                 change.rank.value,
-                "" if change.rank is Rank.ADDS else _effects(change.downstream),
+                _effects(change.downstream),
             ]
             yield f"| {' | '.join(text(each) for each in cells)} |"
+    added = [change for change in ordered if change.rank is Rank.ADDS]
+    if added:
+        yield from ([""] if others else [])
+        yield "What has the rank `adds`:"
+        yield ""
+    for name, group in groupby(added, key=lambda change: change.message):
+        listed = "; ".join(
+            f"{f'`{change.field}` ' if change.field else ''}{change.rule.name}: {sides(change)}" for change in group
+        )
+        yield f"- `{name}`: {text(listed)}"
 
 
 def _effects(downstream: Downstream) -> str:

@@ -32,7 +32,7 @@ MEASUREMENTS: Final = (
         command="make judge SEEDS=1-1000",
         proves="The tables say what Kafka's own coordinator classes answer about the same log: whole, up to a moment, "
         "in any order, with rows twice, as a cleaner leaves it, and with records lost.",
-        proves_not="That the random clients do everything that real clients do: see the next section.",
+        proves_not="That the random clients do everything that real clients do.",
     ),
     Measurement(
         name="reach",
@@ -46,10 +46,11 @@ MEASUREMENTS: Final = (
         name="mutants",
         title="Mutants of our rules",
         command="make mutants SEED=26",
-        proves="If a rule of groups, offsets, transactions, share state or expiry were slightly wrong, histories of "
-        "Kafka or our tests would notice, in this share of cases.",
-        proves_not="That the rules are right where Kafka's classes were not asked, or that a missing rule is noticed. "
-        "Code that reads files and prints answers is not changed.",
+        proves=(
+            "If a rule of a coordinator were slightly wrong, histories of Kafka or our tests would notice, in this "
+            "share of cases."
+        ),
+        proves_not="That the rules are right where Kafka's classes were not asked, or that a missing rule is noticed.",
     ),
     Measurement(
         name="releases",
@@ -71,9 +72,10 @@ MEASUREMENTS: Final = (
         name="faults",
         title="Live reads through faults",
         command="make faults SECONDS=3600 SEED=1",
-        proves="Whatever happens on the way (answers cut, short, late, doubled or throttled, lost connections, moving "
-        "leaders, a recreated topic), an answer is the log that was served. Otherwise it says what it lacks, or is an "
-        "error that says what happened.",
+        proves=(
+            "Whatever happens on the way (answers cut, late, doubled or throttled, lost connections, moving leaders, "
+            "a recreated topic), an answer is the log that was served, or says what it lacks."
+        ),
         proves_not="Anything about bytes that change on the way: only batches have checksums. The faults come from a "
         "proxy on the same machine, without TLS.",
     ),
@@ -89,8 +91,8 @@ MEASUREMENTS: Final = (
         title="Lost writes",
         command="make lost-writes",
         proves=(
-            "After every step of a run, a disk that forgets what was not synced has an older whole state, or "
-            "a message, and no wrong row; so does one where a step fails, and one to which a second run writes."
+            "After every step of a run, a disk that forgets what was not synced has an older whole state, or a "
+            "message, and no wrong row."
         ),
         proves_not="That a file system keeps the promises of POSIX; and a disk that lies about a sync is not tried.",
     ),
@@ -98,12 +100,11 @@ MEASUREMENTS: Final = (
         name="fuzz",
         title="Fuzzing",
         command="make fuzz-guided fuzz-jvm SECONDS=3600",
-        proves="Inputs that a fuzzer chose by the branches they take cause only this project's own errors. All codecs, "
-        "columns and the schema walker read messages alike, both readers of segments agree, and rows of brokers and "
-        "files are in order. Functions for Spark in the JVM throw nothing, keep nothing of other inputs, and read what "
-        "they write.",
-        proves_not="That no other input fails. Arrow's own code is not guided. Functions in the JVM are compared with "
-        "Python only on inputs that were kept.",
+        proves=(
+            "Inputs that a fuzzer chose by the branches they take cause only this project's own errors. All codecs, "
+            "columns and the schema walker read messages alike, and both readers of segments agree."
+        ),
+        proves_not="That no other input fails.",
     ),
 )
 """The measurements in the order of the page. For a new one, add an entry here, and run `python -m tools.trust
