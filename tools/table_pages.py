@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from kafka_records_tables.coordinator.groups.record_names import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables import TABLES, Table, inputs_of
 from kafka_records_tables.tables.declaration import REPLAYED, Column, Option
 
@@ -30,12 +29,11 @@ transactions*, and views of them, consider how transactions ended, and reject a 
 that cannot be decoded has no rows unless its table says otherwise; a finding names it.
 
 A moment has two columns, of which the lists name the first: `…_timestamp` (timestamp, null outside the years 1 to 9999)
-and `…_timestamp_ms` (int64, milliseconds since 1970). The group records are the {number} record types of
-`__consumer_offsets` that make groups:
-{names}
+and `…_timestamp_ms` (int64, milliseconds since 1970).
 
 A column is null if the source does not show its value, or if the row has none. The lists of columns give only other
-reasons; `kafka-records table --describe NAME` gives all of them, and the columns by which rows are sorted.
+reasons; `kafka-records table --describe NAME` gives all of them, the records that the table reads, and the columns by
+which rows are sorted.
 
 """
 
@@ -95,8 +93,6 @@ _USUAL_NULLS = frozenset(f"null {rows}" for rows in _OBVIOUS) | frozenset(
 _SEVERAL = 2
 """The number of tables with a column from which it is described once."""
 
-_OF_GROUPS = (*GROUP_RECORDS, *PARTS)
-
 _VALUES = {
     "moment": "a moment",
     "duration": "a duration",
@@ -125,7 +121,6 @@ def main() -> int:
 
 def page(tables: Collection[Table]) -> str:
     """The page about some tables."""
-    head = _HEAD.format(number=len(_OF_GROUPS), names=textwrap.fill(f"{', '.join(_OF_GROUPS)}.", 120))
     first = next((table.name for table in tables if table.rules.startswith(REPLAYED)), "")
     shared = _shared(tables)
     described: dict[object, str] = dict.fromkeys(map(_as_described, shared), "")
@@ -136,7 +131,7 @@ def page(tables: Collection[Table]) -> str:
         for each in given:
             described.setdefault(_as_described(each), table.name)
     common = _SHARED + "\n".join(_columns(shared)) + "\n"
-    return head + "".join(_overview(tables)) + (common if shared else "") + "\n".join(parts)
+    return _HEAD + "".join(_overview(tables)) + (common if shared else "") + "\n".join(parts)
 
 
 def _shared(tables: Iterable[Table]) -> list[Column]:
@@ -181,8 +176,6 @@ def _table(table: Table, described: Mapping[object, str], first: str) -> Iterato
         source += f" A view of {', '.join(topics)}."
     if table.needs_transactions:
         source += " With transactions."
-    if table.records:
-        source += f" Records: {', '.join(_records(table))}."
     yield textwrap.fill(source, 120, break_long_words=False, break_on_hyphens=False) + "\n"
     if table.options:
         yield "Options:\n"
@@ -217,14 +210,6 @@ def _known(given: Iterable[Column | Option], described: Mapping[object, str]) ->
             known[described[same]].append(f"`{each.name}`")
     for table, names in known.items():
         yield ", ".join(names) + (f" as in [{table}](#{table})" if table else "")
-
-
-def _records(table: Table) -> Iterator[str]:
-    """The names of the records of a table. All group records have one common name."""
-    has_all = {*_OF_GROUPS} <= {*table.records}
-    yield from (name for name in table.records if not has_all or name not in _OF_GROUPS)
-    if has_all:
-        yield "the group records"
 
 
 def _columns(columns: Collection[Column]) -> Iterator[str]:

@@ -66,12 +66,6 @@ def test_a_moment_is_one_element() -> None:
     assert "last_timestamp_ms" not in text
 
 
-def test_group_records_are_named_once() -> None:
-    text = table_pages.page(TABLES.values())
-    assert text.count("ShareGroupTargetAssignmentMember,") == 1
-    assert "Records: OffsetCommit, the group records.\n" in text.replace("\n", " ").replace(".  ", ".\n")
-
-
 def test_pages_have_no_long_lines() -> None:
     text = table_pages.page(TABLES.values())
     assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 120

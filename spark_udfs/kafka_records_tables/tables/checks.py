@@ -78,11 +78,9 @@ the source does not have. The checks, by their words in `check`:
 
 - `undecodable_record`: a key or value cannot be decoded. A group or share coordinator does not load the log; a
   transaction coordinator ignores the rest of it.
-- `replay_conflict`: a record conflicts with those before it, and a coordinator of Kafka 4.3.1 stops loading there: a
-  record of one kind of group in a group of another kind, tombstones in the wrong order, a partition that a member gets
-  while another has it at the same or a later epoch, two members with one group.instance.id, a subscription of a
-  classic consumer with a count or length that exceeds its bytes (Kafka 4.4 skips it), an update of share state without
-  a value. One row per group, for its first such record. A cleaner may cause it (KAFKA-19862).
+- `replay_conflict`: a record conflicts with those before it, and a coordinator of Kafka 4.3.1 stops loading there,
+  such as a record of one kind of group in a group of another kind, tombstones in the wrong order, or two members with
+  one group.instance.id. One row per group, for its first such record. A cleaner may cause it (KAFKA-19862).
 - `damaged_log`: the source found damage in the log.
 - `unknown_record_type` (information): no Kafka up to {RELEASES[-1]} knows these records; coordinators skip them.
 - `wrong_partition`: the key belongs to another partition of its topic, so its coordinator does not read it. Running
@@ -97,8 +95,7 @@ the source does not have. The checks, by their words in `check`:
   passes from one member to another while the record between is missing.
 - `unknown_member`: a target or current assignment of a member that no record creates.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
-  current assignments of two members. A partition that must be given up counts as current. Members of classic and share
-  groups may share partitions.
+  current assignments of two members. Members of classic and share groups may share partitions.
 - `unknown_task`: the target assignment of a streams group has tasks of a subtopology that its topology does not have.
   Transient while the group is Assigning or NotReady.
 - `unassigned`: partitions (active tasks) exist but are in no target assignment of a group with members. They exist if
@@ -109,8 +106,7 @@ the source does not have. The checks, by their words in `check`:
 - `share_state_unnamed`: a share partition has state, but no group lists it. It stays unless a member subscribes to the
   topic and its heartbeat requests it again. A group of that name that starts at a lower epoch cannot initialize it
   (FENCED_STATE_EPOCH).
-- `share_state_initializing` (transient): the group coordinator has requested state but recorded no answer. It asks
-  again at a member's heartbeat, `group.share.initialize.retry.interval.ms` later.
+- `share_state_initializing` (transient): the group coordinator has requested state but recorded no answer.
 - `share_state_deleting` (transient): the state of a topic is being deleted. If that failed, the next request to delete
   the group, or its offsets of the topic, tries again.
 

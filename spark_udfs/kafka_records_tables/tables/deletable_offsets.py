@@ -91,10 +91,10 @@ A broker deletes an offset on request (OffsetDelete, KIP-496) whether or not it 
 
 A group of any kind can be deleted with all of its offsets (DeleteGroups) if it has no members: `no_members` or
 `simple_group`. Otherwise the reason is `members`, and a broker returns NON_EMPTY_GROUP. A share group is deleted with
-its state in `__share_group_state`; if a broker cannot delete that, the group stays.
+its state.
 
-An open transaction protects an offset from expiring, but not from being deleted: the broker drops what the transaction
-committed for that partition for good. `is_pending` marks these rows.
+An open transaction does not protect an offset from being deleted: the broker drops what the transaction committed for
+that partition (`is_pending`).
 
 What the log does not show: a classic group in a rebalance looks Stable or Empty here, but while members are joining,
 DeleteGroups returns NON_EMPTY_GROUP. For a topic or partition that does not exist, a broker returns

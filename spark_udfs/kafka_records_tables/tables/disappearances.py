@@ -92,7 +92,7 @@ The causes, in the words of Kafka's own calls:
 - `topic_deleted`: the topic was deleted, and with it the offsets of all groups.
 - `member_left`, `session_timeout`, `rebalance_timeout`: the member left or was removed, sent no heartbeat in time, or
   did not give up partitions, join or sync in time (KIP-848).
-- `member_replaced`: a static member returned with a new id, which the same write adds (KIP-345).
+- `member_replaced`: a static member returned with a new id (KIP-345).
 - `regex_unused`: no member subscribes by the regular expression any more.
 - `conversion`: the group changed between the classic and the consumer protocol, with its members.
 - `replaced_empty_group`: an empty group was replaced by one of another kind; its offsets stay.
@@ -102,8 +102,7 @@ The confidence:
 
 - `high`: the log rules out every other cause, for any retention and timeouts. If several causes are joined by `or`, it
   is certainly one of them. docs/limits.md has two exceptions in logs of Kafka 4.0 to 4.2.
-- `medium`: other causes are ruled out only by the given retention and timeouts, or would be a coincidence: an
-  administrator may delete exactly what the next clean-up would remove.
+- `medium`: other causes are ruled out only by the given retention and timeouts, or would be a coincidence.
 - `low`: records around it are missing, nothing is known about what it deleted, or it contradicts the rules.
   `possible_causes` lists the alternatives.
 
@@ -117,7 +116,7 @@ The evidence:
   transaction with offsets of the group was open.
 - `stays`: this offset of the group was as due and stays, so no clean-up ran. `stays_in_topic`: this offset of the same
   topic stays, so the topic was not deleted.
-- `several_groups`: the write is about several groups, but a request is about one.
+- `several_groups`: the write is about several groups.
 - `topic_deleted`, `topic_there`: the metadata log, if the source has it, shows that the topics of all these offsets
   were deleted within the minute before, which rules out every other cause; or that one of them was not.
 - `group_ends`: the group ends in the same write, with this record. `other_kind`: a group of another kind begins there.
@@ -126,8 +125,7 @@ The evidence:
   caused. Since then, the session timeout had not passed, had just passed, or the rebalance timeout had passed.
 
 What the log does not show: heartbeats, so `member_left` and `session_timeout` mostly appear together. A member that
-leaves a classic group writes no tombstone. Two requests that a coordinator wrote into one batch within a millisecond
-look like one. In a log that was cleaned or begins in the middle, fewer causes can be ruled out and tombstones are
-missing; a finding says from which offset on it is complete.
+leaves a classic group writes no tombstone. In a log that was cleaned or begins in the middle, fewer causes can be
+ruled out and tombstones are missing; a finding says from which offset on it is complete.
 """,
 )

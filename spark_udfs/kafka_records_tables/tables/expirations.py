@@ -44,8 +44,7 @@ TABLE: Final = Table(
             "changes_with",
             "list<string>",
             "events that would change this row: commit, members (one joins, or all leave), subscription (to the "
-            "topic, begins or ends), transaction (it ends), offsets (one of the group is committed or deleted, or may "
-            "expire)",
+            "topic), transaction (it ends), offsets (of the group)",
         ),
         Column("record_type", "int16", "record type of the tombstone that the clean-up writes; null without `at`"),
         Column("key", "binary", "key of the tombstone; null without `at`"),
@@ -87,8 +86,8 @@ TABLE: Final = Table(
 One row per committed offset and one per group; with the option `at`, one per tombstone that a clean-up writes then. To
 see what a clean-up in the past wrote, pass its moment both as `as_of` and as `at`.
 
-A broker cleans up every `offsets.retention.check.interval.ms` (ten minutes), so an offset is deleted by the first
-clean-up at or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KIP-211, KIP-496). The rules:
+A broker cleans up every `offsets.retention.check.interval.ms` (ten minutes;
+`OffsetMetadataManager.cleanupExpiredOffsets`; KIP-211, KIP-496). The rules:
 
 - `commit_timestamp`: the time of the commit plus the retention, for simple groups, consumer and streams groups in any
   state, classic groups with members, and empty classic groups whose record has no time.
@@ -97,8 +96,8 @@ clean-up at or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KI
 - `expire_timestamp`: the time set in the commit itself (value version 1), regardless of the retention.
 - `subscribed`: the group subscribes to the topic, by name or by a resolved regular expression. The offset does not
   expire.
-- `members`: the group has members and does not expire. Neither do the offsets of a classic group with members if its
-  protocol type is not `consumer` or a coordinator cannot read its subscriptions.
+- `members`: the group has members and does not expire. Neither do the offsets of a classic group with members if a
+  coordinator cannot read its subscriptions.
 - `open_transaction`: an open transaction commits this partition, or one of the group's. The older offset stays, and so
   does the group.
 - `last_offset`: an empty group is deleted with the last of its offsets. `stays`: one of them does not expire at
@@ -110,8 +109,7 @@ clean-up at or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KI
 - `unreadable`: a deciding record cannot be decoded, or the end of its transaction is unknown; a finding names it.
 - `no_time`: only with `rules=kip-211`: the record has no time of the state.
 
-`rules=kip-211` follows the KIP's table of states, which no broker follows exactly. Open transactions and times set in
-commits are ignored.
+No broker follows `rules=kip-211`, the KIP's table of states, exactly.
 
 What the log does not show: a classic group in a rebalance looks Stable or Empty, but a broker deletes nothing of it.
 """,

@@ -31,7 +31,7 @@ TABLE: Final = Table(
             "int64",
             "sum of the lags up to the last stable offsets; null if it is unknown for a partition whose lag is known",
         ),
-        Column("lost", "int64", "sum of the offsets that were deleted before the group consumed them"),
+        Column("lost", "int64", "number of offsets that were deleted before they were consumed"),
         Column("topics", "int64", "number of topics that have a row in the table lag"),
         Column("partitions", "int64", "number of partitions that have a row in the table lag"),
         Column("unknown", "int64", "number of partitions whose lag is null; above 0, the sums are lower bounds"),

@@ -93,8 +93,7 @@ TABLE: Final = Table(
         Column(
             "lag",
             "int64",
-            "number of offsets from the committed offset to the end of the log; null if unknown, or if problem says "
-            "that there is no lag",
+            "number of offsets from the committed offset to the end of the log; null if unknown",
         ),
         Column(
             "stable_lag",
@@ -105,7 +104,7 @@ TABLE: Final = Table(
         Column(
             "lost",
             "int64",
-            "number of offsets from the committed offset to the log start, deleted before they were consumed",
+            "number of offsets that were deleted before they were consumed",
         ),
         Column(
             "problem",
@@ -116,8 +115,8 @@ TABLE: Final = Table(
         Column(
             "unread",
             "int64",
-            "number of records left to read before the first open transaction, without markers and records of "
-            "aborted transactions; null if lag is null, or if they were not counted",
+            "number of records left to read before the first open transaction; null if lag is null, or if they were "
+            "not counted",
         ),
         Column("held_back", "int64", "number of records from the first open transaction on; null if unread is null"),
         *timestamps("unread", "time of the first unread record; null if there is none or it is unknown"),
@@ -143,12 +142,12 @@ TABLE: Final = Table(
         Column(
             "commit_rate",
             "float64",
-            "offsets per second by which the group advanced, over `window`; null without a window, or if unknown",
+            "offsets per second by which the group advanced, over the window; null without a window, or if unknown",
         ),
         Column(
             "produce_rate",
             "float64",
-            "offsets per second that were written to the log, over `window`; null without a window, or if unknown",
+            "offsets per second that were written to the log, over the window; null without a window, or if unknown",
         ),
         Column(
             "caught_up_in_ms",
@@ -166,8 +165,8 @@ TABLE: Final = Table(
         Column(
             "has_left",
             "bool",
-            "true if no member of the group subscribes to the topic any more, false if a member has the "
-            "partition; null if neither is known",
+            "true if no member subscribes to the topic any more, false if a member has the partition; null if "
+            "consumers assign themselves partitions; null if neither is known",
         ),
         Column("topic_id", "string", "id of the topic in the commit; null if it has none"),
         *timestamps("commit", "when the offset was committed; null if there is none"),
@@ -200,8 +199,8 @@ TABLE: Final = Table(
         "unread_timestamp",
     ),
     rules="""\
-One row per committed offset. A partition that is assigned to a member but has no commit of the group also has a row, if
-it has offsets to consume or its end is unknown. `share_lag` has share groups.
+One row per committed offset. A partition that is assigned to a member but has no commit also has a row, if it has
+offsets to consume. `share_lag` has share groups.
 
 Lag is what `kafka-consumer-groups --describe` shows: the high watermark (in a directory, the log end) minus the
 committed offset. It counts offsets, including transaction markers and the gaps that a cleaner leaves. `stable_lag` is
@@ -209,22 +208,19 @@ what a consumer with `read_committed` has left to read.
 
 `problem` says why an offset is not what it seems; it is the first that applies:
 
-- `not_authorized`: brokers do not describe the topic to this client, so it is unknown whether it exists. A finding
-  names the missing right.
+- `not_authorized`: brokers do not describe the topic to this client. A finding names the missing right.
 - `no_log`: the source has no log of this partition: its topic is deleted, or elsewhere.
-- `topic_recreated`: the topic id differs from that of the commit (Kafka 4.1 and later write it). The coordinator does
-  not return such an offset for the new id.
+- `topic_recreated`: the topic id differs from that of the commit (Kafka 4.1 and later write it).
 - `end_unknown`: the source has the log but not its end, or an incomplete batch follows the end (`is_cut` in
   `log_ends`).
-- `no_commit`: a member has the partition, but the group has committed no offset for it, or a negative one. After a
-  restart it begins where `auto.offset.reset` says.
+- `no_commit`: a member has the partition, but the group has committed no offset for it. After a restart it begins
+  where `auto.offset.reset` says.
 - `beyond_end`: the offset is above the end of a log that was truncated or recreated. The consumer goes where
   `auto.offset.reset` sends it, so there is no lag.
 - `below_log_start`: records that the group has not consumed were deleted: `lost` offsets, which `lag` includes.
 
-`unread` and `held_back` count records that consumers get. `unread_timestamp` is the time of the first of them, set by
-its producer or, if the topic says so, by the broker (`message.timestamp.type`). In a directory, they follow from the
-offset index and the headers of batches, with these limits:
+`unread` and `held_back` count records that consumers get, and `unread_timestamp` is the time of the first of them
+(`message.timestamp.type`). In a directory they have these limits:
 
 - For an offset within a batch `known_by` is `batch`: the record may be as new as the last one of the batch.
 - Open transactions that began before the committed offset, and before the last 1 MiB of the log, are not found: what
@@ -236,22 +232,16 @@ to skip markers and aborted records. Records are not counted, and the time is nu
 transaction. A snapshot of the topic (`snapshot --topic`) has all of this for the last million offsets of each log;
 other saved rows have none of it.
 
-With `window` the history of commits is read too, for `commit_rate`, `produce_rate` and `caught_up_in_ms`. If there is
-no other time, `unread_timestamp` is then the time by which another group had consumed the first record left
-(`known_by`: `commits`).
+With `window` the history of commits is read too, for `commit_rate`, `produce_rate` and `caught_up_in_ms`.
 
 With `spark_checkpoint` there are also rows for queries of Spark Structured Streaming: one per partition of Kafka's
 topics in the last committed batch of a checkpoint, a local directory. The source then need not have
-`__consumer_offsets`. `group_id` is the given name, or else the id of the query; columns about members, `topic_id` and
-`log_partition` are null, and `commit_timestamp` is when Spark planned the batch. Before the first committed batch,
-partitions are `no_commit`; partitions newer than the batch have no row. If two sources read a partition, the lower
-offset counts.
+`__consumer_offsets`. `group_id` is the given name, or else the id of the query, and `commit_timestamp` is when Spark
+planned the batch. Partitions newer than the batch have no row. If two sources read a partition, the lower offset
+counts.
 
 If the number of partitions of `__consumer_offsets` is known, records of a group in a partition that its coordinator
 does not read are left out with a note (`wrong_partition` in `checks`).
-
-`has_left` is true in groups without members. It is null while the partition is about to be assigned, and in groups
-whose consumers assign themselves partitions.
 
 What is produced during the reading counts as lag. In Spark, a DataFrame over a directory that a broker is writing to
 reads in any order, so the newest offsets may seem `beyond_end`.

@@ -123,12 +123,10 @@ deletes the beginning. `held_by` is the first that applies:
 - `active_segment`: everything before the newest file is cleaned, and the newest file never is. This is normal.
 - `dirty_ratio`: at most half of the bytes up to `cleanable_offset` are dirty (`min.cleanable.dirty.ratio`, 0.5 by
   default), so a cleaner does not clean the log yet.
-- `cleaner`: a cleaner would clean. It may be about to (it looks every 15 seconds), slow, or dead: after a failure on a
-  partition, a cleaner does not try it again before a restart (`uncleanable-partitions-count`). If the offset in the
-  checkpoint does not move for days, it is dead.
+- `cleaner`: a cleaner would clean. It may be about to, slow, or dead: after a failure on a partition, a cleaner does
+  not try it again before a restart (`uncleanable-partitions-count`).
 
-Settings of topics (`min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`) are ignored, and open
-transactions are found only in the coordinators' topics.
+Settings of topics are ignored, and open transactions are found only in the coordinators' topics.
 """,
 )
 

@@ -154,7 +154,7 @@ with pending offsets. A transaction hangs by one of two rules (`TransactionsComm
 
 Timeouts are measured now for running brokers and for a directory that a broker writes to, and for a copy at the time
 when it was made; `as_of` sets another moment. Without `__transaction_state`, `timeout` is 15 minutes
-(`transaction.max.timeout.ms`) plus these five, and it is unknown whether a younger transaction hangs.
+(`transaction.max.timeout.ms`) plus these five.
 
 What the logs do not show: an entry in a partition of `__transaction_state` that was not read seems to be missing, so
 read all partitions. A transaction that begins or ends while a live directory is read seems to have no entry: look

@@ -47,8 +47,8 @@ TABLE: Final = Table(
         Column(
             "wait_ms",
             "int64",
-            "milliseconds since the group has had a record to read but has not changed its offset; null if no "
-            "record is left",
+            "milliseconds since the group has had a record to read and has not changed its offset; null if no record "
+            "is left",
         ),
         Column(
             "longest_wait_ms", "int64", "longest earlier wait in the log, in milliseconds; null if the log shows none"
@@ -64,8 +64,8 @@ TABLE: Final = Table(
         Column(
             "caught_up_in_ms",
             "int64",
-            "milliseconds until the group reaches the end at these rates; null if the group is already there or "
-            "would never get there, or if a rate is null",
+            "milliseconds until the group reaches the end at these rates; null if it is there or would never get "
+            "there",
         ),
         Column("window_ms", "int64", "window from which the state was computed: at most a quarter of the history"),
         Column("fell_from", "int64", "the highest offset before the offset went backwards; null if it did not"),
@@ -109,7 +109,7 @@ TABLE: Final = Table(
         ),
     ),
     rules="""\
-One row per committed offset. One reading is enough, because the log has the history of commits.
+One row per committed offset, from the history of commits in the log.
 
 A *wait* is how long a group has had a record to read without changing its offset. A wait is too long if it is longer
 than the window and than twice the longest earlier wait: a rare record, an hourly job and a consumer that commits
@@ -118,13 +118,13 @@ first that applies:
 
 - `rewound`: a lower offset was committed within the window, and the offset has not returned to where it was. `since`
   is the last commit that was lower than the previous one.
-- `stalled`: the wait is too long, and the commits within the window, at least one, all have the same offset. A
-  consumer that cannot process a record and a paused one look the same. `since` is the beginning of the wait.
+- `stalled`: the wait is too long, and the commits within the window, at least one, all have the same offset. `since`
+  is the beginning of the wait.
 - `stopped`: the wait is too long, and there is no commit within the window. `since` is the last commit, or the first
   record left if that came later.
 - `falling_behind`: the offset moves, but at the end of each quarter of the window more records are left than before,
   at least four times in a row, and at least a tenth of what was written in that time. `since` is the end of the first
-  of these quarters, of which at most twelve are remembered.
+  of these quarters, at most twelve ago.
 - `idle`: nothing is left to read, and the offset has not changed within the window. With a `reason`, the group does
   not read what is left: `open_transaction` begins at its offset, where `read_committed` ends; `left`: its members have
   partitions, but none of this topic.
@@ -150,11 +150,11 @@ What is known about logs over time depends on the source; `known_by` names it:
 With `--source requests` there is no history. Coordinators are asked twice, `interval` apart. A group whose offset
 changed is `ok`, or `rewound` if it is lower the second time; with nothing left to read it is `idle`. Otherwise it is
 `stalled or stopped`: choose an interval longer than the usual pause between commits. If only one offset is left, which
-may be a transaction marker, the state is null. Rates are those of the interval, and all times are null.
+may be a transaction marker, the state is null. All times are null.
 
-Times of commits are the brokers'. Times of records may be the producers': a wrong clock makes waits shorter or longer.
-`commit_rate` is null if the history of the offset is shorter than the window, and `produce_rate` if no file shows
-where the log ended that long ago.
+Times of records may be the producers': a wrong clock makes waits shorter or longer. `commit_rate` is null if the
+history of the offset is shorter than the window, and `produce_rate` if no file shows where the log ended that long
+ago.
 
 What the logs do not show: commits that a cleaner removed, and with them earlier waits; a finding says from which
 offset on nothing is missing. A job that runs for the first time is `stopped` when records have waited for longer than

@@ -31,8 +31,7 @@ TABLE: Final = Table(
         Column(
             "confidence",
             "string",
-            "how certain the kind is: low if it depends on members or topic ids that the log does not show, otherwise "
-            "high",
+            "how certain the kind is: high, or low if the log does not show the members or topic ids",
             ("high", "low"),
         ),
         Column("group_kind", "string", "kind of the group just before the commit; null if there was no group"),
@@ -49,7 +48,7 @@ TABLE: Final = Table(
         Column(
             "topic_id",
             "string",
-            "id of the topic in the commit of to_offset or, if it has none, in the last earlier commit that has one",
+            "id of the topic in the commit of to_offset or, if it has none, in an earlier one",
         ),
         Column(
             "from_topic_id",
@@ -64,9 +63,8 @@ TABLE: Final = Table(
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "other records that show how the offset went backwards: tombstone (in between), marker (of the "
-            "transaction), high and low (the last commits of the other sequence of a sawtooth, and of this one), "
-            "group (the last record about its members)",
+            "other records that show how the offset went backwards: tombstone, marker (of the transaction), high and "
+            "low (the last commits of the two sequences of a sawtooth), group (the last record about its members)",
         ),
     ),
     sort=("group_id", "topic", "partition", "log_partition", "log_offset"),

@@ -56,9 +56,8 @@ One row per event in the life of a group, found by replaying all of its records 
 The records of a batch count together: a member present before and after the batch did not join in it. In a source
 without batches, each record counts alone.
 
-A rebalance of a classic group lasts from when all members had joined to the record of the assignment. In other groups
-it lasts from the first change of the epoch, or from when a member must give something up within the epoch, until the
-last member has followed. If all members leave first, it is never completed.
+A rebalance of a classic group lasts from when all members had joined to the record of the assignment, in other groups
+from `rebalance_started` until the last member has followed. If all members leave first, it is never completed.
 
 What the log does not show: when a classic group began to rebalance, and which members joined and left before an
 assignment was written; why a member left; when the offsets of a share group were set. A cleaner removes the beginnings

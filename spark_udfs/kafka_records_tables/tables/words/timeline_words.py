@@ -26,34 +26,30 @@ UNCHANGED: Final = "unchanged"
 """The text in the detail of `epoch` about the target assignment if no member has a new one."""
 
 MEANINGS: Final = {
-    CREATED: "the first record of a group, or the first after `deleted`; detail names the record",
-    CONVERTED: "the group changed to another kind; detail has both kinds",
-    MEMBER_JOINED: "a new member; detail has its instance id, its client, and its rebalance and session timeouts",
-    MEMBER_REPLACED: "a static member came back with another member id; detail has the former one and the timeouts",
+    CREATED: "the first record of a group, or the first after `deleted`",
+    CONVERTED: "the group changed to another kind",
+    MEMBER_JOINED: "a new member",
+    MEMBER_REPLACED: "a static member came back with another member id",
     MEMBER_AWAY: "a static member left and may come back (epoch -2)",
     MEMBER_RETURNED: "a static member came back with the same member id",
     MEMBER_LEFT: "a member left, was fenced or timed out",
     EMPTIED: "the last member is gone",
-    EPOCH: "the epoch of the group changed, or the generation of a classic group; detail has both numbers, and "
-    "`target: unchanged` if a streams group has a new epoch but no member has a new target, as in a step of warm-up "
-    "tasks",
+    EPOCH: (
+        "the epoch of the group changed, or the generation of a classic group; detail has `target: unchanged` if no "
+        "member of a streams group has a new target"
+    ),
     REBALANCE_STARTED: (
-        "members must follow a new epoch, or one of them must give something up within the epoch; not for classic "
-        "groups, where no record shows it"
+        "members must follow a new epoch, or one of them must give something up; not for classic groups, where no "
+        "record shows it"
     ),
-    REBALANCE_COMPLETED: (
-        "every member has its target: in a classic group when the leader's assignment is written, in others when the "
-        "last member has followed"
-    ),
-    ASSIGNMENT_CHANGED: (
-        "the target of a member changed, or what the leader assigned to it; detail has what it gained and lost"
-    ),
+    REBALANCE_COMPLETED: "every member has its target, or the leader's assignment of a classic group is written",
+    ASSIGNMENT_CHANGED: "what a member should have changed; detail has what it gained and lost",
     FIRST_COMMIT: "the group's first commit for a topic, even in a transaction that may be aborted",
     OFFSETS_RESET: (
         "commits for a group (not a simple one) without members, by an administrator or by a client that is not a "
-        "member; detail has the topic, the number of partitions, and the lowest and highest offset"
+        "member"
     ),
-    OFFSETS_DELETED: "tombstones of offsets; detail has the topic and their number (`disappearances` says why)",
+    OFFSETS_DELETED: "tombstones of offsets (`disappearances` says why)",
     DELETED: "the tombstone of the group",
 }
 """The meaning of each event, in the usual order of events."""
