@@ -250,8 +250,8 @@ CAUSES: Final = (
     Hypothesis(
         "created_for_a_client",
         "a broker created it again for a client that still used it",
-        "for: created within two seconds, or without its earlier configs; against: missing for longer; refuted by "
-        "configs that were set at the creation",
+        "for: created within two seconds, or without its earlier configs; refuted by configs that were set at the "
+        "creation",
         _weigh_by_client,
     ),
     Hypothesis(

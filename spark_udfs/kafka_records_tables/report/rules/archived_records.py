@@ -298,8 +298,8 @@ metadata log has it), and `rejected` or more that consumers rejected earlier."""
         PossibleCause(
             "locks_run_out",
             "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
-            "for: deliveries end after the time of the lock, or after always the same time; certain if the lock was "
-            "made shorter just before; refuted if most end sooner",
+            "for: deliveries end after the time of the lock; certain if the lock was made shorter just before; "
+            "refuted if most end sooner",
         ),
         PossibleCause(
             "cannot_be_processed",
@@ -312,8 +312,7 @@ metadata log has it), and `rejected` or more that consumers rejected earlier."""
         PossibleCause(
             "no_records",
             "the offsets are markers of transactions or gaps (`AcknowledgeType.GAP`)",
-            "for: archived at the first deliveries; refuted if archived later, or if batches of the topic end "
-            "with such offsets",
+            "for: archived at the first deliveries; refuted if batches of the topic end with such offsets",
         ),
     ),
     questions=(

@@ -227,10 +227,10 @@ RULE = incident_rule(
     title="an application continues with another group id, without its offsets",
     about="""\
 A group without members and a new one, created at most 30 minutes after the last member had left, for the same topics,
-and with a word in common in their client ids or names. No offsets were set for the new group before its first member
-joined. The old group must be away for longer than three times its longest earlier absence. The gap is counted from its
-last commits to the ends of the logs when the new group began; if the first commits are at the ends, both counts are
-given. Groups with members at the same time (blue-green deployments) are not a finding.""",
+and with a word in common in their client ids or names. The old group must be away for longer than three times its
+longest earlier absence. The gap is counted from its last commits to the ends of the logs when the new group began; if
+the first commits are at the ends, both counts are given. Groups with members at the same time (blue-green deployments)
+are not a finding.""",
     tables=("groups", "timeline", "current_offsets", "share_group_topics"),
     levels={
         Level.HIGH: "records were skipped, if the new group began at the end",
@@ -245,12 +245,12 @@ given. Groups with members at the same time (blue-green deployments) are not a f
         PossibleCause(
             "id_of_release",
             "a release or configuration changed the group id of an application",
-            "for: common words of client ids, the time between them, the same hosts",
+            "for: common words of client ids, the same hosts",
         ),
         PossibleCause(
             "other_application",
             "one application was retired, and another one started",
-            "against: common words of client ids",
+            "against: the same",
         ),
     ),
     questions=(

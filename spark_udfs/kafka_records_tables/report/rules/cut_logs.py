@@ -202,10 +202,9 @@ RULE = ReportRule(
     title="a log lacks its beginning or its end",
     about="""\
 Logs of `__consumer_offsets` and `__transaction_state` that do not begin at offset 0 (if a config causes that, it is
-`coordinator_topic_deletes`; a cleaner does not), and logs of all coordinators that once ended later. One of these shows
-it: a high watermark or recovery point of the broker, a producer snapshot of a later offset, the index of a missing or
-cut file, no file or no folder. The command ends with status 1. Kinds that conclude something from what a group has not
-done leave out groups of such a log.
+`coordinator_topic_deletes`; a cleaner does not), and logs of all coordinators that once ended later. Other files of
+the broker show it. The command ends with status 1. Kinds that conclude something from what a group has not done leave
+out groups of such a log.
 """,
     tables=("log_ends", "groups"),
     levels={

@@ -337,13 +337,12 @@ nothing was written since, it is `offsets_unneeded`.""",
         PossibleCause(
             _MISTAKE,
             "a new version of the application lacks the topic in its list by mistake",
-            "for: the topic is still written, other topics were added at the same time; against: another group began "
-            "to read it",
+            "for: other topics were added at the same time; against: another group began to read it",
         ),
         PossibleCause(
             _PURPOSE,
             "the topic was removed from the subscription on purpose",
-            "for: another group began to read it, all members were replaced; against: it is still written",
+            "for: another group began to read it, all members were replaced",
         ),
     ),
     questions=(Question(_PURPOSE, _MISTAKE, "Was the topic removed from the subscription on purpose?", asked="last"),),

@@ -271,8 +271,7 @@ the end of the log, the group began there, or began at the start and read everyt
         PossibleCause(
             "offsets_deleted",
             "somebody deleted the offsets",
-            "certain if neither a clean-up nor a deletion of the topic is possible; refuted if `disappearances` rules "
-            "it out",
+            "`disappearances` may decide",
         ),
     ),
     questions=(

@@ -213,8 +213,8 @@ RULE = ReportRule(
     title="offsets of a group that was in use expire soon",
     about="""\
 Committed offsets of groups without members that a clean-up deletes within `within`: the group loses its place. So does
-a simple group that is at work (`alive_within`) but has committed nothing for a partition. Left out are offsets that a
-group with members does not need (`offsets_unneeded`), and offsets with an expiry time of their own.
+a simple group that is at work (`alive_within`). Left out are offsets that a group with members does not need
+(`offsets_unneeded`), and offsets with an expiry time of their own.
 
 How long a group was in use follows from its records and its epoch (`in_use_epoch`). If a cleaner has removed the first
 records and the epoch is low, it is unknown.""",

@@ -169,7 +169,7 @@ CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
         Hypothesis(
             "member_went_back",
             "a member went back by itself (seek)",
-            "for: the group had members when the lower offset was committed; against: it had none at the higher one",
+            "for: the group had members when the lower offset was committed",
             _weigh_seek,
         ),
         Hypothesis(

@@ -15,7 +15,7 @@ NAME: Final = "fewer_members"
 CAUSE: Final = PossibleCause(
     NAME,
     "the group has fewer members than when it kept up",
-    "for: members left when the backlog began to grow, and the others read as fast as before",
+    "for: members left when the backlog began to grow",
 )
 _AS_FAST: Final = 0.8
 """A member reads as fast as before if it reads this share of what it read then."""

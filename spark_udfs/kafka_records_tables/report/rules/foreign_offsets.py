@@ -317,7 +317,7 @@ member beyond the end is `offsets_beyond_end`.""",
         PossibleCause(
             "another_cluster",
             "a tool wrote offsets of another cluster or topic",
-            "for: the group never had a member, and the offset was beyond the end",
+            "for: the group never had a member",
         ),
         PossibleCause("topic_recreated", "the topic was created again", "refuted by the topic id of the commit"),
         PossibleCause("log_truncated", "the log was cut", "refuted by the end of the log at that time"),

@@ -296,7 +296,7 @@ needed.""",
         PossibleCause(
             _AT_ENDS,
             "the group begins at the ends of new partitions (`auto.offset.reset` is latest)",
-            "for: how fast it would have read otherwise, and first commits right after new records",
+            "for: how fast it would have read otherwise, and when it committed",
         ),
         PossibleCause(
             _READ_ALL,

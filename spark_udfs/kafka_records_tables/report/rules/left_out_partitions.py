@@ -307,12 +307,12 @@ partitions and whose names are equal except for their ends. Files of the topic a
         PossibleCause(
             _FIXED,
             "the application assigns itself a fixed list of partitions",
-            "for: it commits without members; refuted if it has members",
+            "for: it commits without members",
         ),
         PossibleCause(
             _UNASSIGNED,
             "no member was assigned the partitions",
-            "for: no assignment has them; refuted if the group has no members",
+            "for: no assignment has them",
         ),
     ),
     thresholds=(

@@ -18,8 +18,8 @@ NAME: Final = "metadata_too_large"
 CAUSE: Final = PossibleCause(
     NAME,
     "brokers refuse its commits: their metadata has grown beyond `offset.metadata.max.bytes`",
-    "for: the metadata of its last commit was nearly as long as the default limit; certain if it grew with each of ten "
-    "commits; does not apply if longer metadata was accepted",
+    "for: the metadata of its last commit was nearly as long as the default limit; certain if it grew with each of "
+    "ten commits",
 )
 QUESTION: Final = Question(
     NAME, "application_hangs", "Does the log of the application have errors of commits (OffsetMetadataTooLarge)?"

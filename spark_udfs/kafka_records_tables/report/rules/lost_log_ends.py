@@ -325,7 +325,7 @@ groups that fell back, or are beyond the end, are looked at. Nothing is found if
         PossibleCause(
             _CRASH,
             "the broker died before the records were on its disk",
-            "for: a single replica, and a gap between the records before and after",
+            "for: a single replica",
         ),
         PossibleCause(_REPLICA, "a replica without the records became leader", "refuted if there is a single replica"),
         PossibleCause(_COPY, "somebody replaced the files by an older copy", f"against: {OFFSETS} has later commits"),

@@ -414,7 +414,7 @@ _CAUSES = {
         Hypothesis(
             "log_cut",
             "the log lost its end when a replica that lacked it became leader",
-            "only the present end of the log is known, not its end at the commit",
+            "only the present end of the log is known",
             _weigh_cut,
         ),
         Hypothesis(

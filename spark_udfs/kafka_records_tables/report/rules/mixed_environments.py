@@ -221,9 +221,9 @@ or green, name none.""",
         PossibleCause(
             "other_environment",
             "a process of another environment was configured with the servers and the group id of this one",
-            "for: the environments in client ids; all members before it stayed",
+            "for: all members before it stayed",
         ),
-        PossibleCause("planned_canary", "a planned canary or blue-green deployment", "against: the environments"),
+        PossibleCause("planned_canary", "a planned canary or blue-green deployment", "against: the same"),
     ),
     thresholds=(
         Threshold("together", "duration", "30s", "how long both must have been there", "a rebalance takes less"),

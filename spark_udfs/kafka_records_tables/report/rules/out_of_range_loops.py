@@ -32,7 +32,7 @@ TITLE = "members leave and join again, endlessly: the log no longer has their of
 OUT_OF_RANGE = PossibleCause(
     "offset_out_of_range",
     "the log no longer has the committed offset, and auto.offset.reset=none",
-    "for: the committed offset is below the start of the log",
+    "for: the offset is below the start of the log",
 )
 
 

@@ -426,13 +426,12 @@ deleted the records by their age.""",
         PossibleCause(
             "too_slow",
             "the group is slower than the retention of the topic",
-            "for: jumps over the start of the log; refuted if no record is deleted by its age, by DeleteRecords, or if "
-            "the group was away for that long before each jump",
+            "refuted if no record is deleted by its age, or if the group was away for that long before each jump",
         ),
         PossibleCause(
             "away",
             "the group was away for longer than the retention of the topic",
-            "for: it had no members before each jump; refuted if it was away for a shorter time",
+            "for: it had no members before each jump",
         ),
         PossibleCause(
             "by_hand",

@@ -239,12 +239,12 @@ this finding.""",
         PossibleCause(
             "random_part",
             "the group id has a part that is made at each start",
-            "for: a group with a fixed name before, each starts when the one before has gone",
+            "for: a group with a fixed name before",
         ),
         PossibleCause(
             "reads_all_on_purpose",
             "each start is to read the topic again",
-            "for: pauses between the groups; against: a group with a fixed name before",
+            "for: pauses between the groups",
         ),
     ),
     questions=(

@@ -269,14 +269,13 @@ CAUSES: Final = (
     Hypothesis(
         "members_freeze",
         "members freeze for longer than their session timeout, are removed and join again",
-        "for: the same clients leave and return, and committed nothing for the session timeout before; against: they "
-        "do not return, or commit until the end",
+        "for: the same clients leave and return, and committed nothing for the session timeout before",
         weigh_freezes,
     ),
     Hypothesis(
         "processes_restart",
         "the processes of its members end and start again",
-        "for: members leave, and new member ids join; against: most stay for max.poll.interval.ms, or no member left",
+        "for: members leave, and new member ids join",
         _weigh_restarts,
     ),
     Hypothesis(
@@ -288,7 +287,7 @@ CAUSES: Final = (
     Hypothesis(
         "polls_too_late",
         "members poll later than max.poll.interval.ms, leave and join again",
-        "for: most stay for max.poll.interval.ms before they leave; against: no member left, or half left " "sooner",
+        "for: most stay for max.poll.interval.ms before they leave",
         _weigh_late_polls,
     ),
     Hypothesis(

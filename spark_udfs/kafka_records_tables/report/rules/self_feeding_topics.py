@@ -268,7 +268,7 @@ dlt, dead letter, error or failed. A topic without earlier records counts only w
             "writes_to_its_topic",
             "the application of the group writes to the topic, for example because its subscription pattern "
             "also matches its retry topic",
-            "for: when it began, the group keeps up, its other topics are steady, the name",
+            "for: when it began, and the name",
         ),
         PossibleCause(
             "more_is_written",

@@ -146,9 +146,9 @@ record.""",
         PossibleCause(
             "one_id_twice",
             "two processes have one group.instance.id",
-            "for: replaced again and again, with commits in between",
+            "for: commits between the replacements",
         ),
-        PossibleCause("restarts", "one process is restarted again and again", "against: offsets move on in each turn"),
+        PossibleCause("restarts", "one process is restarted again and again", "against: the same"),
     ),
     questions=(
         Question(

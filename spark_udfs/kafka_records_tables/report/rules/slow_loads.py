@@ -173,12 +173,12 @@ last 64 MiB of each are read, and the slowest load of each log counts.""",
         PossibleCause(
             _LARGE,
             "reading the log takes this long",
-            "for: most of the time is outside the scheduler; refuted otherwise",
+            "for: most of the time is outside the scheduler",
         ),
         PossibleCause(
             _QUEUE,
             "the load waited for others",
-            "for: most of the time is in the scheduler; refuted otherwise",
+            "for: most of the time is in the scheduler",
         ),
     ),
     thresholds=(

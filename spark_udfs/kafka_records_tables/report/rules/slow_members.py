@@ -25,8 +25,7 @@ NAME: Final = "slow_member"
 CAUSE: Final = PossibleCause(
     NAME,
     "one member, or a few, became slow, while others keep up",
-    "for: the others read more, although their partitions do not get fewer records; does not apply if partitions "
-    "changed their members",
+    "for: the others read more, although their partitions do not get fewer records",
 )
 _FEW: Final = 5
 """A partition keeps up if its unread records are less than this share of the mean."""

@@ -21,8 +21,7 @@ THROTTLED: Final = "throttled_by_quota"
 CAUSE: Final = PossibleCause(
     THROTTLED,
     "a quota limits how fast its clients may read",
-    "for: it was set just before, and as many bytes per second were read as it allows; refuted if far fewer were read, "
-    "or if it was set later",
+    "for: it was set just before, and as many bytes per second were read as it allows",
 )
 QUESTIONS: Final = tuple(
     Question(

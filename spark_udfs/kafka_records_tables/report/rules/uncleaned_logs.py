@@ -279,12 +279,12 @@ show this.""",
         PossibleCause(
             _FAILED,
             "a cleaner failed at this log, and skips it from then on",
-            "for: other logs were cleaned later, bytes of it are damaged",
+            "for: other logs were cleaned later",
         ),
         PossibleCause(
             _OFF,
             "no cleaner is at work",
-            "for: no log has an entry in `cleaner-offset-checkpoint`; refuted by another log that was cleaned later",
+            "for: no log has an entry in `cleaner-offset-checkpoint`",
         ),
         PossibleCause(
             _SETTINGS,
@@ -292,7 +292,7 @@ show this.""",
             "certain if the metadata log has `min.compaction.lag.ms`, `min.cleanable.dirty.ratio` or `cleanup.policy` "
             "that explains it",
         ),
-        PossibleCause(_SLOW, "the cleaner has not reached it yet", "against: how long it has had for that"),
+        PossibleCause(_SLOW, "the cleaner has not reached it yet", "against: it has had long for that"),
     ),
     questions=(
         Question(

@@ -302,7 +302,7 @@ report when records were written.""",
         PossibleCause(
             _LEFT_OUT,
             "the application has paused these partitions, or hangs in them alone",
-            "for: the group commits other partitions; does not apply otherwise",
+            "applies if the group commits other partitions",
         ),
         PossibleCause(
             _OFF,
@@ -312,13 +312,12 @@ report when records were written.""",
         PossibleCause(
             _ELSEWHERE,
             "the application keeps its offsets elsewhere",
-            "for: a client id or the group id names a system that does so; against: it commits other partitions, or "
-            "committed earlier",
+            "for: a client id or the group id names a system that does so",
         ),
         PossibleCause(
             _HANGS,
             "the application hangs, or fails on its first records",
-            "against: its members stay longer than max.poll.interval.ms; does not apply if it commits others",
+            "against: its members stay longer than max.poll.interval.ms",
         ),
     ),
     questions=(

@@ -296,12 +296,12 @@ or for `share` of the group's life after one had it alone: client ids of an appl
         PossibleCause(
             "two_applications",
             "two applications were configured with one group id",
-            "for: one joined while the other stayed; different assignors, subscriptions, hosts",
+            "for: different assignors, subscriptions, hosts",
         ),
         PossibleCause(
             "one_application",
             "one application, whose processes have different client ids",
-            "against: their clients write different subscriptions",
+            "against: the same",
         ),
     ),
     questions=(
