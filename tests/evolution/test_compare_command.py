@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -234,9 +235,13 @@ def test_the_command_knows_every_rank() -> None:
 def test_the_page_lists_every_rule() -> None:
     page = Path("docs/evolution.md")
     text = (Path(__file__).resolve().parents[2] / page).read_text(encoding="utf-8")
-    rows = [line for line in text.splitlines() if line.startswith("| `")]
-    listed = [row for row in rows if row.startswith(tuple(f"| `{rule.name}` |" for rule in RULES))]
-    assert listed == [f"| `{rule.name}` | {rule.rank.value} | {rule.sentence} |" for rule in RULES]
+    _, *ranks = re.split(r"^Rank `(.+)`:$", text, flags=re.MULTILINE)
+    listed = [
+        (rank, " ".join(item.split()))
+        for rank, part in zip(ranks[::2], ranks[1::2], strict=True)
+        for item in re.findall(r"^- (`.+(?:\n  .+)*)", part.partition("\n## ")[0], flags=re.MULTILINE)
+    ]
+    assert listed == [(rule.rank.value, f"`{rule.name}`: {rule.sentence}") for rule in RULES]
 
 
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,6 +53,6 @@ def _section(each: Measurement, measured: Sequence[tuple[str, Measured]]) -> Ite
             yield from (f"- {figure}" for figure in figures)
     if each.taken_from == "judge-reach.json":
         yield ""
-        yield "[judge-reach.md](judge-reach.md) has the methods that are not covered, by reason."
+        yield "[judge-reach.md](judge-reach.md) has the number of methods that are not covered."
     if each.taken_from == "support.json":
         yield from ("", "[support.md](support.md) has each cell.")

@@ -14,16 +14,16 @@ _HEAD: Final = """\
 <!-- Written by tools/judge/reach from docs/judge-reach.json, which holds what was measured: make judge-reach. -->
 
 `make judge` compares the tables with Kafka's coordinator classes on random histories. It cannot find a mistake in what
-these histories do not run. JaCoCo measured which lines and branches they run; only the reasons are written by hand.
-docs/judge-reach.json has the lines that were not run, and counts by class, for writing, loading (whole logs, up to a
-cut, after a cleaner, with lost records) and answering apart.
+these histories do not run. JaCoCo measured which lines and branches they run.
+docs/judge-reach.json has the lines that were not run, and counts by class, for writing, loading and answering apart.
 """
 
 _UNREACHED: Final = """\
 ## Parts of replay and clean-up that are not covered
 
-The methods that run in a loading coordinator or a clean-up, and have lines or branches that no history runs, by reason.
-A release is named if the method is complete in the others, or missing there.
+The number of methods that run in a loading coordinator or a clean-up, and have lines or branches that no history runs.
+Most are guards against what cannot happen, or records that no broker writes. tools/judge/reach/reasons.py has the
+reason for each, and tests/tables/planted_conflicts.py has logs at which coordinators stop loading.
 """
 
 _NO_REASON: Final = "**No reason is written down.**"
@@ -49,19 +49,23 @@ def without_reason(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unreached(results: Mapping[str, Any]) -> Iterator[str]:
-    """The elements of a list, one for each reason: the methods that it is about."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """A table of the methods by class and release, and a list of those without a reason."""
+    counts: dict[str, dict[str, int]] = {}
+    unexplained: dict[str, None] = {}
     for release, result in results.items():
         for name, told in result["classes"].items():
+            if told["unreached"]:
+                counts.setdefault(name, {})[release] = len(told["unreached"])
             for method in told["unreached"]:
-                found.setdefault((name, method["method"]), []).append(release)
-    classes = list(dict.fromkeys(name for result in results.values() for name in result["classes"]))
-    methods: dict[str, list[str]] = {}
-    for (name, method), releases in sorted(found.items(), key=lambda each: classes.index(each[0][0])):
-        only = f" ({', '.join(releases)})" if len(releases) < len(results) else ""
-        methods.setdefault(reason(name, method) or _NO_REASON, []).append(f"`{name}.{method}`{only}")
-    for why, named in methods.items():
-        yield f"- {why} {', '.join(named)}"
+                if reason(name, method["method"]) is None:
+                    unexplained[f"`{name}.{method['method']}`"] = None
+    yield f"| class | {' | '.join(results)} |"
+    yield f"|---|{'--:|' * len(results)}"
+    for name, by_release in counts.items():
+        yield f"| `{name}` | {' | '.join(str(by_release.get(release, 0)) for release in results)} |"
+    if unexplained:
+        yield ""
+        yield f"- {_NO_REASON} {', '.join(unexplained)}"
 
 
 def _ranges(lines: Sequence[int]) -> str:
