@@ -181,6 +181,9 @@ _OF_SEVERAL = """\
 Each kind has a value of its own for these. The default is the one here unless the kind shows one:
 """
 
+_SHORT = 20
+"""Levels of this many words or fewer are a sentence."""
+
 _MANY = 3
 """A threshold that has the same text in this many kinds is described once."""
 
@@ -224,7 +227,11 @@ def _rule(
     yield f"\n### {rule.kind}\n"
     yield _wrapped(f"*{rule.title[0].upper()}{rule.title[1:]}.*") + "\n"
     yield "\n\n".join(map(_wrapped, rule.about.split("\n\n"))) + "\n"
-    yield from (_item(f"`{level.word}`: {rule.levels[level]}") for level in sorted(rule.levels, reverse=True))
+    levels = [f"`{level.word}`: {rule.levels[level]}" for level in sorted(rule.levels, reverse=True)]
+    if len(" ".join(levels).split()) <= _SHORT:
+        yield _wrapped(f"Level {'; '.join(levels)}.")
+    else:
+        yield from map(_item, levels)
     if len(rule.causes) == 1:
         # What supports the only cause is what the kind is about.
         (cause,) = rule.causes

@@ -228,9 +228,8 @@ RULE = incident_rule(
     about="""\
 A group without members and a new one, created at most 30 minutes after the last member had left, for the same topics,
 and with a word in common in their client ids or names. The old group must be away for longer than three times its
-longest earlier absence. The gap is counted from its last commits to the ends of the logs when the new group began; if
-the first commits are at the ends, both counts are given. Groups with members at the same time (blue-green deployments)
-are not a finding.""",
+longest earlier absence. If the first commits are at the ends of the logs, both counts (skipped or read) are given.
+Blue-green deployments are not a finding.""",
     tables=("groups", "timeline", "current_offsets", "share_group_topics"),
     levels={
         Level.HIGH: "records were skipped, if the new group began at the end",

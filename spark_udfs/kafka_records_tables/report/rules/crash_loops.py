@@ -314,12 +314,11 @@ RULE = incident_rule(
     title="members fail on a record, leave and join again, endlessly",
     about="""\
 Partitions with records to read whose offset does not move while `attempts` members get the partition one after another
-and leave. Jobs that start and end are no finding: they leave moved offsets or nothing to read. In groups whose members
-always leave early, more attempts are needed.
+and leave. Jobs that start and end are not a finding. In groups whose members always leave early, more attempts are
+needed.
 
-Files also show loops that are over, if they lasted `report.group_settles_within` and the log of the topic shows when
-its record was written. If a cleaner has removed the beginning, counts are lower bounds, and in classic groups nothing
-is found once it has reached their last record.""",
+Files also show loops that are over, if they lasted `report.group_settles_within`. If a cleaner has removed the
+beginning, counts are lower bounds, and classic groups may not be found.""",
     tables=("timeline", "lag", "members", "groups"),
     levels={
         Level.HIGH: "it goes on",

@@ -203,8 +203,7 @@ RULE = ReportRule(
     about="""\
 Logs of `__consumer_offsets` and `__transaction_state` that do not begin at offset 0 (if a config causes that, it is
 `coordinator_topic_deletes`; a cleaner does not), and logs of all coordinators that once ended later. Other files of
-the broker show it. The command ends with status 1. Kinds that conclude something from what a group has not done leave
-out groups of such a log.
+the broker show it. The command ends with status 1.
 """,
     tables=("log_ends", "groups"),
     levels={

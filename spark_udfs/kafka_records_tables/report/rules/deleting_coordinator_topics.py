@@ -137,7 +137,7 @@ RULE = incident_rule(
     kind=KIND,
     title="a topic of a coordinator deletes its records",
     about="""\
-`__consumer_offsets` or `__transaction_state` with `delete` in `cleanup.policy` , or `__share_group_state` with a limit
+`__consumer_offsets` or `__transaction_state` with `delete` in `cleanup.policy`, or `__share_group_state` with a limit
 in `retention.ms` or `retention.bytes`, as the metadata log or a running broker shows. A broker then deletes the only
 copy of offsets or state. Which groups lost offsets is known only for share groups whose state is left.""",
     tables=("log_ends", "checks"),

@@ -216,8 +216,7 @@ Committed offsets of groups without members that a clean-up deletes within `with
 a simple group that is at work (`alive_within`). Left out are offsets that a group with members does not need
 (`offsets_unneeded`), and offsets with an expiry time of their own.
 
-How long a group was in use follows from its records and its epoch (`in_use_epoch`). If a cleaner has removed the first
-records and the epoch is low, it is unknown.""",
+How long a group was in use follows from its records and its epoch (`in_use_epoch`), if a cleaner has left them.""",
     tables=("expirations", "groups", "activity", "current_offsets", "timeline", "lag", "log_ends", "assignments"),
     levels={
         Level.CRITICAL: "the group is at work, and one of its offsets expires within `critical_within`",

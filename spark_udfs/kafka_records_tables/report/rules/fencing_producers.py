@@ -194,10 +194,9 @@ RULE = incident_rule(
     kind=KIND,
     title="producers with one transactional id fence each other",
     about="""\
-`starts` or more starts of producers with one transactional id (records in state Empty) without a `pause`, at least half
-of them while the previous producer was at work. If a cleaner has removed earlier records, two are enough if one aborted
-a transaction and the epoch shows `starts` or more (not with transaction.version 2). A program that opens a producer for
-each transaction is not a finding.""",
+`starts` or more starts of producers with one transactional id (records in state Empty) without a `pause`, at least
+half of them while the previous producer was at work. A program that opens a producer for each transaction is not a
+finding.""",
     tables=("transactions", "timeline"),
     levels={Level.HIGH: "it goes on", Level.LOW: "it has ended"},
     find=_find,

@@ -396,13 +396,11 @@ RULE = ReportRule(
     title="a transaction hangs",
     about="""\
 Open transactions. One hangs when it is open for longer than its timeout and five minutes, or when no transactional id
-has it (KIP-664). In a copy of a log the time of the last record counts. Groups whose committed offset is at the
-beginning of the transaction are named: with `read_committed` they get nothing until it ends. A group with members waits
-for it if it has committed nothing there for twice the longest interval between its commits, and at least
-`group_stands_still.after`.
+has it (KIP-664). Groups whose committed offset is at the beginning of the transaction are named: with `read_committed`
+they get nothing until it ends. A group with members has stopped there if it has committed nothing for twice the
+longest interval between its commits, and at least `group_stands_still.after`.
 
-Transactions with the same cause are one finding: orphaned ones and open ones per group whose offsets they hold back,
-late ones per coordinator.""",
+Transactions with the same cause are one finding.""",
     tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag", "groups", "log_ends"),
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",

@@ -280,10 +280,9 @@ RULE = incident_rule(
     title="a group got added partitions late, and may have skipped their first records",
     about="""\
 Groups that consumed a topic before it got more partitions, and whose members were assigned these when they already had
-records: consumers look for new partitions every five minutes (`metadata.max.age.ms`). If the first commits are not
-below the ends that the logs had then, the group began at the ends, or read everything before its first commit. How fast
-that would have been may decide, or when the first commits came. The metadata log and the files of the topic are
-needed.""",
+records: consumers look for new partitions every five minutes (`metadata.max.age.ms`). If the first commits are at the
+ends, the group began there, or read everything before its first commit. The metadata log and the files of the topic
+are needed.""",
     tables=("timeline", "current_offsets"),
     levels={
         Level.MODERATE: "it would have read more than `too_fast` records per second of a partition otherwise",

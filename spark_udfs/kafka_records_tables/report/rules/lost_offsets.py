@@ -486,8 +486,8 @@ RULES = (
         Level.HIGH,
         "offsets are beyond the end of their log",
         "Committed offsets above the end of their log: the topic was recreated, or its log was cut when a leader was "
-        "lost. One finding for a topic, with all groups. In copied files, commits of the last minute may be newer than "
-        "the copy of the topic, and are left out if it grows fast enough.",
+        "lost. One finding for a topic, with all groups. In copied files, commits of the last minute may be newer "
+        "than the copy of the topic.",
     ),
 )
 _RULES_BY_KIND = {rule.kind: rule for rule in RULES}

@@ -207,9 +207,8 @@ RULE = incident_rule(
     kind=KIND,
     title="members of different environments are in one group",
     about="""\
-Members that were in one group for `together`, had partitions, and whose client ids name different environments as whole
-words, such as prod, staging, test or dev. Client ids with words of two environments, or with words such as canary, blue
-or green, name none.""",
+Members that were in one group for `together`, and whose client ids name different environments, such as prod, staging,
+test or dev. Client ids with words such as canary, blue or green name none.""",
     tables=("timeline", "members"),
     levels={
         Level.MODERATE: "it goes on, the client ids have another word in common, and the members before all stayed",

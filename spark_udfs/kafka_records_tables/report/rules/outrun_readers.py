@@ -411,8 +411,7 @@ RULE = incident_rule(
     about="""\
 Commits of lagging groups that jump `times` as far as usual, from offsets that the log no longer has. Among the first
 `commits` of a partition, a jump counts only if the present start of the log is in it. The loss is an estimate: the sum
-of all jumps, minus what the group usually reads in between. If a group had been away, it is enough that the topic had
-deleted the records by their age.""",
+of all jumps, minus what the group usually reads.""",
     tables=("lag", "timeline"),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,

@@ -192,9 +192,8 @@ RULE = incident_rule(
     title="a client outside the group commits for it while it has no members",
     about="""\
 Partitions that were committed `commits` times or more while a group had no members, with higher offsets. Members that
-came back skipped the records in between, unless that client processed them. It is no finding if no members come back:
-the application may assign itself partitions now. A single commit is `offsets_moved_ahead`. No record names a client
-that is not a member.""",
+came back skipped the records in between, unless that client processed them. A single commit is `offsets_moved_ahead`.
+No record names a client that is not a member.""",
     tables=("timeline",),
     levels={
         Level.HIGH: "`records` records or more, and the last such commit is within `lately`",

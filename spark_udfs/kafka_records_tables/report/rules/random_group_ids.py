@@ -222,9 +222,8 @@ RULE = incident_rule(
     title="each start of an application creates a new group",
     about="""\
 `groups` or more groups whose names differ only in a random part (a UUID, a time, a long number). They have the same
-topics and similar client ids, and each was created at most 30 minutes after the last member of the one before had left.
-Groups that exist at the same time and console consumers are not a finding. If there are many, `many_groups` includes
-this finding.""",
+topics and similar client ids, and each was created at most 30 minutes after the last member of the one before had
+left. Groups that exist at the same time and console consumers are not a finding.""",
     tables=("groups", "timeline", "current_offsets"),
     levels={
         Level.HIGH: "it goes on, and a group with a fixed name did the same before",

@@ -301,12 +301,11 @@ RULE = ReportRule(
     kind="endless_rebalances",
     title="a group rebalances without end",
     about="""\
-A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once cause.
-Fewer are enough if the same client times out and comes back again and again. Not a finding are a rolling restart, and a
-job that starts, commits and leaves while no other member waits. A group that scales by two members or more, keeps up,
-and has done so before is a note. Without the ends of the logs, [crash_loop](#crash_loop) cannot be found: then members
-that suddenly leave far more often, while an offset does not move, are a finding here. Counts are lower bounds, because
-a cleaner may have removed earlier changes.""",
+A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once
+cause. Fewer are enough if the same client times out and comes back again and again. Rolling restarts and jobs are not
+a finding; a group that often scales, and keeps up, is a note. Without the ends of the logs, [crash_loop](#crash_loop)
+cannot be found: then members that suddenly leave far more often, while an offset does not move, are a finding here.
+Counts are lower bounds.""",
     tables=("timeline", "groups", "members", "assignments", "current_offsets", "log_ends", "group_lag", "progress"),
     levels={
         Level.HIGH: "it goes on",
@@ -466,8 +465,7 @@ UNSETTLED = ReportRule(
     title="members of a group never settle",
     about="""\
 Consumer and streams groups that are Assigning, Reconciling or NotReady since their epoch changed,
-`report.group_settles_within` ago or earlier. A member that never gives up a partition keeps the group in this state,
-and so do topics that a streams group waits for. Classic groups do not record this.""",
+`report.group_settles_within` ago or earlier. Classic groups do not record this.""",
     tables=("groups", "timeline", "members"),
     levels={
         Level.HIGH: "for `high_after`",

@@ -377,10 +377,9 @@ RULE = ReportRule(
     kind=_KIND,
     title="a topic was deleted and recreated under its name",
     about="""\
-Groups of a recreated topic, with one finding for all. They have continued with a new topic id (Kafka 4.1 and later
-write it), or have not; or the coordinator deleted their offsets with the topic. A group may have skipped records if it
-got the new partitions after records had been written, and began at their ends. The metadata log shows when the topic
-was deleted and created, and decides between the causes.
+Groups of a recreated topic, with one finding for all. A group may have skipped records if it got the new partitions
+after records had been written, and began at their ends. The metadata log shows when the topic was deleted and created,
+and decides between the causes.
 """,
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
     levels={

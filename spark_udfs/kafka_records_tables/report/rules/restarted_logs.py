@@ -256,8 +256,7 @@ RULE = incident_rule(
     about="""\
 Logs of `__consumer_offsets` that begin at offset 0 with a later leader epoch than 0, whose groups all began within
 `within`, while none began in other logs. A log that was lost with a broker's files looks like this; so does one that
-was empty until the restart. Left out are groups whose topics are all younger than the restart, and groups in several
-logs (`groups_in_two_partitions`). Nothing is found in cleaned logs and on running brokers.""",
+was empty until the restart. Nothing is found in cleaned logs and on running brokers.""",
     tables=("timeline", "log_ends", "current_offsets"),
     levels={
         Level.HIGH: f"{_SEVERAL} groups or more began at once, and none in other logs",

@@ -253,8 +253,8 @@ RULE = incident_rule(
     title="a topic grows many times faster since a group also consumes it",
     about="""\
 A topic that a group began to consume later than other topics. Since then, for `lasts` or longer and until the end, it
-has grown `times` times as fast as before. The group's other topics did not, or the topic's name contains retry, dlq,
-dlt, dead letter, error or failed. A topic without earlier records counts only with such a name.
+has grown `times` times as fast as before. The group's other topics did not, or the topic's name contains a word such
+as retry, dlq or error.
 """,
     tables=("timeline", "current_offsets", "log_ends"),
     levels={

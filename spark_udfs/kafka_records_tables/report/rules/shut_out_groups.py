@@ -311,10 +311,8 @@ RULE = incident_rule(
     title="clients stopped when ACLs were changed",
     about="""\
 Groups whose last commits for a topic are within `around` of a change of ACLs, while records wait; and topics to which
-nothing is written since the change, with groups that lost all members then. The change must take rights away: the
-first entry of a resource (before it, `allow.everyone.if.no.acl.found` may have allowed everything), an entry that
-denies, or the removal of one that allowed. No record shows to which client an entry applies. The metadata log is
-needed.""",
+nothing is written since the change, with groups that lost all members then. The change must take rights away. No
+record shows to which client an entry applies. The metadata log is needed.""",
     tables=("current_offsets", "lag", "timeline", "log_ends"),
     levels={Level.HIGH: "always"},
     find=_find,

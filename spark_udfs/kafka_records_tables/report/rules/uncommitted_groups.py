@@ -288,8 +288,7 @@ RULE = incident_rule(
     about="""\
 Stable groups whose members have had partitions for `after`, without a commit, although records were written. Left out
 are Kafka Streams, Connect and share groups, tools that do not commit (`console-consumer-N`, `spark-kafka-source-…`),
-and groups whose log does not begin at its first record. On running brokers it is always a note, because they do not
-report when records were written.""",
+and groups whose log does not begin at its first record. On running brokers it is always a note.""",
     tables=("groups", "assignments", "current_offsets", "pending_offsets", "members", "timeline", "log_ends", "lag"),
     levels={
         Level.MODERATE: "the group commits or has committed other partitions, without a backlog in them",

@@ -282,9 +282,8 @@ RULE = incident_rule(
     kind=KIND,
     title="a group has members that look like two applications",
     about="""\
-Members of one group that consume the same topics, and whose client ids have no word and no beginning in common.
-Numbers, default client ids and words such as consumer or worker do not count. Both must have been there for `together`,
-or for `share` of the group's life after one had it alone: client ids of an application may change.""",
+Members of one group that consume the same topics, and whose client ids have no word and no beginning in common. Both
+must have been there for `together`, or for `share` of the group's life after one had it alone.""",
     tables=("timeline", "members"),
     levels={
         Level.MODERATE: "both are there, and the clients differ, or the second joined while the first stayed",
