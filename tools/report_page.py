@@ -126,15 +126,7 @@ findings is new only if it names (at most 100 names) a group or topic that had n
 report about other groups or topics is an error. Another source, moment, retention or threshold is a note
 (`diff.notes`).
 
-```python
-segments = "tests/data/topics/kafka-4.3/segments"
-earlier = read_report(segments, as_of="2026-11-21T02:12:00Z")  # or the path of a JSON document
-later = read_report(segments, diff=earlier)
-len(later.diff.new), later.diff.worse, later.diff.gone
-# (7, (), ())
-later.diff.notes[0].partition(":")[0]  # findings from them are new or gone because of that
-# 'one of the two reports lacks tables (group_lag, lag, log_ends, progress)'
-```
+In Python, pass an earlier report, or the path of its JSON document, as `diff` to `read_report`.
 
 ## A job that watches
 
@@ -167,9 +159,8 @@ esac
 
 ## Kinds of findings
 
-Each section lists levels, possible causes with the evidence for and against them, findings shown as effects, and
-thresholds with defaults. Kinds that judge the state of a group leave out groups with an event within
-`report.group_settles_within`.
+Each section lists levels, possible causes with the evidence for and against them, and thresholds with defaults. Kinds
+that judge the state of a group leave out groups with an event within `report.group_settles_within`.
 
 """
 
@@ -243,9 +234,6 @@ def _rule(
             first = described.get((cause.name, cause.about, cause.evidence))
             text = f"as for [{first}](#{first})" if first else f"{cause.about}{_evidence(cause.evidence)}"
             yield _item(f"`{cause.name}`: {text}")
-    if rule.folds:
-        yield ""
-        yield _wrapped(f"Effects: {', '.join(f'[{each.kind}](#{each.kind})' for each in rule.folds)}.")
     if rule.thresholds:
         text = " ".join([rule.about, *rule.levels.values(), *(cause.evidence for cause in rule.causes)])
         explained = [each for each in rule.thresholds if each in shared or f"`{each.name}`" in text]

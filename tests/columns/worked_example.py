@@ -143,23 +143,13 @@ def blocks() -> dict[str, str]:
     assert found.values.equals(decode_column(TRANSACTION_LOG_VALUE, column).values)
     offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1)
     plan = message_plan(TRANSACTION_LOG_VALUE, VERSION, unknown_tags=False)
-    lists = found.values.field("transaction_partitions")
     return {
         "rows": "\n".join(_rows(column.to_pylist(), offsets.tolist())),
         "plan": "\n".join(plan_lines(plan)),
         "read": "\n".join(seen.moves),
         "levels": "\n".join(seen.levels),
-        "elements": "\n".join(_elements(lists)),
         "broken": "\n".join(_broken(column)),
     }
-
-
-def _elements(lists: pa.ListArray) -> Iterator[str]:
-    """The arrays that were built from the notes."""
-    ids = lists.values.field("partition_ids")
-    yield f"topic                     {lists.values.field('topic').to_pylist()}"
-    yield f"partition_ids             {ids.values.to_pylist()}, offsets {_vector(ids.offsets)}"
-    yield f"transaction_partitions    offsets {_vector(lists.offsets)}, null: {lists.is_null().to_pylist()}"
 
 
 def _broken(column: pa.Array) -> Iterator[str]:

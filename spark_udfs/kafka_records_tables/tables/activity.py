@@ -12,7 +12,7 @@ from kafka_records_tables.topics import OFFSETS
 TABLE: Final = Table(
     name="activity",
     topic=OFFSETS,
-    about="commits, expirations, deletions, rebalances and bytes of each group, by topic and window of time",
+    about="commits, deletions, rebalances and bytes of each group, by topic and window of time",
     helper="history",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),
     reads=(

@@ -70,8 +70,7 @@ One row per member, role and partition (or task of a streams group) that a coord
 (`GroupMetadataManager.replay`).
 
 A classic group has only `current`, and only for protocol type consumer: connectors and tasks of Connect workers are in
-`members`. A broker that describes a consumer group shows `current` and `pending_revocation` together, without deleted
-topics, and no target for share groups.
+`members`.
 
 A current partition or active task has the epoch in the record (consumer groups since Kafka 4.3, streams groups since
 4.2), otherwise the member's. Standby and warmup tasks have no epoch.
@@ -79,7 +78,6 @@ A current partition or active task has the epoch in the record (consumer groups 
 Records of the newer kinds of groups have topic ids. Names come from the source (`partition.metadata` files, a broker)
 and from commits with both.
 
-What the log does not show: what a member really reads, and whether it is alive; topic ids in classic groups; the
-topics that match the regular expressions of a topology.
+What the log does not show: what a member really reads, and whether it is alive; topic ids in classic groups.
 """,
 )

@@ -22,7 +22,7 @@ TABLE = Table(
         Column("broker_id", "int32", "id of the broker"),
         Column("broker_epoch", "int64", "offset of the record that registered it"),
         Column("rack", "string", "rack of the broker; null if not set"),
-        Column("is_fenced", "bool", "whether it is fenced: it leads no partition and serves no clients"),
+        Column("is_fenced", "bool", "whether it is fenced"),
         Column("in_controlled_shutdown", "bool", "whether it has begun a controlled shutdown"),
         Column(
             "listeners",
@@ -41,7 +41,6 @@ TABLE = Table(
 A broker has a row until an administrator unregisters it. One that was stopped is fenced.
 
 Running brokers (`--bootstrap`) answer as of now, with fenced brokers since Kafka 4.0. They show only the listener that
-was asked, without its name. The epoch, the log directories, the controlled shutdown and the time of registration are
-null.
+was asked, without its name. Epoch, log directories, shutdown and time of registration are null.
 """,
 )

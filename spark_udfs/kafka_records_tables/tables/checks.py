@@ -84,7 +84,7 @@ the source does not have. The checks, by their words in `check`:
 - `damaged_log`: the source found damage in the log.
 - `unknown_record_type` (information): no Kafka up to {RELEASES[-1]} knows these records; coordinators skip them.
 - `wrong_partition`: the key belongs to another partition of its topic, so its coordinator does not read it. Running
-  brokers or the option `partitions` give that number; a note says if it is unknown.
+  brokers or the option `partitions` give the number of partitions; a note says if it is unknown.
 - `not_loaded_by_release`, `passed_over_by_release` (information): what a coordinator of the release in `loads_in`,
   with its default settings, does with the records: it does not load a log with an unknown version of a value, and
   skips unknown record types and their tombstones (before 3.5 it does not load these either). One row per group, record
@@ -96,8 +96,7 @@ the source does not have. The checks, by their words in `check`:
 - `unknown_member`: a target or current assignment of a member that no record creates.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
   current assignments of two members. Members of classic and share groups may share partitions.
-- `unknown_task`: the target assignment of a streams group has tasks of a subtopology that its topology does not have.
-  Transient while the group is Assigning or NotReady.
+- `unknown_task`: a target assignment has tasks of a subtopology that the topology of the streams group does not have.
 - `unassigned`: partitions (active tasks) exist but are in no target assignment of a group with members. They exist if
   running brokers have them, if higher partitions (tasks) are assigned, or if records of the group name them. A custom
   assignor may leave some out on purpose. Transient while the group changes, and if a topic has got more partitions.
@@ -111,10 +110,9 @@ the source does not have. The checks, by their words in `check`:
   the group, or its offsets of the topic, tries again.
 
 What the logs do not show: whether a topic was deleted in the meantime; and how many partitions it has, unless running
-brokers or a group of a broker before 4.1 report it, so only gaps are found. Running brokers and live directories are
-not read at one moment, so share state that changes during the reading may look missing or unnamed: pass a moment some
-seconds ago as `as_of`. With an earlier `as_of`, missing state is transient, groups are not checked where a cleaner has
-been, and no state is called unnamed.
+brokers or a group of a broker before 4.1 report it, so only gaps are found. Share state that changes during the
+reading may look missing or unnamed: pass a moment some seconds ago as `as_of`. With an earlier `as_of`, missing state
+is transient, groups are not checked where a cleaner has been, and no state is called unnamed.
 """,
 )
 

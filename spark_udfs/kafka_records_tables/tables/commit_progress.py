@@ -11,7 +11,7 @@ from kafka_records_tables.topics import OFFSETS
 WINDOW: Final = Option(
     "window",
     "duration",
-    "how far back to look, and how long a record may wait in any case; shorter if the history is short",
+    "how far back to look, at most a quarter of the history, and how long a record may wait in any case",
     default="10m",
     least_ms=1000,
 )

@@ -78,9 +78,9 @@ A broker deletes an offset on request (OffsetDelete, KIP-496) whether or not it 
 - `not_subscribed`: deletable. The group has members but does not subscribe to the topic.
 - `no_members`: deletable. The group is empty. If it returns, `auto.offset.reset` says where it starts.
 - `simple_group`: deletable. The group has no protocol type, so a broker knows no members. A consumer that assigns
-  itself partitions may still be active: only its commits show it.
-- `subscribed`: the group subscribes to the topic by name, by a resolved regular expression, or, in a streams group, as
-  a source or repartition topic. A broker returns GROUP_SUBSCRIBED_TO_TOPIC.
+  itself partitions may still be active.
+- `subscribed`: the group subscribes to the topic, by name or by a resolved regular expression. A broker returns
+  GROUP_SUBSCRIBED_TO_TOPIC.
 - `unreadable_subscription`: members of a classic group have subscriptions that a coordinator cannot read. It counts as
   subscribed to everything.
 - `members`: a classic group of another protocol type has members. A broker returns NON_EMPTY_GROUP.
@@ -97,7 +97,6 @@ An open transaction does not protect an offset from being deleted: the broker dr
 that partition (`is_pending`).
 
 What the log does not show: a classic group in a rebalance looks Stable or Empty here, but while members are joining,
-DeleteGroups returns NON_EMPTY_GROUP. For a topic or partition that does not exist, a broker returns
-UNKNOWN_TOPIC_OR_PARTITION.
+DeleteGroups returns NON_EMPTY_GROUP.
 """,
 )

@@ -13,7 +13,7 @@ from kafka_records_tables.topics import OFFSETS
 TABLE: Final = Table(
     name="disappearances",
     topic=OFFSETS,
-    about="every record that deletes an offset, a group or a member: why, and how certain that is",
+    about="every record that deletes an offset, a group or a member, and why",
     helper="history",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),
     reads=(
@@ -81,10 +81,7 @@ TABLE: Final = Table(
         ),
     ),
     rules="""\
-One row per tombstone that the log still holds (`share_disappearances` has those of share state). The records around it
-often show why, because a coordinator writes all records of one request or timer together.
-
-The causes, in the words of Kafka's own calls:
+One row per tombstone that the log still holds (`share_disappearances` has those of share state). The causes:
 
 - `expired`, `group_expired`: a clean-up removed an offset that was due, or a group that was empty and without offsets
   (`GroupCoordinatorShard.cleanupGroupMetadata`), by the rules of `expirations`.
@@ -106,8 +103,7 @@ The confidence:
 - `low`: records around it are missing, nothing is known about what it deleted, or it contradicts the rules.
   `possible_causes` lists the alternatives.
 
-The last records of a log, until its clock has advanced by more than a minute, are never `high`, because more may
-follow.
+The records of the last minute are never `high`, because more may follow.
 
 The evidence:
 

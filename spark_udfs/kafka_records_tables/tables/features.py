@@ -23,8 +23,8 @@ TABLE = Table(
     essential=("feature", "level"),
     details=(),
     rules=REPLAYED + """\
-The level of metadata.version is a number: 30 is 4.3-IV0 (`MetadataVersion`). The level of kraft.version is in control
-records (`KRaftVersionRecord`); it is 0 if the voters are in the files of controllers.
+The level of metadata.version is a number: 30 is 4.3-IV0 (`MetadataVersion`). The level of kraft.version is 0 if the
+voters are in the files of controllers.
 
 Running brokers (`--bootstrap`) answer as of now; when a level changed is null.
 """,

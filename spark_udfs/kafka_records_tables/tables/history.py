@@ -36,7 +36,7 @@ TABLE: Final = Table(
         *timestamps("commit", "when the offset was first committed, by the broker's clock or as set by the client"),
         Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column("log_offset", "int64", "log offset of the record that first committed this offset"),
-        Column("last_log_offset", "int64", "log offset of the last consecutive record that committed this offset"),
+        Column("last_log_offset", "int64", "log offset of the last record that committed this offset"),
         Column(
             "valid_from_log_offset",
             "int64",

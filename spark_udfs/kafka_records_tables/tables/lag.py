@@ -37,8 +37,8 @@ TIMES: Final = Option(
 _WINDOW: Final = Option(
     "window",
     "duration",
-    "also read the history of commits: for rates over this time (10m is usual), and for times that are otherwise "
-    "unknown",
+    "also read the history of commits: for `commit_rate`, `produce_rate` and `caught_up_in_ms` over this time (10m is "
+    "usual), and for times that are otherwise unknown",
     least_ms=1000,
     adds=("progress",),
 )
@@ -232,8 +232,6 @@ to skip markers and aborted records. Records are not counted, and the time is nu
 transaction. A snapshot of the topic (`snapshot --topic`) has all of this for the last million offsets of each log;
 other saved rows have none of it.
 
-With `window` the history of commits is read too, for `commit_rate`, `produce_rate` and `caught_up_in_ms`.
-
 With `spark_checkpoint` there are also rows for queries of Spark Structured Streaming: one per partition of Kafka's
 topics in the last committed batch of a checkpoint, a local directory. The source then need not have
 `__consumer_offsets`. `group_id` is the given name, or else the id of the query, and `commit_timestamp` is when Spark
@@ -246,8 +244,7 @@ does not read are left out with a note (`wrong_partition` in `checks`).
 What is produced during the reading counts as lag. In Spark, a DataFrame over a directory that a broker is writing to
 reads in any order, so the newest offsets may seem `beyond_end`.
 
-What the logs do not show: whether members still consume the topic; offsets that consumers have not committed yet, or
-keep elsewhere.
+What the logs do not show: offsets that consumers have not committed yet, or keep elsewhere.
 """,
 )
 

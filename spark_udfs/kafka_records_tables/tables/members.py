@@ -61,13 +61,12 @@ TABLE: Final = Table(
         Column(
             "rebalance_timeout_ms",
             "int32",
-            "milliseconds the member may take to give up or take over partitions; null in share groups",
+            "rebalance timeout; null in share groups",
         ),
         Column(
             "session_timeout_ms",
             "int32",
-            "milliseconds without a heartbeat after which the member is removed; null except with the "
-            "classic protocol",
+            "session timeout; null except with the classic protocol",
         ),
         Column("topology_epoch", "int32", "epoch of the topology that the member runs; null except in streams groups"),
         Column("process_id", "string", "process that the member runs in; null except in streams groups"),
@@ -91,7 +90,7 @@ TABLE: Final = Table(
         Column(
             "assignment",
             "struct<version: int16, opened: string, bytes: binary>",
-            "what the leader of a classic group assigned to the member, as bytes and, if readable, as JSON",
+            "what the leader of a classic group assigned, as bytes and, if readable, as JSON",
         ),
         *timestamps("log", "when the member's record was written, or the group's record in a classic group"),
         Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),

@@ -46,7 +46,7 @@ MOST_TIMEOUT_MS: Final = 900_000
 TABLE: Final = Table(
     name="open_transactions",
     topic=EVERY_TOPIC,
-    about="every open transaction in every log, whether it hangs, and what waits for it",
+    about="every open transaction in every log, and whether it hangs",
     helper="view",
     inputs=("pending_offsets", "transactions", "open_producers"),
     optional_inputs=("pending_offsets", "transactions", "open_producers"),
@@ -140,17 +140,15 @@ TABLE: Final = Table(
     ),
     rules="""\
 One row per open transaction and log: a producer has begun to write to a partition of any topic, and the partition has
-no marker yet. A transaction in state Ongoing, PrepareCommit or PrepareAbort that is open in no log of the source has
-one row without a topic.
+no marker yet. A transaction that only its transactional id shows has one row without a topic.
 
 Files and running brokers show all of them (KIP-664). Other sources, and an earlier `as_of`, show only transactions
 with pending offsets. A transaction hangs by one of two rules (`TransactionsCommand.FindHangingTransactionsCommand`):
 
-- `no_entry`: no transactional id has it. It stays open until an administrator aborts it, with `kafka-records
-  abort-transaction` or Kafka's `kafka-transactions.sh abort`.
-- `timeout`: it is open for longer than `timeout_ms` and five minutes, after which Kafka counts it as late: its
-  coordinator is not working, or the markers do not arrive. A two-phase commit (KIP-939; `timeout_ms` is 2147483647)
-  has no timeout.
+- `no_entry`: no transactional id has it. It stays open until an administrator aborts it (`kafka-records
+  abort-transaction`).
+- `timeout`: it is open for longer than `timeout_ms` and five minutes, after which Kafka counts it as late. A two-phase
+  commit (KIP-939) has no timeout.
 
 Timeouts are measured now for running brokers and for a directory that a broker writes to, and for a copy at the time
 when it was made; `as_of` sets another moment. Without `__transaction_state`, `timeout` is 15 minutes

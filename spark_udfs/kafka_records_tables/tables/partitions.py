@@ -19,7 +19,7 @@ TABLE = Table(
         Column("leader", "int32", "broker that leads the partition; -1 for none"),
         Column("replicas", "list<int32>", "brokers that hold the partition, the preferred leader first"),
         Column("isr", "list<int32>", "replicas that are in sync"),
-        Column("elr", "list<int32>", "eligible leader replicas, which may be elected although they are not in sync"),
+        Column("elr", "list<int32>", "eligible leader replicas"),
         Column("leader_epoch", "int32", "number of times that the leader has changed"),
     ),
     sort=("topic", "partition"),

@@ -113,8 +113,7 @@ One row per committed offset, from the history of commits in the log.
 
 A *wait* is how long a group has had a record to read without changing its offset. A wait is too long if it is longer
 than the window and than twice the longest earlier wait: a rare record, an hourly job and a consumer that commits
-rarely raise no alarm. If the history is shorter than four windows, a quarter of it is the window. The state is the
-first that applies:
+rarely raise no alarm. The state is the first that applies:
 
 - `rewound`: a lower offset was committed within the window, and the offset has not returned to where it was. `since`
   is the last commit that was lower than the previous one.
@@ -142,9 +141,8 @@ The state is null if it is unknown, and `reason` says why:
 What is known about logs over time depends on the source; `known_by` names it:
 
 - `log`: the files of the topic. All states are found.
-- `end`: the present end of the log, from running brokers. The time of a record is known only if other groups have
-  consumed it. `falling_behind` is never found, and a group that does not move is `time_unknown` if no other group
-  moves. Ask again later, or read the files of the brokers.
+- `end`: the present end of the log, from running brokers. `falling_behind` is never found, and a group that does not
+  move is `time_unknown` if no other group moves. Ask again later, or read the files of the brokers.
 - `commits`: no log of the topic. Only what other groups have consumed is known to exist.
 
 With `--source requests` there is no history. Coordinators are asked twice, `interval` apart. A group whose offset

@@ -100,7 +100,6 @@ intended:
 What compaction hides: where a log was cleaned, only the last commit of each partition is left, so no fall is visible;
 a finding says after which offset no record is missing.
 
-What the log does not show: classic members that join for the first time, until they are assigned partitions; records
-that were consumed again without a lower commit; which client sent a commit.
+What the log does not show: records that were consumed again without a lower commit; which client sent a commit.
 """,
 )

@@ -10,7 +10,7 @@ from kafka_records_tables.topics import SHARE_STATE
 TABLE: Final = Table(
     name="share_disappearances",
     topic=SHARE_STATE,
-    about="every record that deletes the state of a share partition: why, and how certain that is",
+    about="every record that deletes the state of a share partition, and why",
     helper="history",
     records=("ShareSnapshot", "ShareUpdate"),
     reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),

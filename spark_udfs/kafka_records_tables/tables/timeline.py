@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TABLE: Final = Table(
     name="timeline",
     topic=OFFSETS,
-    about="the life of every group: members, epochs, rebalances, assignments, resets, conversions, its end",
+    about="the life of every group: members, epochs, rebalances, resets, its end",
     helper="history",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),
     reads=("offset", "timestamp_ms", "base_offset", "key", "value", "transaction", "control"),
@@ -59,8 +59,8 @@ without batches, each record counts alone.
 A rebalance of a classic group lasts from when all members had joined to the record of the assignment, in other groups
 from `rebalance_started` until the last member has followed. If all members leave first, it is never completed.
 
-What the log does not show: when a classic group began to rebalance, and which members joined and left before an
-assignment was written; why a member left; when the offsets of a share group were set. A cleaner removes the beginnings
-and ends of most memberships; a finding says from which offset on no record is missing.
+What the log does not show: when a classic group began to rebalance; why a member left; when the offsets of a share
+group were set. A cleaner removes the beginnings and ends of most memberships; a finding says from which offset on no
+record is missing.
 """,
 )

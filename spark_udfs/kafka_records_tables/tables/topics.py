@@ -15,14 +15,14 @@ TABLE = Table(
     columns=(
         Column("topic", "string", "name of the topic"),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
-        Column("partition_count", "int32", "number of partitions; for a deleted topic, the number when it was deleted"),
+        Column("partition_count", "int32", "number of partitions"),
         Column("replication_factor", "int32", "number of replicas of the first partition"),
         *timestamps("created", "when the topic was created; null if the log does not go back so far"),
         *timestamps("deleted", "when the topic was deleted; null if it exists"),
         Column(
             "configs",
             "list<struct<name: string, value: string>>",
-            "configs set for the topic, by name; for a deleted topic, those that were set when it was deleted",
+            "configs set for the topic, by name",
         ),
     ),
     sort=("topic", "topic_id"),
