@@ -29,7 +29,7 @@ transactions*, and views of them, consider how transactions ended, and reject a 
 that cannot be decoded has no rows unless its table says otherwise; a finding names it.
 
 A moment has two columns, of which the lists name the first: `…_timestamp` (timestamp, null outside the years 1 to 9999)
-and `…_timestamp_ms` (int64, milliseconds since 1970).
+and `…_timestamp_ms` (int64, milliseconds since 1970). Other columns without a type are strings.
 
 A column is null if the source does not show its value, or if the row has none. The lists of columns give only other
 reasons; `kafka-records table --describe NAME` gives all of them, the records that the table reads, and the columns by
@@ -219,7 +219,8 @@ def _columns(columns: Collection[Column]) -> Iterator[str]:
         if column.type == "timestamp":
             yield _item(f"`{column.name}`: {own_words(column)}")
         elif by_name.get(column.name.removesuffix("_ms"), column).type != "timestamp":
-            yield _item(f"`{column.name}` {column.type}: {own_words(column)}")
+            shown = "" if column.type == "string" else f" {column.type}"
+            yield _item(f"`{column.name}`{shown}: {own_words(column)}")
 
 
 def own_words(column: Column) -> str:

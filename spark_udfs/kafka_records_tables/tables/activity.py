@@ -34,11 +34,9 @@ TABLE: Final = Table(
         Column(
             "transactional_commits",
             "int64",
-            "offsets committed in transactions, regardless of how the transactions ended",
+            "offsets committed in transactions",
         ),
-        Column(
-            "repeated_commits", "int64", "commits that took effect, but repeated the offset that was already committed"
-        ),
+        Column("repeated_commits", "int64", "commits that took effect, but repeated the committed offset"),
         Column(
             "commit_interval_ms",
             "int64",
@@ -58,7 +56,7 @@ TABLE: Final = Table(
         ),
         Column("likely_expirations", "int64", "offsets that expired if the given retention is right"),
         Column("likely_deletions", "int64", "offsets that were deleted on request if the given retention is right"),
-        Column("unclear_deletions", "int64", "deleted offsets for which the log does not show whether they expired"),
+        Column("unclear_deletions", "int64", "deleted offsets that may have expired"),
         Column("completed_rebalances", "int64", "completed rebalances of the group; 0 for a topic"),
         Column(
             "classic_rebalances",
@@ -98,8 +96,8 @@ TABLE: Final = Table(
 One row per group, topic and window with a record. Another row per group and window, without a topic, has the group's
 own records and rebalances. The time of a record is that of its batch in the log.
 
-Each tombstone of an offset counts once, by its cause in `disappearances`: with high confidence in `expirations` or
-`deletions`, with medium in `likely_expirations` or `likely_deletions`, otherwise in `unclear_deletions`.
+Each tombstone of an offset counts once: with high confidence (`disappearances`) in `expirations` or `deletions`, with
+medium in `likely_expirations` or `likely_deletions`, otherwise in `unclear_deletions`.
 
 Intervals are between consecutive commits in the log, however their transactions end. Bytes are the sizes of keys and
 values as written, without headers, transaction markers, indexes and compression.

@@ -39,8 +39,7 @@ TABLE: Final = Table(
         Column(
             "source_topics",
             "list<string>",
-            "topics that the subtopology reads; each task reads its own partition of them; null except in streams "
-            "groups",
+            "topics of which the task reads its own partition; null except in streams groups",
         ),
         Column("partition", "int32", "number of the partition, or of the task"),
         Column(

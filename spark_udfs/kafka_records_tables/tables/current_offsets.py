@@ -24,7 +24,7 @@ TABLE: Final = Table(
     details=("topic_id", "leader_epoch", "log_partition", "log_offset"),
     rules="""\
 One row per group, topic and partition with a committed offset. After partitions were added to `__consumer_offsets`, a
-group may have rows of two `log_partition`s, of which its coordinator reads one; a note says so.
+group may have rows of two `log_partition`s, of which its coordinator reads one.
 
 The last record of a key decides. A tombstone always counts, a value if it was written outside a transaction or in a
 committed one (`OffsetMetadataManager.replayEndTransactionMarker`).

@@ -46,7 +46,7 @@ TABLE: Final = Table(
             "events that would change this row: commit, members (one joins, or all leave), subscription (to the "
             "topic), transaction (it ends), offsets (of the group)",
         ),
-        Column("record_type", "int16", "record type of the tombstone that the clean-up writes; null without `at`"),
+        Column("record_type", "int16", "record type of the tombstone; null without `at`"),
         Column("key", "binary", "key of the tombstone; null without `at`"),
         Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column(
@@ -83,16 +83,16 @@ TABLE: Final = Table(
     essential=("kind", "group_id", "topic", "partition", "expires_timestamp", "rule"),
     details=("group_kind", "changes_with", "record_type", "key", "log_partition", "log_offset"),
     rules="""\
-One row per committed offset and one per group; with the option `at`, one per tombstone that a clean-up writes then. To
-see what a clean-up in the past wrote, pass its moment both as `as_of` and as `at`.
+One row per committed offset and one per group; with the option `at`, one per tombstone that a clean-up writes then
+(for one in the past, pass its moment as `as_of` too).
 
 A broker cleans up every `offsets.retention.check.interval.ms` (ten minutes;
 `OffsetMetadataManager.cleanupExpiredOffsets`; KIP-211, KIP-496). The rules:
 
-- `commit_timestamp`: the time of the commit plus the retention, for simple groups, consumer and streams groups in any
-  state, classic groups with members, and empty classic groups whose record has no time.
-- `state_timestamp`: the time when a classic group with a protocol type became empty, plus the retention, for all of
-  its offsets, including those committed since.
+- `commit_timestamp`: the time of the commit plus the retention, for all groups but empty classic ones (and for these
+  if their record has no time).
+- `state_timestamp`: the time when a classic group became empty, plus the retention, for all of its offsets, including
+  those committed since.
 - `expire_timestamp`: the time set in the commit itself (value version 1), regardless of the retention.
 - `subscribed`: the group subscribes to the topic, by name or by a resolved regular expression. The offset does not
   expire.
@@ -105,7 +105,7 @@ A broker cleans up every `offsets.retention.check.interval.ms` (ten minutes;
 - `nothing_left`: an empty group without offsets is deleted by the next clean-up, regardless of the retention. Its time
   is that of its own record, or else of its last commit.
 - `share_group`: share groups do not expire.
-- `no_group`: the group of the offset has a tombstone, and a clean-up looks only at offsets of existing groups.
+- `no_group`: the group of the offset was deleted: a clean-up looks only at offsets of existing groups.
 - `unreadable`: a deciding record cannot be decoded, or the end of its transaction is unknown; a finding names it.
 - `no_time`: only with `rules=kip-211`: the record has no time of the state.
 

@@ -25,7 +25,7 @@ TABLE: Final = Table(
         Column("metadata", "string", "metadata that the client stored with the offset"),
         *timestamps("valid_from", "when the offset became valid; null if the source has no times"),
         *timestamps("valid_to", "when the offset was no longer valid; null if it still is"),
-        Column("is_current", "bool", "whether the offset is valid at the end of the log, or at the moment of as_of"),
+        Column("is_current", "bool", "whether the offset is valid at the end of the log"),
         Column(
             "ended_by",
             "string",
@@ -75,7 +75,6 @@ ends no offset: offsets have their own tombstones.
 Times are those of records and markers in the log. If a clock went back, a record gets the latest time before it, as
 with `as_of`.
 
-A finding says from which offset on a cleaned log is complete: before it, an offset may seem valid for longer than it
-was, or begin late.
+A finding says from which offset on a cleaned log is complete.
 """,
 )

@@ -227,10 +227,9 @@ what a consumer with `read_committed` has left to read.
   they hold back counts as `unread`.
 - If more than 64 MiB of the log are left, records are not counted.
 
-Brokers report none of this unless `times` is given. Then one batch is fetched per offset with lag, and at most eight
-to skip markers and aborted records. Records are not counted, and the time is null if the first record is in an open
-transaction. A snapshot of the topic (`snapshot --topic`) has all of this for the last million offsets of each log;
-other saved rows have none of it.
+Brokers report none of this unless `times` is given. Then one to eight batches are fetched per offset with lag. Records
+are not counted, and the time is null if the first record is in an open transaction. A snapshot of the topic (`snapshot
+--topic`) has all of this for the last million offsets of each log; other saved rows have none of it.
 
 With `spark_checkpoint` there are also rows for queries of Spark Structured Streaming: one per partition of Kafka's
 topics in the last committed batch of a checkpoint, a local directory. The source then need not have
@@ -238,11 +237,8 @@ topics in the last committed batch of a checkpoint, a local directory. The sourc
 planned the batch. Partitions newer than the batch have no row. If two sources read a partition, the lower offset
 counts.
 
-If the number of partitions of `__consumer_offsets` is known, records of a group in a partition that its coordinator
-does not read are left out with a note (`wrong_partition` in `checks`).
-
-What is produced during the reading counts as lag. In Spark, a DataFrame over a directory that a broker is writing to
-reads in any order, so the newest offsets may seem `beyond_end`.
+What is produced during the reading counts as lag. In Spark, a DataFrame over a directory in use reads in any order, so
+the newest offsets may seem `beyond_end`.
 
 What the logs do not show: offsets that consumers have not committed yet, or keep elsewhere.
 """,

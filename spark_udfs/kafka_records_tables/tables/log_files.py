@@ -105,13 +105,11 @@ TABLE: Final = Table(
         "open_transaction_offset",
     ),
     rules=f"""\
-One row per log partition of every topic in the source. For the coordinators' topics, records are read; for other
-topics, only names and sizes of files, and the ends of the logs. Running brokers, snapshots and saved rows have no
-files: columns about files and the cleaner are null, and a finding says so.
+One row per log partition of every topic in the source. Running brokers, snapshots and saved rows have no files:
+columns about files and the cleaner are null, and a finding says so.
 
 A coordinator that gets a partition reads its entire log before it answers: `records_to_load` and `bytes` show how
-much. A cleaner would remove the `superseded` ones, even if it cannot reach them yet
-(`Cleaner.buildOffsetMapForSegment`).
+much. A cleaner would remove the `superseded` ones.
 
 A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in
 `cleaner-offset-checkpoint`, up to `cleanable_offset`, the start of the first open transaction or of the newest file,

@@ -31,8 +31,7 @@ TABLE: Final = Table(
         Column(
             "member_epoch",
             "int32",
-            "epoch that the member has reached, or generation in a classic group; -2 for a static member "
-            "that is away",
+            "epoch of the member, or generation in a classic group; -2 for a static member that is away",
         ),
         Column("previous_member_epoch", "int32", "member epoch before member_epoch; null in classic groups"),
         Column(
@@ -83,9 +82,8 @@ TABLE: Final = Table(
         Column(
             "protocols",
             "list<struct<name: string, version: int16, opened: string, user_data: string, bytes: binary>>",
-            "what the member sent for each protocol (assignor) when it joined, as bytes and, if readable, as JSON; "
-            "user_data only of sticky assignors, Kafka Streams and Connect workers; null except with the classic "
-            "protocol",
+            "what the member sent for each protocol (assignor), as bytes and, if readable, as JSON; user_data only of "
+            "sticky assignors, Kafka Streams and Connect workers; null except with the classic protocol",
         ),
         Column(
             "assignment",

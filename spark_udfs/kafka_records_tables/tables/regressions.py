@@ -38,7 +38,7 @@ TABLE: Final = Table(
         Column(
             "group_state",
             "string",
-            "state of the group just before the commit, as far as the log shows; null if there was no group",
+            "state of the group just before the commit; null if there was no group",
         ),
         Column(
             "producer_id",

@@ -36,7 +36,6 @@ TABLE: Final = Table(
     details=("topic_id", "log_partition", "log_offset"),
     rules="""\
 One row per partition listed in a group's last record of type 15 (`ShareGroupStatePartitionMetadata`; KIP-932), and one
-per topic that is being deleted, for which the record lists no partitions. A group whose offsets an administrator set
-may have only this record.
+per topic that is being deleted, for which the record lists no partitions.
 """,
 )

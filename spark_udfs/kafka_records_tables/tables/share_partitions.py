@@ -89,8 +89,7 @@ A snapshot is the entire state; updates change it (`PersisterStateBatchCombiner`
 
 The coordinator deletes the beginning of this log, up to the oldest of the last snapshots. So the log may not show the
 state as of an earlier moment, and a note says so. A state that begins with an update is partial: other offsets may
-have batches too. After a record that cannot be used, and at which no coordinator loads the log, a share partition has
-no row unless a snapshot follows; a finding names the record.
+have batches too. After a record that cannot be used, a share partition has no row unless a snapshot follows.
 
 What the log does not show: the records that a member has acquired, and what it has acknowledged since the last write.
 """,

@@ -30,7 +30,7 @@ TABLE: Final = Table(
         Column(
             "group_kind",
             "string",
-            "kind of the group after the event, or before it if the group is gone",
+            "kind of the group after the event",
         ),
         Column("member_id", "string", "member that the event is about; null if it is about the group"),
         Column("epoch", "int32", "epoch or generation of the group after the event; null if no record has one"),
@@ -38,7 +38,7 @@ TABLE: Final = Table(
         Column("duration_ms", "int64", "how long the rebalance took, in milliseconds; null for other events"),
         Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column("log_offset", "int64", "offset of the record in that partition"),
-        Column("sequence", "int32", "number of the kind of event; it orders the events that one record shows"),
+        Column("sequence", "int32", "order of the events that one record shows"),
     ),
     sort=("group_id", "log_partition", "log_offset", "sequence", "member_id"),
     group="group_id",
