@@ -293,7 +293,8 @@ _TITLES: Final[Mapping[str, tuple[str, str]]] = {
         "- `specs`: every spec of the release loads and is generated; messages of every version come back from their "
         f"bytes, the default one and {_EXAMPLES} random ones.\n"
         "- `vectors`: the release's own classes read the messages in `tests/data/vectors`, and write the same bytes "
-        "and JSON. Fields may have other names there, as `compare` says. Changed layouts of early access are left out.\n"
+        "and JSON. Fields may have other names there, as `compare` says. Changed layouts of early access are left "
+        "out.\n"
         "- `captured`: tables over a topic that a broker of the release wrote are what that broker answered.\n"
         f"- `judge`: tables over {_SEEDS} random histories are what the release's own coordinator classes answer.\n"
         "- `broker`: what is read from a live broker of the release, and from its files, is what it answers itself.",
