@@ -40,7 +40,7 @@ TABLE = Table(
     rules=REPLAYED + """\
 A broker has a row until an administrator unregisters it. One that was stopped is fenced.
 
-Running brokers (`--bootstrap`) answer as of now, with fenced brokers since Kafka 4.0. They show only the listener that
-was asked, without its name. Epoch, log directories, shutdown and time of registration are null.
+Running brokers show fenced brokers since Kafka 4.0, and only the listener that was asked, without its name. Epoch, log
+directories, shutdown and time of registration are null.
 """,
 )

@@ -40,7 +40,6 @@ The configs of a topic are deleted with it.
 
 As in `topics`, a possible secret is `(redacted)`.
 
-Running brokers (`--bootstrap`) answer as of now: configs of topics that the client may describe, of running brokers
-and, since Kafka 4.1, of groups. They never reveal a secret, so it is always `(redacted)`.
+Running brokers show configs of topics, of running brokers and, since Kafka 4.1, of groups. They never reveal a secret.
 """,
 )

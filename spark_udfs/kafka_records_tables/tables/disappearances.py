@@ -82,12 +82,11 @@ TABLE: Final = Table(
     rules="""\
 One row per tombstone that the log still holds (`share_disappearances` has those of share state). The causes:
 
-- `expired`, `group_expired`: a clean-up removed an offset that was due, or a group that was empty and without offsets
-  (`GroupCoordinatorShard.cleanupGroupMetadata`), by the rules of `expirations`.
+- `expired`, `group_expired`: a clean-up removed it, by the rules of `expirations`.
 - `group_deleted`, `offset_deleted`: an administrator deleted it (DeleteGroups, OffsetDelete; KIP-229, KIP-496).
 - `topic_deleted`: the topic was deleted, and with it the offsets of all groups.
 - `member_left`, `session_timeout`, `rebalance_timeout`: the member left or was removed, sent no heartbeat in time, or
-  did not give up partitions, join or sync in time (KIP-848).
+  did not rebalance in time (KIP-848).
 - `member_replaced`: a static member returned with a new id (KIP-345).
 - `regex_unused`: no member subscribes by the regular expression any more.
 - `conversion`: the group changed between the classic and the consumer protocol, with its members.
@@ -99,8 +98,7 @@ The confidence:
 - `high`: the log rules out every other cause, for any retention and timeouts. If several causes are joined by `or`, it
   is certainly one of them. docs/limits.md has two exceptions in logs of Kafka 4.0 to 4.2.
 - `medium`: other causes are ruled out only by the given retention and timeouts, or would be a coincidence.
-- `low`: records around it are missing, nothing is known about what it deleted, or it contradicts the rules.
-  `possible_causes` lists the alternatives.
+- `low`: records around it are missing, or it contradicts the rules. `possible_causes` lists the alternatives.
 
 The records of the last minute are never `high`, because more may follow.
 
@@ -114,7 +112,7 @@ The evidence:
 - `several_groups`: the write is about several groups.
 - `topic_deleted`, `topic_there`: the metadata log, if the source has it, shows that the topics of all these offsets
   were deleted within the minute before, which rules out every other cause; or that one of them was not.
-- `group_ends`: the group ends in the same write, with this record. `other_kind`: a group of another kind begins there.
+- `group_ends`, `other_kind`: the group ends, or a group of another kind begins, in the same write.
 - `same_instance`: the record of the member that takes over the instance id.
 - `seen_before`, `session_timeout_over`, `rebalance_timeout_over`: the last record that a heartbeat of the member
   caused. Since then, the session timeout had not passed, had just passed, or the rebalance timeout had passed.

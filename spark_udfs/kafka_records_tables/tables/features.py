@@ -26,6 +26,5 @@ TABLE = Table(
 The level of metadata.version is a number: 30 is 4.3-IV0 (`MetadataVersion`). The level of kraft.version is 0 if the
 voters are in the files of controllers.
 
-Running brokers (`--bootstrap`) answer as of now; when a level changed is null.
 """,
 )

@@ -57,7 +57,6 @@ A group exists from its first record on until its tombstone. Any commit, even on
 creates a simple group if no group of that name exists.
 
 What the log does not show: a classic group that is Stable here may be rebalancing, because brokers do not log that,
-and members may have been gone for less than a session timeout. If a record cannot be decoded, its group keeps its row,
-with nulls.
+and members may have been gone for less than a session timeout.
 """,
 )

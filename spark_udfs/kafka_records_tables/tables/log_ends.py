@@ -57,7 +57,7 @@ Running brokers report their logs as of now. In a directory, the high watermark 
 `replication-offset-checkpoint`, which a broker writes every few seconds and when it stops; no file has the last stable
 offset. A truncated append and damage at the end of the last file do not count.
 
-A single segment file has no log start, and has a log end only if it is the last one. A snapshot has the log start and
-topic id that its sources last reported; saved rows have neither. In both, the log end is that of the rows.
+A single segment file has no log start, and has a log end only if it is the last one. In snapshots and saved rows, the
+log end is that of the rows.
 """,
 )

@@ -128,8 +128,7 @@ TABLE: Final = Table(
 One row per member that a coordinator knows after loading the log (`GroupMetadataManager.replay`).
 
 The members of a classic group are those in its last record. In other groups a member exists from its first record
-until its tombstone. Epoch and state come from its last current assignment. Without one they are 0 and Stable, as in
-the coordinator. An unknown state stays a number.
+until its tombstone. Epoch and state come from its last current assignment. Without one they are 0 and Stable.
 
 For a classic member, `subscribed_topics` is null if the protocol type is not consumer or the bytes cannot be read. In
 a streams group it is null: the topology names the topics.

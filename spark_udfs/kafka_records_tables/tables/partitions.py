@@ -30,6 +30,5 @@ TABLE = Table(
     rules=REPLAYED + """\
 When the last broker of a cluster stops, its partitions have no leader, and the log of a stopped cluster shows that.
 
-Running brokers (`--bootstrap`) answer as of now: partitions of topics that the client may describe.
 """,
 )

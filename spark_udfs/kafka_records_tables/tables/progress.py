@@ -125,8 +125,8 @@ rarely raise no alarm. The state is the first that applies:
   at least four times in a row, and at least a tenth of what was written in that time. `since` is the end of the first
   of these quarters, at most twelve ago.
 - `idle`: nothing is left to read, and the offset has not changed within the window. With a `reason`, the group does
-  not read what is left: `open_transaction` begins at its offset, where `read_committed` ends; `left`: its members have
-  partitions, but none of this topic.
+  not read what is left: an `open_transaction` begins at its offset; `left`: its members have no partition of this
+  topic.
 - `ok`: everything else. `since` of both is the first commit of the offset.
 
 The state is null if it is unknown, and `reason` says why:
@@ -145,10 +145,9 @@ What is known about logs over time depends on the source; `known_by` names it:
   move is `time_unknown` if no other group moves. Ask again later, or read the files of the brokers.
 - `commits`: no log of the topic. Only what other groups have consumed is known to exist.
 
-With `--source requests` there is no history. Coordinators are asked twice, `interval` apart. A group whose offset
-changed is `ok`, or `rewound` if it is lower the second time; with nothing left to read it is `idle`. Otherwise it is
-`stalled or stopped`: choose an interval longer than the usual pause between commits. If only one offset is left, which
-may be a transaction marker, the state is null. All times are null.
+With `--source requests` there is no history. Coordinators are asked twice, `interval` apart. A group whose offset did
+not change, with offsets left to read, is `stalled or stopped`: choose an interval longer than the usual pause between
+commits. If only one offset is left, which may be a transaction marker, the state is null. All times are null.
 
 Times of records may be the producers': a wrong clock makes waits shorter or longer. `commit_rate` is null if the
 history of the offset is shorter than the window, and `produce_rate` if no file shows where the log ended that long

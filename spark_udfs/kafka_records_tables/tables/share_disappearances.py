@@ -76,8 +76,8 @@ The confidence, and the evidence for it:
 - `high`, without evidence: it is one of the two causes, and the log does not show which.
 - `medium`, with `topic_goes_on`: a later record has the same topic id, which a deleted topic no longer has.
 
-What the log does not show: whether an administrator deleted the group (`disappearances` has its tombstone) or its
-offsets of the topic (`share_group_topics` has the last list of its topics). The coordinator deletes the beginning of
-this log when later snapshots replace it; a finding says from which offset on the log is complete.
+What the log does not show: whether an administrator deleted the group or its offsets of the topic (see
+`disappearances`). The coordinator deletes the beginning of this log when later snapshots replace it; a finding says
+from which offset on the log is complete.
 """,
 )

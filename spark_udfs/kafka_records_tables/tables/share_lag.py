@@ -69,11 +69,8 @@ One row per share partition (`share_partitions`). Lag is what `kafka-share-group
 archived records after the start offset. It includes records that a member has acquired but not acknowledged,
 transaction markers, and gaps.
 
-Start offset and lag are null until the group first reads the partition. A topic that was deleted, or whose log the
-source does not have, has no name and no end.
+Start offset and lag are null until the group first reads the partition.
 
-`unread_timestamp` is the time of the first record from the start offset on, without markers and aborted records.
-Running brokers are asked for it only with `times`.
 """,
 )
 

@@ -91,6 +91,6 @@ The coordinator deletes the beginning of this log, up to the oldest of the last 
 state as of an earlier moment, and a note says so. A state that begins with an update is partial: other offsets may
 have batches too. After a record that cannot be used, a share partition has no row unless a snapshot follows.
 
-What the log does not show: the records that a member has acquired, and what it has acknowledged since the last write.
+What the log does not show: the records that a member has acquired.
 """,
 )
