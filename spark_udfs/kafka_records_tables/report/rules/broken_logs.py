@@ -350,7 +350,7 @@ RULES = (
     _checks_rule(
         "coordinator_cannot_load",
         "a coordinator cannot load its log",
-        "Records at which a coordinator stops loading. One finding for a topic and a reason, with all its groups.",
+        "Records at which a coordinator stops loading.",
         {
             Level.CRITICAL: "in the log of a group or share coordinator",
             Level.HIGH: "in `__transaction_state`, whose coordinator continues without the records after it",
@@ -359,8 +359,8 @@ RULES = (
     _checks_rule(
         "records_misplaced",
         "records are in a partition that their coordinator does not read",
-        "Records whose group, transactional id or share partition belongs in another partition. How many partitions a "
-        "topic has is known from running brokers; for files, give `--partitions`. One finding for a topic.",
+        "Records whose key belongs in another partition. For files, give the number of partitions with "
+        "`--partitions`.",
         {Level.HIGH: "always"},
     ),
     _checks_rule(

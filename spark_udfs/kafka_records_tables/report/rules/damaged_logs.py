@@ -292,8 +292,8 @@ RIGHT = ReportRule(
     kind="right_missing",
     title="a right is missing, so that the report is not complete",
     about="""\
-Topics of coordinators, and topics that groups commit for or are assigned, that the user may not describe or read
-(an ACL is missing). Brokers do not say whether such a topic exists. The command ends with status 1.""",
+Topics of coordinators, and topics that groups use, that the user may not describe or read (an ACL is missing). The
+command ends with status 1.""",
     tables=("lag",),
     levels={Level.HIGH: "always"},
     cases=_right_cases,

@@ -139,7 +139,7 @@ RULE = incident_rule(
     about="""\
 `__consumer_offsets` or `__transaction_state` with `delete` in `cleanup.policy`, or `__share_group_state` with a limit
 in `retention.ms` or `retention.bytes`, as the metadata log or a running broker shows. A broker then deletes the only
-copy of offsets or state. Which groups lost offsets is known only for share groups whose state is left.""",
+copy of offsets or state.""",
     tables=("log_ends", "checks"),
     levels={Level.HIGH: "always"},
     find=_find,

@@ -404,10 +404,12 @@ Transactions with the same cause are one finding.""",
     tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag", "groups", "log_ends"),
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",
-        Level.HIGH: "it hangs; or a group has stopped at it, and it has been open for `times_usual` times the longest "
-        "earlier one of its transactional id",
+        Level.HIGH: (
+            "it hangs; or a group has stopped at it, and it has been open for `times_usual` times the longest earlier "
+            "one"
+        ),
         Level.MODERATE: "it does not hang yet, but a group with members has stopped at it",
-        Level.NOTE: "it has been open for `open_after`, as transactions of batch jobs are",
+        Level.NOTE: "it has been open for `open_after`",
     },
     cases=_cases,
     tell=_tell,

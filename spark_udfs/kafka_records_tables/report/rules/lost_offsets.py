@@ -476,9 +476,9 @@ RULES = (
         "below_log_start",
         Level.CRITICAL,
         "records were deleted before a group consumed them",
-        "Committed offsets below the start of their log. One finding for a topic, with all groups. If members take "
-        "such a partition and leave, one after another, they probably fail there (auto.offset.reset=none). Needs a "
-        "source with the topic itself (a data directory, running brokers).",
+        "Committed offsets below the start of their log. If members take such a partition and leave, one after "
+        "another, they probably fail there (auto.offset.reset=none). Needs a source with the topic itself (a data "
+        "directory, running brokers).",
     ),
     _rule(
         "offsets_beyond_end",
@@ -486,8 +486,7 @@ RULES = (
         Level.HIGH,
         "offsets are beyond the end of their log",
         "Committed offsets above the end of their log: the topic was recreated, or its log was cut when a leader was "
-        "lost. One finding for a topic, with all groups. In copied files, commits of the last minute may be newer "
-        "than the copy of the topic.",
+        "lost. In copied files, commits of the last minute may be newer than the copy of the topic.",
     ),
 )
 _RULES_BY_KIND = {rule.kind: rule for rule in RULES}

@@ -332,9 +332,8 @@ RULE = incident_rule(
     kind=KIND,
     title=f"groups have lost their offsets: {OFFSETS} has another number of partitions",
     about="""\
-Groups with records in a partition that their coordinator does not read, given the number of partitions of the topic. A
-group that began at a lower offset has read records again. One that had members until the change and commits nothing
-since has stopped.""",
+Groups with records in a partition that their coordinator does not read. A group that began at a lower offset has read
+records again.""",
     tables=("current_offsets", "groups", "timeline", "checks"),
     levels={Level.CRITICAL: "it happened within `lately`", Level.LOW: "it happened earlier: old copies are left"},
     find=_find,
@@ -343,7 +342,7 @@ since has stopped.""",
         PossibleCause(
             "partitions_added",
             "somebody has changed the number of partitions of the topic",
-            "for: the number in the metadata log, old copies that fit another number",
+            "for: the number in the metadata log",
         ),
     ),
     thresholds=(

@@ -262,7 +262,7 @@ CAUSES: Final = (
     ),
     Hypothesis(
         "fails_on_record",
-        "its members fail on a record, leave and join again, as in crash_loop; only if ends of logs are missing",
+        "its members fail on a record, leave and join again, as in crash_loop",
         "for: an offset has not moved since members leave far more often",
         _weigh_failure,
     ),
@@ -280,7 +280,7 @@ CAUSES: Final = (
     ),
     Hypothesis(
         "nothing_to_read",
-        "nothing is left to read, and a job starts and ends; only if ends of logs are missing",
+        "nothing is left to read, and a job starts and ends",
         "No record shows it.",
         _weigh_no_work,
     ),

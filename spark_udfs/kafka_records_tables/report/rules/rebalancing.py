@@ -309,7 +309,7 @@ Counts are lower bounds.""",
     tables=("timeline", "groups", "members", "assignments", "current_offsets", "log_ends", "group_lag", "progress"),
     levels={
         Level.HIGH: "it goes on",
-        Level.MODERATE: "it goes on, members leave more often than before, and there may be nothing to read",
+        Level.MODERATE: "it goes on, and there may be nothing to read",
         Level.LOW: "it has ended, within `lately`",
         Level.NOTE: "it ended earlier, or is usual for the group",
     },

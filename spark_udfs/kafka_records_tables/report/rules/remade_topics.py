@@ -383,11 +383,9 @@ and decides between the causes.
 """,
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
     levels={
-        Level.HIGH: (
-            "a group that has members, or has committed within `alive_within`, has offsets of the older topic"
-        ),
-        Level.MODERATE: ("all such groups have continued or lost their offsets, the last of them within `lately`"),
-        Level.LOW: "it is older, or groups with older offsets have no members and do not commit",
+        Level.HIGH: "a group that is in use (`alive_within`) has offsets of the older topic",
+        Level.MODERATE: ("all groups have continued or lost their offsets, the last of them within `lately`"),
+        Level.LOW: "it is older, or groups with older offsets are not in use",
         Level.NOTE: "it is older than `of_the_past`, and all have continued",
     },
     cases=_cases,

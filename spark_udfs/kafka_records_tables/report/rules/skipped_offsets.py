@@ -258,7 +258,7 @@ offsets are `offsets_reset`.""",
     levels={
         Level.HIGH: "`records` offsets or more, within `lately`",
         Level.MODERATE: "as many, earlier",
-        Level.NOTE: "fewer, as when an operator leaves out a record that cannot be processed",
+        Level.NOTE: "fewer",
     },
     find=_find,
     listing=Rows("timeline", (f"event={OFFSETS_RESET}",)),

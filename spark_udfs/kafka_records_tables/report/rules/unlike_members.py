@@ -286,8 +286,8 @@ Members of one group that consume the same topics, and whose client ids have no 
 must have been there for `together`, or for `share` of the group's life after one had it alone.""",
     tables=("timeline", "members"),
     levels={
-        Level.MODERATE: "both are there, and the clients differ, or the second joined while the first stayed",
-        Level.NOTE: "only the client ids say so, or one of them has gone",
+        Level.MODERATE: "both are there, and more than the client ids differs",
+        Level.NOTE: "otherwise",
     },
     find=_find,
     listing=Rows("members"),
