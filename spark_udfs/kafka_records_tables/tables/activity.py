@@ -99,8 +99,7 @@ own records and rebalances. The time of a record is that of its batch in the log
 Each tombstone of an offset counts once: with high confidence (`disappearances`) in `expirations` or `deletions`, with
 medium in `likely_expirations` or `likely_deletions`, otherwise in `unclear_deletions`.
 
-Intervals are between consecutive commits in the log, however their transactions end. Bytes are the sizes of keys and
-values as written, without headers, transaction markers, indexes and compression.
+Bytes are the sizes of keys and values as written.
 
 What the log does not show: refused commits, and requests that wrote nothing. Where a cleaner has been (a finding names
 the offset), counts are lower bounds, and intervals may be too long.

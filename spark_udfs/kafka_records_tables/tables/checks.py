@@ -102,9 +102,8 @@ the source does not have. The checks, by their words in `check`:
   assignor may leave some out on purpose. Transient while the group changes, and if a topic has got more partitions.
 - `share_state_missing`: the group's record of type 15 calls a share partition initialized, but it has no state: its
   leader gets INVALID_REQUEST, and no member consumes the partition.
-- `share_state_unnamed`: a share partition has state, but no group lists it. It stays unless a member subscribes to the
-  topic and its heartbeat requests it again. A group of that name that starts at a lower epoch cannot initialize it
-  (FENCED_STATE_EPOCH).
+- `share_state_unnamed`: a share partition has state, but no group lists it. A group of that name that starts at a
+  lower epoch cannot initialize it (FENCED_STATE_EPOCH).
 - `share_state_initializing` (transient): the group coordinator has requested state but recorded no answer.
 - `share_state_deleting` (transient): the state of a topic is being deleted. If that failed, the next request to delete
   the group, or its offsets of the topic, tries again.

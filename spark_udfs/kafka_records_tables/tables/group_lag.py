@@ -32,13 +32,13 @@ TABLE: Final = Table(
             "sum of the lags up to the last stable offsets; null if it is unknown for a partition whose lag is known",
         ),
         Column("lost", "int64", "number of offsets that were deleted before they were consumed"),
-        Column("topics", "int64", "number of topics that have a row in the table lag"),
-        Column("partitions", "int64", "number of partitions that have a row in the table lag"),
-        Column("unknown", "int64", "number of partitions whose lag is null; above 0, the sums are lower bounds"),
+        Column("topics", "int64", "number of topics"),
+        Column("partitions", "int64", "number of partitions"),
+        Column("unknown", "int64", "number of partitions whose lag is null: then the sums are lower bounds"),
         Column(
             "problems",
             "list<struct<problem: string, partitions: int64>>",
-            "the values of lag.problem, each with the number of its partitions",
+            "the problems, each with the number of its partitions",
         ),
         *timestamps("commit", "when the group last committed an offset that still exists; null if it has none"),
         Column(

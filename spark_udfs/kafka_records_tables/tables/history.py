@@ -72,8 +72,7 @@ Consecutive equal commits of a partition (offset, leader epoch, metadata, topic 
 transaction is valid from the marker on; in an aborted or open transaction it is never valid. The tombstone of a group
 ends no offset: offsets have their own tombstones.
 
-Times are those of records and markers in the log. If a clock went back, a record gets the latest time before it, as
-with `as_of`.
+If a clock went back, a record gets the latest time before it, as with `as_of`.
 
 A finding says from which offset on a cleaned log is complete.
 """,

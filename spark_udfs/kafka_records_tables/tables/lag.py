@@ -24,14 +24,14 @@ BELOW_LOG_START: Final = "below_log_start"
 SPARK_CHECKPOINT: Final = Option(
     "spark_checkpoint",
     "checkpoints",
-    "add rows for Spark Structured Streaming queries, from their checkpoints: DIR, or NAME=DIR to call the query NAME",
+    "add rows for Spark Structured Streaming queries, from their checkpoints: DIR, or NAME=DIR",
     instead_of=("current_offsets", "assigned_partitions", "commit_progress"),
 )
 
 TIMES: Final = Option(
     "times",
     "flag",
-    "ask running brokers for the time of each first unread record (one batch per offset); files have it already",
+    "ask running brokers for the time of each first unread record",
 )
 
 _WINDOW: Final = Option(
@@ -123,8 +123,8 @@ TABLE: Final = Table(
         Column(
             "known_by",
             "string",
-            "what unread_timestamp is: the time of the record, of its batch, or (commits) when another group had "
-            "consumed the record, which is later; null if unread_timestamp is null",
+            "what unread_timestamp is: the time of the record, of its batch, or when another group had consumed it "
+            "(commits); null if unread_timestamp is null",
             ("record", "batch", BY_COMMITS),
         ),
         Column(
@@ -135,9 +135,8 @@ TABLE: Final = Table(
         Column(
             "margin_ms",
             "int64",
-            "milliseconds until retention (`retention.ms`) may delete the first unread record; negative if it may do "
-            "so already; null without the topic's settings, and for topics that are compacted, limited in size or "
-            "kept for ever",
+            "milliseconds until retention (`retention.ms`) may delete the first unread record; null without the "
+            "topic's settings, and for topics that are compacted, limited in size or kept for ever",
         ),
         Column(
             "commit_rate",

@@ -134,7 +134,6 @@ For a classic member, `subscribed_topics` is null if the protocol type is not co
 a streams group it is null: the topology names the topics.
 
 What the log does not show: whether a member is alive; members that are joining or syncing, or that left a classic
-group during a rebalance. A record that cannot be decoded leaves its values null; a classic group then has no rows, and
-a finding.
+group during a rebalance. If a record cannot be decoded, a classic group has no rows.
 """,
 )

@@ -42,8 +42,7 @@ TABLE: Final = Table(
     ),
     rules="""\
 One row per group, topic, partition and producer with a commit in a transaction that has no marker at the end of the
-log. A later tombstone of the partition removes the row. It has the last commit of the partition, but `since_timestamp`
-and `since_log_offset` of the first.
+log. A later tombstone of the partition removes the row.
 
 A client that asks for stable offsets gets UNSTABLE_OFFSET_COMMIT for these partitions and waits (KIP-447), regardless
 of plain commits. `open_transactions` shows the producer of the transaction. A commit that cannot be decoded, or whose

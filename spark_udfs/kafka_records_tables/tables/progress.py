@@ -67,7 +67,7 @@ TABLE: Final = Table(
             "milliseconds until the group reaches the end at these rates; null if it is there or would never get "
             "there",
         ),
-        Column("window_ms", "int64", "window from which the state was computed: at most a quarter of the history"),
+        Column("window_ms", "int64", "window from which the state was computed"),
         Column("fell_from", "int64", "the highest offset before the offset went backwards; null if it did not"),
         *timestamps("changed", "when the offset was first committed; no other offset was committed since"),
         *timestamps("commit", "when the offset was last committed"),

@@ -97,8 +97,7 @@ intended:
 - `rewind_by_member`: the group had members, and outside transactions only they may commit. A member went back by
   itself, or started over because its offset was out of range (`auto.offset.reset`).
 
-What compaction hides: where a log was cleaned, only the last commit of each partition is left, so no fall is visible;
-a finding says after which offset no record is missing.
+Where a log was cleaned, no fall is visible; a finding says after which offset no record is missing.
 
 What the log does not show: records that were consumed again without a lower commit; which client sent a commit.
 """,

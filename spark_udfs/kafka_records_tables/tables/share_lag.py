@@ -36,8 +36,7 @@ TABLE: Final = Table(
         Column(
             "lag",
             "int64",
-            "number of offsets from start_offset to the end of the log that are not acknowledged or archived; "
-            "null if unknown",
+            "number of offsets from start_offset on that are not acknowledged or archived; null if unknown",
         ),
         *timestamps(
             "unread",

@@ -53,8 +53,7 @@ One row per event in the life of a group, found by replaying all of its records 
     + "\n".join(fill(f"- `{word}`: {meaning}.", 120, subsequent_indent="  ") for word, meaning in MEANINGS.items())
     + """
 
-The records of a batch count together: a member present before and after the batch did not join in it. In a source
-without batches, each record counts alone.
+The records of a batch count together: a member present before and after the batch did not join in it.
 
 A rebalance of a classic group lasts from when all members had joined to the record of the assignment, in other groups
 from `rebalance_started` until the last member has followed. If all members leave first, it is never completed.
