@@ -23,9 +23,7 @@ def tables_concerned(changes: Iterable[Change], messages: Mapping[str, Message])
     if not parts:
         return
     yield from ("", "## Tables", "")
-    yield "`kafka-records dump` and Spark columns show new fields immediately, a table only after its module was"
-    yield "changed. These tables read each changed record. Their columns with the name of one of its fields are in"
-    yield "parentheses; a new field probably belongs in the first ones."
+    yield "These tables read each changed record. Their columns with the name of one of its fields are in parentheses."
     yield from parts
 
 

@@ -236,8 +236,8 @@ RULE = incident_rule(
     title="a topic is compacted before a group has read it",
     about="""\
 Topics that groups consumed before cleanup.policy was set to compact, and whose logs now have gaps. The metadata log is
-needed. A group may have missed records that it had not read by then, except in the newest file, which the cleaner does
-not touch. The loss is an upper bound, with transaction markers.""",
+needed. A group may have missed records that it had not read by then. The loss is an upper bound, with transaction
+markers.""",
     tables=("current_offsets", "lag"),
     levels={Level.MODERATE: "always"},
     find=_find,

@@ -324,8 +324,7 @@ RULE = incident_rule(
     title="a group no longer subscribes to a topic that it read, while records arrive",
     about="""\
 Topics with committed offsets of a group whose members no longer subscribe to them, if records were written since the
-last subscriber left. Another group took over if it began to read the topic within a day before the change or later. If
-nothing was written since, it is `offsets_unneeded`.""",
+last subscriber left. Otherwise it is `offsets_unneeded`.""",
     tables=("deletable_offsets", "expirations", "timeline", "log_ends", "current_offsets", "share_group_topics"),
     levels={
         Level.MODERATE: "records were written since, and no other group took over",

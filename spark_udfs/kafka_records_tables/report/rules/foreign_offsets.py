@@ -306,9 +306,8 @@ RULE = incident_rule(
     kind=KIND,
     title="offsets of another log were written for a group",
     about="""\
-Commits beyond the end of their log, for a group without members, with the present topic id or none, where no log was
-cut. If earlier records of the group are missing, it may have had members: then both causes are named. A commit of a
-member beyond the end is `offsets_beyond_end`.""",
+Commits beyond the end of their log, for a group without members, where no log was cut. A commit of a member beyond the
+end is `offsets_beyond_end`.""",
     tables=("lag", "regressions", "timeline", "log_ends"),
     levels={Level.CRITICAL: "records were skipped", Level.HIGH: "nothing was skipped so far, or no record shows it"},
     find=_find,

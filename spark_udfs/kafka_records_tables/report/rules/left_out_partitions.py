@@ -290,8 +290,8 @@ RULE = incident_rule(
     kind=KIND,
     title="a group does not read some partitions of a topic",
     about=f"""\
-Groups that commit offsets of some partitions of a topic and never of others, to which records were written since
-the group began, for longer than `after` and twice the longest interval between its commits. With members, the
+Groups that commit offsets of some partitions of a topic and never of others, to which records were written
+for longer than `after` and twice the longest interval between its commits. With members, the
 partitions must be assigned to none of them, for `assigned_after`. Left out are groups that together read all
 partitions and whose names are equal except for their ends. Files of the topic and of `{OFFSETS}` are needed.""",
     tables=("current_offsets", "log_ends", "lag", "groups", "assignments"),

@@ -144,9 +144,9 @@ RULE = incident_rule(
     title="an application makes new transactional ids all the time",
     about="""\
 `ids` or more transactional ids that are equal except for their ends. Nine in ten were used for at most `epochs`
-producer epochs and are done, and they appeared one after another over `spread`. `least` are enough if the ends are
-random, each was used for at most one transaction, and `in_a_week` would appear within seven days. After that time
-coordinators delete unused ids (`transactional.id.expiration.ms`).""",
+producer epochs, and they appeared one after another over `spread`. `least` are enough if the ends are random and
+`in_a_week` would appear within seven days. After that time coordinators delete unused ids
+(`transactional.id.expiration.ms`).""",
     tables=("transactions",),
     levels={Level.MODERATE: "it goes on", Level.LOW: "the last one appeared a while ago"},
     find=_find,

@@ -252,8 +252,7 @@ RULE = incident_rule(
     title="offsets were moved ahead while a group had no members",
     about="""\
 Higher offsets that were committed once while a group had no members, although it had some before. Its members skipped
-the records in between, if the log still has them. Commits more than ten minutes apart are separate findings. Lower
-offsets are `offsets_reset`.""",
+the records in between. Lower offsets are `offsets_reset`.""",
     tables=("timeline", "regressions", "log_ends"),
     levels={
         Level.HIGH: "`records` offsets or more, within `lately`",

@@ -327,10 +327,9 @@ RULE = incident_rule(
     kind=KIND,
     title="inputs of a Streams application have different numbers of partitions",
     about="""\
-Streams groups (KIP-1071) without tasks, with an invalid topology, and topics whose numbers of partitions differ: inputs
-that are joined (`copartitionGroups`), or internal topics, which need as many as their inputs. The metadata log, or
-running brokers, must show the numbers. Inputs that a pattern selects are not compared. Groups of the classic protocol
-do not record their topology.""",
+Streams groups (KIP-1071) without tasks, with an invalid topology, and topics whose numbers of partitions differ:
+inputs that are joined (`copartitionGroups`), or internal topics, which need as many as their inputs. The metadata log,
+or running brokers, must show the numbers. Groups of the classic protocol do not record their topology.""",
     tables=("groups", "assignments", "current_offsets", "log_ends", "timeline", "lag"),
     levels={
         Level.HIGH: "records wait, or the application has been started",
