@@ -116,7 +116,7 @@ def test_the_first_page(opened: Opened) -> None:
     page.locator(".not-read summary").click()
     expect(page.locator(".not-read p")).to_have_text(["lag – no log of this topic"])
     assert page.locator(".finding h3").all_inner_texts() == ["offsets of a group that is alive expire soon"]
-    page.get_by_text("1 note: nothing to do").click()
+    page.get_by_text("1 note: no alarm").click()
     titles = ["offsets of a group that is alive expire soon", "a group that nobody needs"]
     expect(page.locator(".finding h3")).to_have_text(titles)
     first = page.locator(".finding").first
@@ -433,7 +433,7 @@ def test_numbers_that_are_nothing_are_left_out_and_steps_of_notes_folded(browser
     page = opened.go()
     assert page.locator("#numbers span").all_inner_texts() == ["groups"]
     expect(page.locator(".next ol")).to_have_count(0)
-    page.get_by_text("1 note: nothing to do").click()
+    page.get_by_text("1 note: no alarm").click()
     page.locator(".finding .details > summary").click()
     expect(page.locator(".next ol")).to_be_visible()
     opened.close()

@@ -85,7 +85,21 @@ def test_a_healthy_report_is_one_line(empty: Report) -> None:
     assert printed(judged).endswith(": nothing found\n")
     noted = printed(replace(judged, findings=(replace(INCIDENT, level=Level.NOTE),)))
     assert noted.count("\n") == 1
-    assert noted.endswith(": 1 finding: 1 note (nothing to do; --details shows it)\n")
+    assert noted.endswith(": 1 finding: 1 note (no alarm; --details shows it)\n")
+
+
+def test_notes_about_lost_or_repeated_records_have_a_line(empty: Report) -> None:
+    """At most three of them; the others are with the details."""
+    note = replace(
+        INCIDENT, level=Level.NOTE, title="a group may have skipped records", scale={"records_possibly_lost": 7}
+    )
+    report = replace(empty, tables={}, findings=(note, replace(note, scale={"records_repeated": 0}), note, note, note))
+    words = " ".join(printed(report).split())
+    named = 'groups "billing", "audit" and 1 more, topic "orders" (partitions 0-2)'
+    assert words.count(f"NOTE a group may have skipped records – {named}; 7 records possibly lost") == 3
+    assert words.endswith("5 findings: 5 note (no alarm; --details shows them)")
+    with_incident = printed(replace(report, findings=(INCIDENT, note)))
+    assert with_incident.count("NOTE  a group may have skipped records") == 1
 
 
 def test_a_report_says_what_it_could_not_judge(empty: Report) -> None:

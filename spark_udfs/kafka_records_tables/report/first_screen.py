@@ -26,6 +26,7 @@ _CAUSE_WORDS: Final[Mapping[Confidence, str]] = {
     "medium": "probable cause",
     "low": "possible cause",
 }
+_OF_RECORDS: Final = re.compile("records_.*(lost|repeated|skipped|missed)")
 _SENTENCE_END: Final = re.compile(r"(?<=[.])\s+(?=[A-Z\"0-9])")
 _PLURAL: Final = re.compile(r"^(transactional )?(\w+)s\b")
 
@@ -45,6 +46,17 @@ class IncidentLines:
 def needs_somebody(finding: ReportFinding) -> bool:
     """Whether a finding belongs on the first screen."""
     return finding.level > Level.NOTE
+
+
+def note_line(finding: ReportFinding) -> str | None:
+    """A line about a note, if records were lost or read twice, or may have been: that can be normal, but somebody
+    should know; None for other notes."""
+    if finding.level > Level.NOTE or not any(
+        number and _OF_RECORDS.search(name) for name, number in finding.scale.items()
+    ):
+        return None
+    concerned = _concerned(finding)
+    return f"{finding.title}{f' – {concerned}' if concerned else ''}; {scale_words(finding.scale)}"
 
 
 def incident_lines(finding: ReportFinding) -> IncidentLines:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final, TextIO
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.text.printable import printable
 from kafka_records_tables.report.case_columns import equal, kept
-from kafka_records_tables.report.first_screen import actor_words, incident_lines, needs_somebody, scale_words
+from kafka_records_tables.report.first_screen import (
+    actor_words,
+    incident_lines,
+    needs_somebody,
+    note_line,
+    scale_words,
+)
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.rule_context import listed, moment
 from kafka_records_tables.results.finding_lines import finding_lines
@@ -32,6 +38,7 @@ _STYLES: Final = {
     Level.LOW: "36",
     Level.NOTE: "2",
 }
+_MOST_NOTES: Final = 3
 _MOST_RECORDS: Final = 5
 """The maximum number of records that are named among those that show a finding."""
 
@@ -58,8 +65,9 @@ def _lines(report: Report, width: int, is_styled: bool, with_details: bool) -> I
         if with_details or needs_somebody(finding)
     ]
     gone = () if diff is None else diff.gone
+    noted = [] if with_details else [(each, line) for each in report.findings if (line := note_line(each)) is not None]
     head = f"{report.request.source}, as of {moment(report.request.at_timestamp_ms)}"
-    is_short = not shown and not gone
+    is_short = not shown and not gone and not noted
     yield from _wrapped(f"{head}: {in_short(report)}{_folded(report, with_details)}" if is_short else head, "", width)
     for note in () if diff is None else diff.notes:
         yield from _wrapped(f"note: {note}", "", width)
@@ -69,6 +77,10 @@ def _lines(report: Report, width: int, is_styled: bool, with_details: bool) -> I
             yield from _detailed(finding, width, is_styled, mark)
         else:
             yield from _first_lines(finding, width, is_styled, mark)
+    if noted:
+        yield ""
+    for finding, line in noted[:_MOST_NOTES]:
+        yield from _head(finding, line, width - len(_INDENT), is_styled, "")
     for finding in gone:
         yield ""
         yield from _wrapped(_gone(finding), "", width)
@@ -87,7 +99,7 @@ def _folded(report: Report, with_details: bool) -> str:
     if with_details or not report.findings:
         return ""
     if not any(map(needs_somebody, report.findings)):
-        return f" (nothing to do; --details shows {'it' if len(report.findings) == 1 else 'them'})"
+        return f" (no alarm; --details shows {'it' if len(report.findings) == 1 else 'them'})"
     return " (--details shows causes, evidence and all steps)"
 
 

@@ -22,6 +22,8 @@ class Jump:
     """The time at which the group first committed `before`."""
     after: Span
     lost: int
+    at_least: int | None = None
+    """How many records were certainly deleted before the commit; None if `lost` is an estimate."""
 
 
 @dataclass(frozen=True, slots=True)

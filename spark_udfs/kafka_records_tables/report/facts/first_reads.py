@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,47 +18,58 @@ _POLL: Final = 500
 
 
 def without_first_reads(
-    jumps: Sequence[Jump], steps: Mapping[int, Steps], emptied: Iterable[Mapping[str, Any]], times: float
+    jumps: Sequence[Jump],
+    steps: Mapping[int, Steps],
+    starts: Mapping[int, int],
+    emptied: Iterable[Mapping[str, Any]],
+    times: float,
 ) -> list[Jump]:
     """The jumps without the backlogs that a group read when it came back after it had lost its members (`emptied`
     events), and with what it lost in those that are left.
 
-    A member that finds a backlog commits poll after poll, each `times` as far as usual or further. Only the first commit can be over
-    records that were deleted meanwhile; it is if it is much further than the polls after it. If no such poll follows,
-    the first one reached the end of the log: then it lost no more than its distance, less what was left to read, and
-    no less than what exceeds a poll.
+    A member that finds a backlog commits poll after poll, each `times` as far as usual or further. Only the first
+    commit can be over records that were deleted meanwhile; it is if it is much further than the polls after it. If no
+    such poll follows, the first one reached the end of the log: then it lost no less than what exceeds a poll. A group
+    that never read a backlog in several polls may commit only at its end, so that nothing is certain. A jump over the
+    present start of its log (`starts`) counts as it is.
     """
     left_ms = sorted(each["at_timestamp_ms"] for each in emptied)
+    # By the offsets of the first commit: how far it and the polls after it went.
+    returns = {
+        (partition, after): distances
+        for partition, own in steps.items()
+        for after, distances in _returns(own, left_ms, times)
+    }
+    longest = max((poll for _, *polls in returns.values() for poll in polls), default=0)
+    read = {
+        (partition, after + sum(distances[1 : at + 1]))
+        for (partition, after), distances in returns.items()
+        for at in range(1, len(distances))
+    }
     found = []
-    of_partitions: dict[int, list[Jump]] = {}
     for jump in jumps:
-        of_partitions.setdefault(jump.partition, []).append(jump)
-    for partition, own in of_partitions.items():
-        found += _of_partition(own, steps[partition], left_ms, times)
+        place = jump.partition, jump.after.offset
+        if place in read:
+            continue
+        first, *polls = returns.get(place, (0,))
+        if not first or (not polls and jump.after.offset >= starts[jump.partition]):
+            found.append(jump)
+        elif polls:
+            lost = min(jump.lost, first - max(polls))
+            found += [replace(jump, lost=lost, at_least=lost)] if first > _MORE * max(polls) else []
+        elif not longest:
+            found.append(replace(jump, at_least=0))
+        elif first > max(longest, _POLL):
+            found.append(replace(jump, at_least=min(jump.lost, first - max(longest, _POLL))))
     return found
 
 
-def _of_partition(jumps: Sequence[Jump], steps: Steps, left_ms: Sequence[int], times: float) -> Iterator[Jump]:
-    limit = max(times * median(after.offset - before.offset for before, after in steps), 2)
-    of_offsets = {each.after.offset: each for each in jumps}
-    largest_poll, at = 0, 0
-    while at < len(steps):
-        before, after = steps[at]
-        jump = of_offsets.get(after.offset)
-        first, polls = after.offset - before.offset, []
-        at += 1
-        if not any((before.from_ms or 0) <= each <= (after.from_ms or 0) for each in left_ms):
-            if jump is not None:
-                yield jump
-            continue
-        while at < len(steps) and (distance := steps[at][1].offset - steps[at][0].offset) > limit:
-            polls.append(distance)
-            at += 1
-        if jump is not None and polls and first > _MORE * max(polls):
-            lost = min(jump.lost, first - max(polls))
-            yield replace(jump, lost=lost, at_least=lost)
-        elif jump is not None and not polls and first > max(_POLL, largest_poll):
-            # A group of which no backlog is known may commit only at its end, after any number of polls.
-            least = first - max(_POLL, largest_poll) if largest_poll else 0
-            yield replace(jump, at_least=min(jump.lost, least))
-        largest_poll = max(largest_poll, *polls, 0)
+def _returns(steps: Steps, left_ms: Sequence[int], times: float) -> Iterator[tuple[int, list[int]]]:
+    """The times at which a group came back to a partition: the offset of its first commit, and how far this commit and
+    those of the backlog after it went."""
+    distances = [after.offset - before.offset for before, after in steps]
+    limit = max(times * median(distances), 2) if distances else 0
+    for at, (before, after) in enumerate(steps):
+        if any((before.from_ms or 0) <= each <= (after.from_ms or 0) for each in left_ms):
+            backlog = takewhile(lambda distance: distance > limit, distances[at + 1 :])
+            yield after.offset, [distances[at], *backlog]

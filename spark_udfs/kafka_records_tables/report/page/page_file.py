@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_records_tables.report.first_screen import incident_lines, needs_somebody
+from kafka_records_tables.report.first_screen import incident_lines, needs_somebody, note_line
 from kafka_records_tables.report.page.cut_tables import CutTables, command_words
 from kafka_records_tables.report.page.incident_axis import incident_axes
 from kafka_records_tables.report.page.packed_columns import packed_text
@@ -122,7 +122,13 @@ def _shown(finding: ReportFinding, axis: dict[str, Any] | None) -> dict[str, Any
     """A finding with its first lines on the page, and its time axis."""
     lines = incident_lines(finding) if needs_somebody(finding) else None
     how_bad, causes = (None, ()) if lines is None else (lines.how_bad, lines.causes)
-    return {**plain(finding), "how_bad": how_bad, "cause_lines": causes, "axis": axis}
+    return {
+        **plain(finding),
+        "how_bad": how_bad,
+        "cause_lines": causes,
+        "axis": axis,
+        "note_line": note_line(finding),
+    }
 
 
 def _described(report: Report, name: str, rows: int, columns: list[dict[str, Any]]) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from kafka_records_tables.report.facts.group_facts import ends_of_topic
 from kafka_records_tables.report.facts.log_deletions import log_deletions
 from kafka_records_tables.report.report_parts import Evidence, NextStep
 from kafka_records_tables.report.rule import Verdict
-from kafka_records_tables.report.rule_context import RuleContext, length, shown
+from kafka_records_tables.report.rule_context import RuleContext, counted, length, shown
 from kafka_records_tables.report.rules.deletion_causes import weigh_early_times, weigh_request
+from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
 from kafka_records_tables.topics import OFFSETS
 
 EARLY: Final = "early_timestamps"
@@ -62,24 +63,33 @@ def deleted_by(
             ),
         )
     }
-    size = deletions.size
+    size, limit = deletions.size, "its limit of bytes" if deletions.size is None else f"{deletions.size} bytes"
     if size is not None or (not deletions.is_size_set and (never_old or (unknown and not away))):
         causes["too_much"] = Verdict(
-            f"{slow} the topic deletes what is more than "
-            f"{'its limit of bytes' if size is None else f'{size} bytes'} in a partition (retention.bytes).",
-            evidence_for=(*shows, *(at_size or (Evidence(f"retention.bytes is {size}"),))) if size is not None else (),
+            (
+                f"{slow} the topic deletes what is more than {limit} in a partition (retention.bytes)."
+                if not away
+                else f"{shown(topic)} deletes what is more than {limit} in a partition (retention.bytes), and "
+                f"{shown(group)} was away for longer than such a log lasts."
+            ),
+            evidence_for=(
+                (*shows, *(at_size or (Evidence(f"retention.bytes is {size}"),)), *_sizes(context, topic))
+                if size is not None
+                else ()
+            ),
             refuted_by=deletions.below_size,
             lacked=unknown or (() if size is not None else ("log.retention.bytes of the brokers",)),
             steps=(
                 _alter(context, topic, "retention.bytes", "-1", "now, above the lag of the group (no limit"),
-                faster,
+                *(() if away else (faster,)),
             ),
         )
     if away:
         causes["away"] = Verdict(
-            f"{shown(group)} was away, and the retention of {shown(topic)} deleted what it had not read.",
+            f"{shown(group)} was away, and the retention of {shown(topic)} (retention.ms) deleted what it had not "
+            "read.",
             evidence_for=(away,),
-            evidence_against=inside,
+            evidence_against=(*inside, *at_size),
             refuted_by=never_old or too_short,
             lacked=() if deletions.retention_ms is not None else (f"retention.ms of {shown(topic)}",),
             steps=(
@@ -108,6 +118,17 @@ def deleted_by(
         return " The topic deletes no record by its age (retention.ms is -1).", causes
     known = deletions.retention_ms
     return "" if known is None else f" The topic keeps records for {length(known)} (retention.ms).", causes
+
+
+def _sizes(context: RuleContext, topic: str) -> tuple[Evidence, ...]:
+    """How many records the logs of a topic have, and of which size: records may have become larger."""
+    logs = [each for each in context.look(LOG_SIZES, topic=topic).to_pylist() if each["sizes"]]
+    records = sum(each["log_end_offset"] - each["log_start_offset"] for each in logs)
+    size = sum(of["bytes"] for each in logs for of in each["sizes"])
+    if not records:
+        return ()
+    each = counted(round(size / records), "byte")
+    return (Evidence(f"a partition has {records // len(logs)} records now, of {each} on average"),)
 
 
 def _too_short(jumps: list[Jump], retention_ms: int | None) -> Evidence | None:

@@ -21,12 +21,13 @@ from kafka_records_tables.report.facts.commit_jumps import (
     was_outrun,
 )
 from kafka_records_tables.report.facts.deleted_while_away import away_before, emptied_events, over_deleted
+from kafka_records_tables.report.facts.first_reads import without_first_reads
 from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans, ends_of_topic
 from kafka_records_tables.report.facts.log_deletions import log_deletions
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, ReportFinding, Rows
-from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
+from kafka_records_tables.report.rule import Folds, Question, Threshold
 from kafka_records_tables.report.rule_context import (
     MINUTE_MS,
     MOST_EVIDENCE,
@@ -120,8 +121,10 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
     topic = rows[0]["topic"]
     starts = {row["partition"]: row["log_start_offset"] for row in rows}
     emptied = emptied_events(context, group) if found or unproven else []
-    found = _without_backlogs(context, group, topic, found, steps, starts, emptied)
-    return [*found, *_jumps_after_absence(context, group, topic, unproven, steps, emptied)]
+    found = without_first_reads(
+        _without_backlogs(context, group, topic, found, steps, starts, emptied), steps, starts, emptied, times
+    )
+    return [*found, *_jumps_after_absence(context, group, topic, unproven, steps, starts, emptied)]
 
 
 def _without_backlogs(
@@ -170,6 +173,7 @@ def _jumps_after_absence(
     topic: str,
     jumps: list[Jump],
     steps: Mapping[int, Steps],
+    starts: Mapping[int, int],
     emptied: list[dict[str, Any]],
 ) -> list[Jump]:
     """The jumps of a group that came back after the retention of the topic had deleted what it had not read. The
@@ -181,7 +185,7 @@ def _jumps_after_absence(
         return []
     deletions = log_deletions(context, topic, partitions, ends_of_topic(context, group, topic))
     if deletions.early_times:
-        return back
+        return without_first_reads(back, steps, starts, emptied, context.limit(f"{KIND}.times"))
     if deletions.retention_ms is None or deletions.never_by_age is not None:
         return []
     logs = {each["partition"]: each for each in context.look(LOG_SIZES, topic=topic).to_pylist()}
@@ -217,9 +221,11 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
     )
     keeps, causes = deleted_by(context, group, topic, jumps, rows)
     starts = {each["partition"]: each["log_start_offset"] for each in rows}
-    certain = waiting + sum(each.lost for each in jumps if each.after.offset >= starts[each.partition])
+    certain = waiting + sum(
+        each.at_least or (each.lost if each.after.offset >= starts[each.partition] else 0) for each in jumps
+    )
     # A group that had been away may read a backlog in few commits, and the topic may have deleted it later.
-    is_bound = certain < lost and causes.get(EARLY, Verdict()).is_certain and bool(emptied_events(context, group))
+    is_bound = certain < lost and any(each.at_least is not None for each in jumps)
     partitions = sorted({each.partition for each in jumps})
     finding = ReportFinding(
         kind=KIND,

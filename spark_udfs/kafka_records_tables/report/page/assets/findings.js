@@ -3,6 +3,7 @@
 const LEVELS = ["critical", "high", "moderate", "low", "note"];
 const FINDINGS_AT_ONCE = 25;
 const NAMES_AT_ONCE = 6;
+const NOTES_WITH_A_LINE = 3;
 const MOST_EXPLAINED = 2000;
 
 const badge = (level) => make("span", { class: `badge ${level}` }, level);
@@ -187,11 +188,13 @@ const brokersNamed = (findings) => {
   return isThere ? make("p", { class: "brokers" }, make("code", {}, "$BOOTSTRAP"), " in a command is the address of a broker of this cluster, which files do not contain. Set it once, and all commands run unchanged: ", make("code", {}, "export BOOTSTRAP=HOST:PORT")) : null;
 };
 
-/** What needs somebody; notes are folded. */
+/** What needs somebody; notes are folded, but for a line about lost or repeated records. */
 const incidentsAndNotes = (findings) => {
   const [incidents, notes] = [findings.filter((each) => each.level !== "note"), findings.filter((each) => each.level === "note")];
+  const lines = notes.map((each) => each.note_line).filter((line) => line).slice(0, NOTES_WITH_A_LINE);
   return make("div", {}, incidents.length ? findingList(incidents) : null,
-    notes.length ? folded(`${plural(notes.length, "note")}: nothing to do`, { class: "notes" }, () => findingList(notes)) : null);
+    lines.map((line) => make("p", { class: "note-line" }, badge("note"), " ", visible(line))),
+    notes.length ? folded(`${plural(notes.length, "note")}: no alarm`, { class: "notes" }, () => findingList(notes)) : null);
 };
 
 /** All findings, with what chooses among them; the choice stands in the address, so that it can be sent. */

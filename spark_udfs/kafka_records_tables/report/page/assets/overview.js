@@ -9,7 +9,7 @@ const headline = () => {
   const [worst] = findings;
   const said =
     !worst ? make("p", { class: "verdict" }, "Nothing was found that needs attention.")
-    : worst.level === "note" ? make("p", { class: "verdict" }, `${plural(findings.length, "note")}, and nothing that should worry anybody.`)
+    : worst.level === "note" ? make("p", { class: "verdict" }, `${plural(findings.length, "note")}, no alarm.`)
     : make("p", { class: "verdict" }, make("strong", { class: worst.level }, `${worst.level}: ${ASKS[worst.level]}`), " – ", visible(worst.title), concerned(worst), deadline(worst), ".");
   const all = worst && worst.level !== "note" && findings.length > 1 ? make("p", { class: "dim" }, "All findings: ", counts.map(([level, count]) => `${number(count)} ${level}`).join(", "), ".") : null;
   return [said, all, laterThanRead(), notJudged()];
