@@ -119,22 +119,24 @@ class GroupLog:
         ], _batches(rows)
 
     def _replay(self, event: Event, batches: Mapping[int, int]) -> Transition:
-        group_id, groups = event.group_id, self._groups
+        group_id, groups, role = event.group_id, self._groups, ROLES.get(event.record)
         before, group = self._states.get(group_id), groups.get(group_id)
-        is_of_member = ROLES.get(event.record) in OF_MEMBERS
-        member = group.members.get(event.member_id) if is_of_member and group is not None else None
-        replaced = None
-        if event.record in ROLES:
-            replaced = groups.replay(event)
-        else:
+        member = member_after = replaced = None
+        member_id = event.member_id if role in OF_MEMBERS else None
+        if member_id is not None and group is not None:
+            member = group.members.get(member_id)
+        if role is None:
             groups.commit(group_id, event.offset, event.timestamp_ms)
+        else:
+            replaced = groups.replay(event)
         group = groups.get(group_id)
+        if member_id is not None and group is not None:
+            member_after = group.members.get(member_id)
         after = state_of(group, before, event)
         if after is None:
             self._states.pop(group_id, None)
         elif after is not before:
             self._states[group_id] = after
-        member_after = group.members.get(event.member_id) if is_of_member and group is not None else None
         batch = batches.get(event.offset, event.offset)
         return Transition(event, batch, before, after, member, member_after, replaced)
 

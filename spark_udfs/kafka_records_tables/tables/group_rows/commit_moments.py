@@ -173,7 +173,7 @@ def _columns(word: str, lot: CommitLot, rows: INT64, states: GroupStates) -> dic
     # Use the state just before a record that deletes the last trace of its group, and the state just after a record
     # that creates its group.
     at = states.after(groups, offsets)
-    kinds = pc.coalesce(at.kind, states.before(groups, offsets).kind)
+    kinds = pc.coalesce(at.kind, states.before(groups, offsets).kind) if at.kind.null_count else at.kind
     return {
         "group_id": groups.dictionary_decode(),
         "group_kind": kinds,

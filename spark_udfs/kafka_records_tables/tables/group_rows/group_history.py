@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -52,7 +53,7 @@ _AWAY: Final = -2
 
 _NO_TIMESTAMP: Final = -1
 
-_in_json: Final = json.JSONEncoder(ensure_ascii=False).encode
+_encode: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Moment(NamedTuple):
@@ -146,23 +147,27 @@ class GroupHistory:
         self._batch: dict[str, list[Transition]] = {}
         self._batch_offset = -1
 
-    def moments(self, events: Iterable[Transition]) -> Iterator[Moment]:
+    def moments(self, events: Iterable[Transition]) -> list[Moment]:
         """The events that are complete after these transitions: those of all batches except the last one."""
+        found: list[Moment] = []
         for event in events:
             if event.batch_offset != self._batch_offset:
-                yield from self.rest()
+                found += self.rest()
                 self._batch_offset = event.batch_offset
             self._batch.setdefault(event.group_id, []).append(event)
+        return found
 
-    def rest(self) -> Iterator[Moment]:
+    def rest(self) -> list[Moment]:
         """The last batch, at the end of the log."""
         batch, self._batch = self._batch, {}
+        moments: list[Moment] = []
         for of_group in batch.values():
             for unit in _lives_apart(of_group) if len(of_group) > 1 else (of_group,):
                 found = self._unit(unit)
                 if len(found) > 1:
                     found.sort(key=_LOG_OFFSET)
-                yield from found
+                moments += found
+        return moments
 
     # -- one batch of a group ------------------------------------------------------------------------------------------
 
@@ -205,14 +210,21 @@ class GroupHistory:
             told.tell(words.CONVERTED, made.event.offset, detail={"from": before.kind, "to": after.kind})
 
     def _of_members(self, life: _GroupBetweenBatches, told: _Telling) -> None:
-        self._of_those_who_move(life, told)
+        if life.before:
+            self._of_those_who_move(life, told)
         if told.before is not None and told.before.member_count and told.after and told.after.member_count == 0:
             told.tell(words.EMPTIED, told.last)
         self._of_those_who_stay(life, told)
 
     def _of_those_who_move(self, life: _GroupBetweenBatches, told: _Telling) -> None:
-        joined = {name: now for name, now in life.after.items() if now is not None and life.before[name] is None}
-        left = {name: was for name, was in life.before.items() if was is not None and life.after[name] is None}
+        joined: dict[str, _Seen] = {}
+        left: dict[str, _Seen] = {}
+        for name, was in life.before.items():
+            now = life.after[name]
+            if was is None and now is not None:
+                joined[name] = now
+            elif was is not None and now is None:
+                left[name] = was
         by_instance = {was.instance_id: name for name, was in left.items() if was.instance_id is not None}
         for name, member in joined.items():
             former = None if member.instance_id is None else by_instance.get(member.instance_id)
@@ -319,6 +331,11 @@ class _Telling:
             known = next((each.before for each in reversed(unit) if each.before is not None), None)
         self._kind = None if known is None else known.kind
 
+    def own_record(self) -> Event | None:
+        """The last value of the group's own record in the batch."""
+        events = (each.event for each in reversed(self.unit))
+        return next((each for each in events if each.value is not None and ROLES.get(each.record) == GROUP), None)
+
     def tell(
         self,
         word: str,
@@ -330,14 +347,22 @@ class _Telling:
     ) -> None:
         """Add an event at a record of the batch. Entries of `detail` that are None are left out."""
         state = self.after
-        text = None
-        if detail:
-            said = {name: value for name, value in detail.items() if value is not None}
-            text = _in_json(said) if said else None
+        text = _in_json(detail) if detail else None
         epoch, count = (None, None) if state is None else (state.epoch, state.member_count)
         self.found.append(
             Moment(self.group_id, self._kind, word, member_id, epoch, count, duration_ms, text, self.at_ms, offset)
         )
+
+
+def _in_json(detail: Mapping[str, Any]) -> str | None:
+    """The entries that are not None as JSON; None if there are none. Names need no escapes."""
+    parts = [f'"{name}": {_encoded(value)}' for name, value in detail.items() if value is not None]
+    return f"{{{', '.join(parts)}}}" if parts else None
+
+
+def _encoded(value: Any) -> str:
+    # An encoder takes a multiple of this time to begin.
+    return encode_basestring(value) if type(value) is str else str(value) if type(value) is int else _encode(value)
 
 
 def _of_epochs(life: _GroupBetweenBatches, told: _Telling) -> None:
@@ -345,15 +370,15 @@ def _of_epochs(life: _GroupBetweenBatches, told: _Telling) -> None:
     before, after = told.before, told.after
     assert after is not None
     epoch_before = None if before is None else before.epoch
-    own = [each.event for each in told.unit if ROLES.get(each.event.record) == GROUP and each.event.value is not None]
-    offset = own[-1].offset if own else told.last
     is_new = after.epoch is not None and after.epoch != epoch_before
+    own = told.own_record()
+    offset = told.last if own is None else own.offset
     if is_new:
         target = words.UNCHANGED if _keeps_target(told, after) else None
         told.tell(words.EPOCH, offset, detail={"from": epoch_before, "to": after.epoch, "target": target})
     if after.kind == CLASSIC:
         if is_new and after.member_count and (before is None or before.kind in (CLASSIC, SIMPLE)):
-            told.tell(words.REBALANCE_COMPLETED, offset, duration_ms=_since_joined(own[-1]))
+            told.tell(words.REBALANCE_COMPLETED, offset, duration_ms=_since_joined(own))
         return
     if not life.is_rebalancing and after.member_count and (is_new or _has_to_follow(told, after)):
         life.is_rebalancing, life.rebalance_since = True, told.at_ms
@@ -392,11 +417,11 @@ def _is_first_generation(before: GroupState, after: GroupState) -> bool:
     return before.kind == SIMPLE and before.epoch is not None and after.kind == CLASSIC
 
 
-def _since_joined(event: Event) -> int | None:
+def _since_joined(event: Event | None) -> int | None:
     """How long the members waited for their assignments: the record has the time since when (`ClassicGroup`, since
     Kafka 2.1)."""
-    since = event.value.current_state_timestamp if event.value is not None else None
-    if since in (None, _NO_TIMESTAMP) or event.timestamp_ms is None:
+    since = None if event is None else event.value.current_state_timestamp
+    if event is None or since in (None, _NO_TIMESTAMP) or event.timestamp_ms is None:
         return None
     return int(event.timestamp_ms - since)
 
