@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
-from kafka_records_tables.coordinator.records.named_records import events
-from kafka_records_tables.coordinator.shares.share_replay import SNAPSHOT, UPDATE
+from kafka_records_tables.report.facts.share_state_reader import READS, RECORDS, ShareStateReader
 from kafka_records_tables.tables.column_types import batch_of
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
-from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.topics import SHARE_STATE
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
+    from kafka_records_tables.coordinator.shares.share_batches import StateBatch
 
-_PICKED: Final = {SNAPSHOT: ("start_offset",), UPDATE: ("start_offset",)}
 _UNSET: Final = -1
 """The start offset of a share partition that nothing was read of: share.auto.offset.reset decides where it begins."""
 
@@ -28,8 +24,8 @@ TABLE: Final = Table(
     topic=SHARE_STATE,
     about="the offset at which a share group began to read a partition without a start offset",
     helper="history",
-    records=("ShareSnapshot", "ShareUpdate"),
-    reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),
+    records=RECORDS,
+    reads=READS,
     columns=(
         Column("group_id", "string", "the group"),
         Column("topic_id", "string", "id of the topic that it consumes"),
@@ -50,22 +46,15 @@ acknowledgements, with the start offset that it had before them: so the first on
 )
 
 
-class Reader(RecordReader):
+class Reader(ShareStateReader):
     uses_topics = True
 
     def __init__(self, context: Context) -> None:
-        super().__init__(context, "share_group_state", TABLE.records, "not used: its share partition is unknown")
+        super().__init__(context)
         self._unset: set[tuple[str, str, int]] = set()
         self._rows: list[dict[str, Any]] = []
 
-    def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        records = rows.filter(pc.is_null(rows.column("control")))
-        if records.num_rows:
-            for event in events(DecodedRecords(records, self.schemas), _PICKED):
-                self._take(event)
-        return ()
-
-    def _take(self, event: Any) -> None:
+    def take_state(self, event: Any, batches: Sequence[StateBatch]) -> None:
         start = None if event.value is None else event.value.start_offset
         if start == _UNSET:
             self._unset.add(event.key)

@@ -4,19 +4,15 @@ that only the report uses."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
-from kafka_records_tables.coordinator.records.named_records import events
-from kafka_records_tables.coordinator.shares.share_replay import SNAPSHOT, UPDATE, batches_of
+from kafka_records_tables.report.facts.share_state_reader import READS, RECORDS, ShareStateReader
 from kafka_records_tables.tables.column_types import batch_of
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
-from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.topics import SHARE_STATE
 
 if TYPE_CHECKING:
@@ -33,8 +29,8 @@ TABLE: Final = Table(
     topic=SHARE_STATE,
     about="every range of offsets that a share group archived, or that was delivered three times or more",
     helper="history",
-    records=("ShareSnapshot", "ShareUpdate"),
-    reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),
+    records=RECORDS,
+    reads=READS,
     columns=(
         Column("group_id", "string", "the group"),
         Column("topic_id", "string", "id of the topic that it consumes"),
@@ -101,27 +97,19 @@ class Covered:
         return new
 
 
-class Reader(RecordReader):
+class Reader(ShareStateReader):
     uses_topics = True
 
     def __init__(self, context: Context) -> None:
-        super().__init__(context, "share_group_state", TABLE.records, "not used: its share partition is unknown")
+        super().__init__(context)
         self._rows: list[dict[str, Any]] = []
         self._seen: dict[tuple[str, str, int], Covered] = {}
         self._released: dict[tuple[tuple[str, str, int], int], _Released] = {}
         """Ranges that became available again, by share partition and first offset."""
 
-    def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        records = rows.filter(pc.is_null(rows.column("control")))
-        if records.num_rows:
-            found = DecodedRecords(records, self.schemas)
-            batches = batches_of(found, self.types)
-            for event in events(found, {SNAPSHOT: (), UPDATE: ()}):
-                if event.value is not None:
-                    self._take(event, batches.get(event.offset, ()))
-        return ()
-
-    def _take(self, event: Any, batches: Iterable[StateBatch]) -> None:
+    def take_state(self, event: Any, batches: Sequence[StateBatch]) -> None:
+        if event.value is None:
+            return
         seen = self._seen.setdefault(event.key, Covered())
         for first, last, count, state in batches:
             # A snapshot repeats the ranges of earlier updates.

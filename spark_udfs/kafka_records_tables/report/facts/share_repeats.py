@@ -4,19 +4,16 @@ only the report uses."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
-from kafka_records_tables.coordinator.records.named_records import events
-from kafka_records_tables.coordinator.shares.share_replay import SNAPSHOT, UPDATE, batches_of
+from kafka_records_tables.coordinator.shares.share_replay import UPDATE
 from kafka_records_tables.report.facts.share_deliveries import AVAILABLE
+from kafka_records_tables.report.facts.share_state_reader import READS, RECORDS, ShareStateReader
 from kafka_records_tables.tables.declaration import Column, Table
-from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.topics import SHARE_STATE
 
 if TYPE_CHECKING:
@@ -36,8 +33,8 @@ TABLE: Final = Table(
     topic=SHARE_STATE,
     about="share partitions with records that became available again after a delivery, or were delivered again",
     helper="history",
-    records=("ShareSnapshot", "ShareUpdate"),
-    reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),
+    records=RECORDS,
+    reads=READS,
     columns=(
         Column("group_id", "string", "the group"),
         Column("topic_id", "string", "id of the topic that it consumes"),
@@ -86,22 +83,14 @@ class _SharePartition:
     start: int = 0
 
 
-class Reader(RecordReader):
+class Reader(ShareStateReader):
     def __init__(self, context: Context) -> None:
-        super().__init__(context, "share_group_state", TABLE.records, "not used: its share partition is unknown")
+        super().__init__(context)
         self._partitions: dict[tuple[str, str, int], _SharePartition] = {}
 
-    def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        records = rows.filter(pc.is_null(rows.column("control")))
-        if records.num_rows:
-            found = DecodedRecords(records, self.schemas)
-            batches = batches_of(found, self.types)
-            for event in events(found, {SNAPSHOT: ("start_offset",), UPDATE: ("start_offset",)}):
-                if event.value is not None and event.timestamp_ms is not None:
-                    self._take(event, batches.get(event.offset, ()))
-        return ()
-
-    def _take(self, event: Any, batches: Iterable[StateBatch]) -> None:
+    def take_state(self, event: Any, batches: Sequence[StateBatch]) -> None:
+        if event.value is None or event.timestamp_ms is None:
+            return
         known = self._partitions.setdefault(event.key, _SharePartition())
         for first, last, count, state in batches:
             is_failed = state == AVAILABLE and count > 0
