@@ -304,7 +304,7 @@ metadata log has it), and `rejected` or more that consumers rejected earlier."""
         PossibleCause(
             "cannot_be_processed",
             "consumers release the records, or let their locks run out, at each delivery",
-            "for: archived after the last delivery",
+            "",
         ),
         PossibleCause(
             "rejected", "consumers reject the records", "for: archived at the first deliveries; refuted otherwise"

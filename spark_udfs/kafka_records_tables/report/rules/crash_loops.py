@@ -337,7 +337,7 @@ beginning, counts are lower bounds, and classic groups may not be found.""",
         PossibleCause(
             "poison_record",
             "the application cannot process a record",
-            "for: one offset stays while others move",
+            "for: other offsets move",
         ),
         PossibleCause(
             "fails_at_start",

@@ -266,7 +266,7 @@ the end of the log, the group began there, or began at the start and read everyt
         PossibleCause(
             "expired",
             "the group was away for longer than the retention of offsets",
-            "for: tombstones of all offsets that had expired",
+            "",
         ),
         PossibleCause(
             "offsets_deleted",

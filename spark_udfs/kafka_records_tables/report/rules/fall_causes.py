@@ -155,7 +155,7 @@ CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
         Hypothesis(
             "reset_by_tool",
             "an administrator or a tool reset the offsets",
-            "For: the group had no members when the lower offset was committed.",
+            "",
             _says("Somebody reset the offsets while the group had no members.", "the group had no members then"),
         ),
         Hypothesis(
@@ -169,7 +169,7 @@ CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
         Hypothesis(
             "member_went_back",
             "a member went back by itself (seek)",
-            "for: the group had members when the lower offset was committed",
+            "",
             _weigh_seek,
         ),
         Hypothesis(

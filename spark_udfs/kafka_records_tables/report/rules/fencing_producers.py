@@ -205,7 +205,7 @@ finding.""",
         PossibleCause(
             "one_id_twice",
             "two processes have one transactional id",
-            "for: starts while the previous producer was at work",
+            "",
         ),
         PossibleCause(
             "restarts", "one process is restarted again and again", "refuted if the id was in use until the start"

@@ -388,13 +388,13 @@ _CAUSES = {
         Hypothesis(
             "retention",
             "retention deleted records that had not been consumed yet",
-            "For: offsets below the start of the log. Refuted by age if the topic is younger than its retention.ms.",
+            "Refuted if the topic is younger than its retention.ms.",
             _weigh_retention,
         ),
         Hypothesis(
             "records_deleted",
             "somebody deleted records with DeleteRecords",
-            "Certain if logs with a single replica begin in the middle of a file. Retention deletes whole files.",
+            "Certain if logs with a single replica begin in the middle of a file.",
             _weigh_deleted,
         ),
         Hypothesis(
@@ -408,7 +408,7 @@ _CAUSES = {
         Hypothesis(
             "offsets_from_elsewhere",
             "offsets of another cluster or topic were written for the group",
-            "For: the group had no member before the commit.",
+            "",
             _weigh_foreign,
         ),
         Hypothesis(

@@ -206,7 +206,7 @@ No record names a client that is not a member.""",
         PossibleCause(
             "reads_outside",
             "a client that assigns itself partitions uses the group id",
-            "for: repeated commits while there are no members",
+            "",
         ),
         PossibleCause(
             "script_moves_offsets", "a script moves the offsets", "against: many commits, at short intervals"

@@ -263,7 +263,7 @@ CAUSES: Final = (
     Hypothesis(
         "fails_on_record",
         "its members fail on a record, leave and join again, as in crash_loop",
-        "for: an offset has not moved since members leave far more often",
+        "",
         _weigh_failure,
     ),
     Hypothesis(
@@ -275,7 +275,7 @@ CAUSES: Final = (
     Hypothesis(
         "processes_restart",
         "the processes of its members end and start again",
-        "for: members leave, and new member ids join",
+        "",
         _weigh_restarts,
     ),
     Hypothesis(
@@ -293,7 +293,7 @@ CAUSES: Final = (
     Hypothesis(
         "members_join_again",
         "members stay and join again: subscriptions or numbers of partitions change, or an assignor asks for it",
-        "For: no member left. Against: members left.",
+        "For: no member left.",
         _weigh_changes,
     ),
 )

@@ -231,12 +231,12 @@ are needed; the last 16 MiB of each log are read.""",
         PossibleCause(
             _CAUSE,
             "brokers refuse what is larger than the new limit",
-            "for: the change in the metadata log",
+            "",
         ),
         PossibleCause(
             _OTHERWISE,
             "producers have sent no large records since",
-            "against: the last one came soon before the change",
+            "",
         ),
     ),
     thresholds=(

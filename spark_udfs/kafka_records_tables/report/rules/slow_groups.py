@@ -444,9 +444,9 @@ with the five largest backlogs in a topic.""",
         PossibleCause(
             "work_slower",
             "the work became slow",
-            "for: fewer records per second than before",
+            "",
         ),
-        PossibleCause("more_written", "more is written than before", "for: more records per second than before"),
+        PossibleCause("more_written", "more is written than before", ""),
     ),
     questions=(
         *QUESTIONS,

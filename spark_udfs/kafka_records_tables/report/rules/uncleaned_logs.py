@@ -292,7 +292,7 @@ show this.""",
             "certain if the metadata log has `min.compaction.lag.ms`, `min.cleanable.dirty.ratio` or `cleanup.policy` "
             "that explains it",
         ),
-        PossibleCause(_SLOW, "the cleaner has not reached it yet", "against: it has had long for that"),
+        PossibleCause(_SLOW, "the cleaner has not reached it yet", ""),
     ),
     questions=(
         Question(
