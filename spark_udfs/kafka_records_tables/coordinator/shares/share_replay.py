@@ -42,8 +42,10 @@ class ShareReplay:
     def __init__(self, found: DecodedRecords, types: tuple[int, ...], unusable: Collection[int]) -> None:
         self._found = found
         self._types = types
+        self._keys = {name: found.member(types, "key", name) for name in _KEY}
+        self._fields: dict[str, pa.Array] = {}
         rows = np.flatnonzero(found.has_key)
-        codes = codes_of_same([found.member(types, "key", name).take(pa.array(rows)) for name in _KEY])
+        codes = codes_of_same([*self._keys.values()])[rows]
         order = np.argsort(codes, kind="stable")
         rows = rows[order]
         firsts = np.flatnonzero(np.diff(codes[order], prepend=-1))
@@ -74,7 +76,7 @@ class ShareReplay:
 
     def key(self, name: str) -> pa.Array:
         """A field of the key of each share partition."""
-        return self._found.member(self._types, "key", name).take(pa.array(self._rows[self._ends]))
+        return self._keys[name].take(pa.array(self._rows[self._ends]))
 
     def field(self, name: str) -> pa.Array:
         """A field of each state. What only snapshots have is null if there is none."""
@@ -85,7 +87,7 @@ class ShareReplay:
     @property
     def is_partial(self) -> FLAGS:
         """Whether a state has no snapshot, or an update names another one: a snapshot in between is missing."""
-        epochs = self._values("snapshot_epoch", np.arange(len(self._rows))).to_numpy()
+        epochs = self._vector("snapshot_epoch")
         is_other = epochs != epochs[self._begins][self._states]
         found: FLAGS = ~self._has_snapshot | (np.bincount(self._states, is_other, len(self)) > 0)
         return found
@@ -138,8 +140,7 @@ class ShareReplay:
     @cached_property
     def _starts(self) -> INT64:
         """The start offset after each record."""
-        starts: INT64 = self._values("start_offset", self._sayings("start_offset")).to_numpy()
-        return starts
+        return self._vector("start_offset")[self._sayings("start_offset")]
 
     @property
     def _is_moved_back(self) -> FLAGS:
@@ -154,15 +155,22 @@ class ShareReplay:
     def _sayings(self, name: str) -> INT64:
         """For each record, the last record up to it that says a value of a field in `_KEPT`."""
         numbers = np.arange(len(self._rows))
-        says = self._values(name, numbers).to_numpy() != _KEPT[name]
+        says = self._vector(name) != _KEPT[name]
         says[self._begins] = True
         found: INT64 = np.maximum.accumulate(np.where(says, numbers, 0))
         return found
 
+    def _vector(self, name: str) -> INT64:
+        """A field of the values of all records."""
+        vector: INT64 = self._values(name, np.arange(len(self._rows))).to_numpy()
+        return vector
+
     def _values(self, name: str, records: INT64) -> pa.Array:
         """A field of the values of these records."""
-        types = self._types[:1] if name in _ONLY_IN_SNAPSHOTS else self._types
-        return self._found.member(types, "value", name).take(pa.array(self._rows[records]))
+        if name not in self._fields:
+            types = self._types[:1] if name in _ONLY_IN_SNAPSHOTS else self._types
+            self._fields[name] = self._found.member(types, "value", name)
+        return self._fields[name].take(pa.array(self._rows[records]))
 
 
 def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, str]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kafka_records.enums import DeliveryState
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, nulled
@@ -32,7 +31,8 @@ class Reader(RecordReader):
         self._live = SinceSnapshot(("offset", "key", "value", "file", "position", "base_offset"), self.types[0])
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        self._live.add(rows.filter(pc.is_null(rows.column("control"))))
+        control = rows.column("control")
+        self._live.add(rows if control.null_count == len(control) else rows.filter(control.is_null()))
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
