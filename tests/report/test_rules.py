@@ -56,6 +56,7 @@ INCIDENTS = {
     "too_slow",
     "log_not_cleaned",
     "never_commits",
+    "commits_one_too_low",
     "mixed_environments",
     "group_id_changed",
     "outside_reader_commits",
