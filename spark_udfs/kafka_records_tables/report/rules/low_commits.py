@@ -111,7 +111,7 @@ def _suspects(context: RuleContext) -> list[str]:
 
 
 def _may_rest(context: RuleContext, spans: Mapping[Place, Sequence[Span]]) -> bool:
-    """Whether enough commits were valid for long enough, whatever the logs show."""
+    """Whether enough commits were valid for long enough, regardless of the ends of the logs."""
     least_ms, least = context.limit(f"{KIND}.quiet"), context.limit(f"{KIND}.rests")
     lasted = ((each.to_ms or context.at_ms) - (each.from_ms or 0) for of_place in spans.values() for each in of_place)
     return bool(sum(each >= least_ms for each in lasted) >= least)
@@ -259,11 +259,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a group commits offsets that are one too low",
     about="""\
-Groups with members, of which no commit reaches the end of a log any more: after `rests` commits, nothing was written
-for `quiet`, and for three times as long as the group took for the record before, yet they stayed one below the end. So
-all records were read, and the last one is read again at each start. Not for the markers of transactions, which take
-offsets without being records, or a group that is at work when a new record comes. The files of the topics are
-needed.""",
+Groups with members whose commits no longer reach the end of a log: `rests` of them stayed one below it until another
+record came, for `quiet` and for far longer than the group took for the record before. Markers of transactions are no
+records. The files of the topics are needed.""",
     tables=("lag", "timeline"),
     levels={
         Level.MODERATE: "members have started since then, and have read the last records again",
@@ -279,7 +277,7 @@ needed.""",
         ),
         PossibleCause(
             _KEEPS_BACK,
-            "the application commits a record only when the next one has come, such as one that fills a window",
+            "the application commits a record only when the next one has come",
             "does not apply if records came together, and only the last one was kept back",
         ),
     ),
