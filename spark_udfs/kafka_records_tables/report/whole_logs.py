@@ -27,6 +27,7 @@ _FROM_ABSENCE: Final = frozenset(
             "transaction_of_dead_instance",
             "deleted_before_read",
             "never_commits",
+            "commits_one_too_low",
             "clients_shut_out",
             "members_unsettled",
             "subscription_dropped",
