@@ -395,10 +395,10 @@ RULE = ReportRule(
     kind="transaction_open",
     title="a transaction hangs",
     about="""\
-Open transactions. One hangs when it is open for longer than its timeout and five minutes, or when no transactional id
-has it (KIP-664). Groups whose committed offset is at the beginning of the transaction are named: with `read_committed`
-they get nothing until it ends. A group with members has stopped there if it has committed nothing for twice the
-longest interval between its commits, and at least `group_stands_still.after`.
+Open transactions. A transaction hangs when it is open for longer than its timeout and five minutes, or when no
+transactional id has it (KIP-664). Groups whose committed offset is at the beginning of the transaction are named: with
+`read_committed` they get nothing until it ends. A group with members has stopped there if it has committed nothing for
+twice the longest interval between its commits, and at least `group_stands_still.after`.
 
 Transactions with the same cause are one finding.""",
     tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag", "groups", "log_ends"),
