@@ -63,7 +63,8 @@ The moment of the report is `--as-of`, by default now for running brokers and th
 ## The first screen
 
 As text, a report lists what needs attention (all levels except `note`), the worst first, with the likeliest cause and
-the first step. `--details` prints all findings with all causes, effects, evidence, questions and steps.
+the first step; then up to three notes about records that were lost or read twice, or may have been. `--details` prints
+all findings with all causes, effects, evidence, questions and steps.
 
 ## Levels
 
@@ -76,7 +77,7 @@ _ASKS = {
     Level.HIGH: "Look at it today.",
     Level.MODERATE: "Look at it this week.",
     Level.LOW: "Look at it when there is time.",
-    Level.NOTE: "Worth knowing, but nothing is wrong.",
+    Level.NOTE: "Worth knowing, but no alarm.",
 }
 
 _JSON = """

@@ -144,6 +144,19 @@ def test_the_first_page(opened: Opened) -> None:
     opened.draw_plots()
 
 
+def test_notes_about_lost_records_have_a_line(browser: Browser, tmp_path: Path) -> None:
+    _, note = findings_about("orders", "orders")
+    lost = replace(note, scale={"records_possibly_lost": 7})
+    write_page(report_of({"groups": groups_of(["orders"])}, (lost, note, lost, lost, lost)), tmp_path / "report.html")
+    opened = Opened(browser, tmp_path / "report.html")
+    page = opened.go()
+    expect(page.locator(".note-line")).to_have_count(3)
+    assert page.locator(".note-line").first.inner_text().endswith("; 7 records possibly lost")
+    page.get_by_text("5 notes: no alarm").click()
+    expect(page.locator(".finding h3")).to_have_count(5)
+    opened.close()
+
+
 def test_a_healthy_page_says_so_once_and_of_when_it_is(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     healthy = report_of({"groups": groups_of(["orders"])})

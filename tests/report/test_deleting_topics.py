@@ -68,7 +68,7 @@ def test_deleted_records_are_no_missing_files() -> None:
     (cut,) = _found(context, "log_cut")
     assert cut.topics == (TRANSACTIONS,)
     (cut,) = _found(_context(log_ends=logs[:3]), "log_cut")
-    assert "either the topic had that policy, or this copy lacks files" in cut.problem
+    assert "either the topic had that policy, or files of the log are gone" in cut.problem
     asks = "--describe --entity-type topics --entity-name __consumer_offsets"
     assert asks in str(cut.next[0].command)
     known = _context({"configs": _configs(OFFSETS, cleanup_policy="compact")}, log_ends=logs[:3])

@@ -74,7 +74,8 @@ MEASUREMENTS: Final = (
         command="make faults SECONDS=3600 SEED=1",
         proves=(
             "Whatever happens on the way (answers cut, late, doubled or throttled, lost connections, moving leaders, "
-            "a recreated topic), an answer is the log that was served, or says what it lacks."
+            "a recreated topic), a read returns the log that was served, says what it lacks, or ends with an error "
+            "that says what happened."
         ),
         proves_not="Anything about bytes that change on the way: only batches have checksums. The faults come from a "
         "proxy on the same machine, without TLS.",

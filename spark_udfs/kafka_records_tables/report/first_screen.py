@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.report.levels import Level
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _MOST_NAMES: Final = 2
 """The maximum number of groups, topics, transactional ids or clients that are named; the others are counted."""
 _MOST_CAUSES: Final = 2
+_MOST_NOTES: Final = 3
 _CAUSE_WORDS: Final[Mapping[Confidence, str]] = {
     "high": "cause",
     "medium": "probable cause",
@@ -48,7 +50,13 @@ def needs_somebody(finding: ReportFinding) -> bool:
     return finding.level > Level.NOTE
 
 
-def note_line(finding: ReportFinding) -> str | None:
+def note_lines(findings: Iterable[ReportFinding]) -> dict[int, str]:
+    """The lines of the first notes that have one, by the places of the findings."""
+    lines = ((at, _note_line(each)) for at, each in enumerate(findings))
+    return dict(islice(((at, line) for at, line in lines if line is not None), _MOST_NOTES))
+
+
+def _note_line(finding: ReportFinding) -> str | None:
     """A line about a note, if records were lost or read twice, or may have been: that can be normal, but somebody
     should know; None for other notes."""
     if finding.level > Level.NOTE or not any(

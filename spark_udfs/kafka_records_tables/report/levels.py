@@ -10,7 +10,7 @@ class Level(IntEnum):
     """The level of a finding: how urgent it is for an operator."""
 
     NOTE = 0
-    """Worth knowing, but nothing is wrong."""
+    """Worth knowing, but no alarm."""
     LOW = 1
     """Look at it when there is time."""
     MODERATE = 2

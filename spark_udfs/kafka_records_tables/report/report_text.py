@@ -15,7 +15,7 @@ from kafka_records_tables.report.first_screen import (
     actor_words,
     incident_lines,
     needs_somebody,
-    note_line,
+    note_lines,
     scale_words,
 )
 from kafka_records_tables.report.levels import Level
@@ -38,7 +38,6 @@ _STYLES: Final = {
     Level.LOW: "36",
     Level.NOTE: "2",
 }
-_MOST_NOTES: Final = 3
 _MOST_RECORDS: Final = 5
 """The maximum number of records that are named among those that show a finding."""
 
@@ -65,7 +64,7 @@ def _lines(report: Report, width: int, is_styled: bool, with_details: bool) -> I
         if with_details or needs_somebody(finding)
     ]
     gone = () if diff is None else diff.gone
-    noted = [] if with_details else [(each, line) for each in report.findings if (line := note_line(each)) is not None]
+    noted = {} if with_details else note_lines(report.findings)
     head = f"{report.request.source}, as of {moment(report.request.at_timestamp_ms)}"
     is_short = not shown and not gone and not noted
     yield from _wrapped(f"{head}: {in_short(report)}{_folded(report, with_details)}" if is_short else head, "", width)
@@ -79,8 +78,8 @@ def _lines(report: Report, width: int, is_styled: bool, with_details: bool) -> I
             yield from _first_lines(finding, width, is_styled, mark)
     if noted:
         yield ""
-    for finding, line in noted[:_MOST_NOTES]:
-        yield from _head(finding, line, width - len(_INDENT), is_styled, "")
+    for at, line in noted.items():
+        yield from _head(report.findings[at], line, width - len(_INDENT), is_styled, "")
     for finding in gone:
         yield ""
         yield from _wrapped(_gone(finding), "", width)

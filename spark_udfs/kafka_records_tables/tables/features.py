@@ -25,6 +25,5 @@ TABLE = Table(
     rules=REPLAYED + """\
 The level of metadata.version is a number: 30 is 4.3-IV0 (`MetadataVersion`). The level of kraft.version is 0 if the
 voters are in the files of controllers.
-
 """,
 )

@@ -122,7 +122,8 @@ deletes the beginning. `held_by` is the first that applies:
 - `dirty_ratio`: at most half of the bytes up to `cleanable_offset` are dirty (`min.cleanable.dirty.ratio`, 0.5 by
   default), so a cleaner does not clean the log yet.
 - `cleaner`: a cleaner would clean. It may be about to, slow, or dead: after a failure on a partition, a cleaner does
-  not try it again before a restart (`uncleanable-partitions-count`).
+  not try it again before a restart (`uncleanable-partitions-count`). If the offset in `cleaner-offset-checkpoint` does
+  not move for days, it is dead.
 
 Settings of topics are ignored, and open transactions are found only in the coordinators' topics.
 """,

@@ -29,6 +29,5 @@ TABLE = Table(
     details=("topic_id", "elr"),
     rules=REPLAYED + """\
 When the last broker of a cluster stops, its partitions have no leader, and the log of a stopped cluster shows that.
-
 """,
 )

@@ -69,7 +69,6 @@ archived records after the start offset. It includes records that a member has a
 transaction markers, and gaps.
 
 Start offset and lag are null until the group first reads the partition.
-
 """,
 )
 

@@ -91,7 +91,8 @@ def _without_overlap(batch: StateBatch, following: StateBatch) -> list[StateBatc
 # ------------------------------------------------------------------------------------ for many share partitions at once
 
 _MOST_PIECES: Final = 16
-"""The number of pieces between two boundaries into which a batch falls, on average, before it is too much work here."""
+"""How many pieces a batch of a share partition may cover on average. Above this, its batches are added one record after
+another."""
 _LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -31,7 +32,7 @@ def without_first_reads(
     commit can be over records that were deleted meanwhile; it is if it is much further than the polls after it. If no
     such poll follows, the first one reached the end of the log: then it lost no less than what exceeds a poll. A group
     that never read a backlog in several polls may commit only at its end, so that nothing is certain. A jump over the
-    present start of its log (`starts`) counts as it is.
+    present start of its log (`starts`) counts as it is, unless polls of a backlog follow it.
     """
     left_ms = sorted(each["at_timestamp_ms"] for each in emptied)
     # By the offsets of the first commit: how far it and the polls after it went.
@@ -70,6 +71,7 @@ def _returns(steps: Steps, left_ms: Sequence[int], times: float) -> Iterator[tup
     distances = [after.offset - before.offset for before, after in steps]
     limit = max(times * median(distances), 2) if distances else 0
     for at, (before, after) in enumerate(steps):
-        if any((before.from_ms or 0) <= each <= (after.from_ms or 0) for each in left_ms):
+        left = bisect_left(left_ms, before.from_ms or 0)
+        if left < len(left_ms) and left_ms[left] <= (after.from_ms or 0):
             backlog = takewhile(lambda distance: distance > limit, distances[at + 1 :])
             yield after.offset, [distances[at], *backlog]

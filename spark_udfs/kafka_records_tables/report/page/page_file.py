@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_records_tables.report.first_screen import incident_lines, needs_somebody, note_line
+from kafka_records_tables.report.first_screen import incident_lines, needs_somebody, note_lines
 from kafka_records_tables.report.page.cut_tables import CutTables, command_words
 from kafka_records_tables.report.page.incident_axis import incident_axes
 from kafka_records_tables.report.page.packed_columns import packed_text
@@ -88,10 +88,12 @@ def page_bytes(report: Report) -> bytes:
 
 
 def _document(report: Report, cut: CutTables) -> dict[str, Any]:
+    notes = note_lines(report.findings)
     return {
         "request": plain(report.request),
         "findings": [
-            _exact(_shown(each, axis)) for each, axis in zip(report.findings, incident_axes(report), strict=True)
+            _exact(_shown(each, axis, notes.get(at)))
+            for at, (each, axis) in enumerate(zip(report.findings, incident_axes(report), strict=True))
         ],
         "numbers": _exact(plain(report.numbers)),
         "diff": _exact(plain(report.diff)),
@@ -118,8 +120,8 @@ def _document(report: Report, cut: CutTables) -> dict[str, Any]:
     }
 
 
-def _shown(finding: ReportFinding, axis: dict[str, Any] | None) -> dict[str, Any]:
-    """A finding with its first lines on the page, and its time axis."""
+def _shown(finding: ReportFinding, axis: dict[str, Any] | None, note: str | None) -> dict[str, Any]:
+    """A finding with its first lines on the page, its time axis, and the line that a note has above the others."""
     lines = incident_lines(finding) if needs_somebody(finding) else None
     how_bad, causes = (None, ()) if lines is None else (lines.how_bad, lines.causes)
     return {
@@ -127,7 +129,7 @@ def _shown(finding: ReportFinding, axis: dict[str, Any] | None) -> dict[str, Any
         "how_bad": how_bad,
         "cause_lines": causes,
         "axis": axis,
-        "note_line": note_line(finding),
+        "note_line": note,
     }
 
 

@@ -298,8 +298,8 @@ metadata log has it), and `rejected` or more that consumers rejected earlier."""
         PossibleCause(
             "locks_run_out",
             "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
-            "for: deliveries end after the time of the lock; certain if the lock was made shorter just before; "
-            "refuted if most end sooner",
+            "for: deliveries end after the time of the lock; certain if the lock was made shorter shortly before "
+            "deliveries began to fail; refuted if most end sooner",
         ),
         PossibleCause(
             "cannot_be_processed",

@@ -236,7 +236,7 @@ Blue-green deployments are not a finding.""",
         Level.MODERATE: "records were read again; or records were skipped, if it is one of several",
         Level.LOW: "nothing was skipped, and no record shows whether records were read again; or longer than `lately` "
         "ago",
-        Level.NOTE: "the same, if it is one of several",
+        Level.NOTE: "nothing was skipped (also if records were read again), and it is one of several",
     },
     find=_find,
     listing=Rows("groups", ("member_count=0",)),

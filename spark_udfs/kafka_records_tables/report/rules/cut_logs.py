@@ -166,8 +166,8 @@ _WHERE: Final = {"start": ("log_start_offset>0",), "end": (), "log": ()}
 _START: Final = (
     "{logs} lacks its beginning, {missing} in all. A broker deletes records at the start of a log of this topic "
     "only while its cleanup.policy contains delete, and a cleaner keeps the name of the first file: either the "
-    "topic had that policy, or this copy lacks files. {groups}The records in them are unknown, and groups that have "
-    "written nothing since are not in this report."
+    "topic had that policy, or files of the log are gone. {groups}The records in them are unknown, and groups that "
+    "have written nothing since are not in this report."
 )
 _END: Final = (
     "{logs} lacks its end: {missing} that it had, as other files of the broker show. {groups}Their later "

@@ -208,7 +208,7 @@ more often than every `interval_ms`, and at least `least_commits` times, or writ
     levels={
         Level.HIGH: "`high_rate` or `high_bytes`",
         Level.MODERATE: "`moderate_rate` or `moderate_bytes`",
-        Level.NOTE: "otherwise: brokers do not notice the load",
+        Level.NOTE: "less, which brokers do not notice",
     },
     cases=_cases,
     tell=_tell,

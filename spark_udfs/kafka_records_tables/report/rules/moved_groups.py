@@ -335,7 +335,7 @@ RULE = incident_rule(
 Groups with records in a partition that their coordinator does not read. A group that began at a lower offset has read
 records again.""",
     tables=("current_offsets", "groups", "timeline", "checks"),
-    levels={Level.CRITICAL: "it happened within `lately`", Level.LOW: "it happened earlier: old copies are left"},
+    levels={Level.CRITICAL: "it happened within `lately`", Level.LOW: "it happened earlier, and old copies are left"},
     find=_find,
     listing=Rows("current_offsets"),
     causes=(

@@ -50,6 +50,7 @@ def deleted_by(
     at_size = () if deletions.at_size is None else (deletions.at_size,)
     # Records that were unread when the member left may already have been old.
     too_short = _too_short(jumps, deletions.retention_ms)
+    size = deletions.size
     causes = {
         "too_slow": Verdict(
             f"{slow} the retention of the topic deletes what it has not read.",
@@ -63,7 +64,7 @@ def deleted_by(
             ),
         )
     }
-    size, limit = deletions.size, "its limit of bytes" if deletions.size is None else f"{deletions.size} bytes"
+    limit = "its limit of bytes" if size is None else f"{size} bytes"
     if size is not None or (not deletions.is_size_set and (never_old or (unknown and not away))):
         causes["too_much"] = Verdict(
             (

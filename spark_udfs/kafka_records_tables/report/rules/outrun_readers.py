@@ -47,6 +47,7 @@ _ESTIMATED: Final = "how many records were read before a jump is estimated from 
 _SINCE_WHEN: Final = (
     "no record shows since when timestamps are wrong, so some jumps may be backlogs that it read in one commit"
 )
+_BACKLOGS: Final = "some jumps may be backlogs that it read in one commit, and that were deleted later"
 _OF_LAG: Final = ("group_id", "topic", "partition", "log_start_offset", "end_offset", "lost", "problem")
 
 
@@ -246,6 +247,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
             "slow."
             if goes_on
             and causes["too_slow"].refuted_by is None
+            and "away" not in causes
             and not any(each.is_certain for each in causes.values())
             else (
                 "What was deleted before a run of the group is lost to it."
@@ -267,7 +269,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
             else {"records_lost": lost, "jumps": len(jumps), "records_lost_a_minute": a_minute or 0}
         ),
         symptom_confidence="medium",
-        why_not_sure=f"{_ESTIMATED}; {_SINCE_WHEN}" if is_bound else _ESTIMATED,
+        why_not_sure=f"{_ESTIMATED}; {_SINCE_WHEN if EARLY in causes else _BACKLOGS}" if is_bound else _ESTIMATED,
         evidence=tuple(
             Evidence(
                 f"{each.topic}-{each.partition}: from {each.before} to {each.after.offset}",
@@ -301,7 +303,8 @@ RULE = incident_rule(
     about="""\
 Commits of lagging groups that jump `times` as far as usual, from offsets that the log no longer has. Among the first
 `commits` of a partition, a jump counts only if the present start of the log is in it. The loss is an estimate: the sum
-of all jumps, minus what the group usually reads.""",
+of all jumps, minus what the group usually reads. A backlog that a job reads when it comes back is not counted; if a
+first commit may be one, the loss has bounds.""",
     tables=("lag", "timeline"),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,
@@ -309,7 +312,7 @@ of all jumps, minus what the group usually reads.""",
     causes=(
         PossibleCause(
             "too_much",
-            "the topic is limited in size, and the group is slower",
+            "the topic is limited in size, and the group is slower, or was away",
             "for: retention.bytes of the topic or of all brokers",
         ),
         PossibleCause(

@@ -229,7 +229,7 @@ left. Groups that exist at the same time and console consumers are not a finding
         Level.HIGH: "it goes on, and a group with a fixed name did the same before",
         Level.MODERATE: "it is over, or no such group is known",
         Level.LOW: "the last one was created longer than `lately` ago",
-        Level.NOTE: "there were pauses between the groups, as between jobs",
+        Level.NOTE: "no such group is known, and there were pauses between the groups, as between jobs",
     },
     find=_find,
     listing=Rows("groups"),

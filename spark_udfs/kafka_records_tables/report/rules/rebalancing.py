@@ -465,7 +465,8 @@ UNSETTLED = ReportRule(
     title="members of a group never settle",
     about="""\
 Consumer and streams groups that are Assigning, Reconciling or NotReady since their epoch changed,
-`report.group_settles_within` ago or earlier. Classic groups do not record this.""",
+`report.group_settles_within` ago or earlier. If earlier rebalances of the group took longer, twice their usual longest
+time counts in place of `moderate_after` and `high_after`. Classic groups do not record this.""",
     tables=("groups", "timeline", "members"),
     levels={
         Level.HIGH: "for `high_after`",

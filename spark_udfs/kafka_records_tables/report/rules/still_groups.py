@@ -119,6 +119,11 @@ def _incident(
     since = min((each["since_timestamp_ms"] or context.at_ms for each in places), default=context.at_ms)
     last = max((each["commit_timestamp_ms"] or 0 for each in places), default=0)
     wait_now = f"{counted(waiting, 'record')} wait, and more come." if is_counted else _NOT_COUNTED
+    not_committed = (
+        f"{counted(waiting, 'record')} {'is' if waiting == 1 else 'are'} not committed, and more come."
+        if is_counted
+        else _NOT_COUNTED.replace("Records wait", "Records are not committed")
+    )
     wait = max(each["wait_ms"] or 0 for each in places)
     known = [each["longest_wait_ms"] for each in places if each["longest_wait_ms"] is not None]
     usual = max(known, default=None)
@@ -216,7 +221,7 @@ def _incident(
                 else f"Unless it reads them without a commit, {wait_now[0].lower()}{wait_now[1:]}"
             )
             if long is None
-            else f"{counted(waiting, 'record')} {'is' if waiting == 1 else 'are'} not committed, and more come. "
+            else f"{not_committed} "
             "Probably they are processed, but each restart reads them again from the last commit."
         ),
         consequence=(
@@ -321,7 +326,7 @@ twice the usual longest interval between the group's commits, and at least `repo
 than ten such intervals, `after` counts instead.""",
     tables=("progress", "lag", "members", "groups", "timeline", "open_transactions"),
     levels={
-        Level.HIGH: "otherwise",
+        Level.HIGH: "it has committed other partitions that its members have",
         Level.MODERATE: "it never committed other partitions that its members have, so it may just commit seldom",
     },
     find=_find,

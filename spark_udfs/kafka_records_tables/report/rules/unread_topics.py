@@ -192,7 +192,7 @@ Topics with records, other than Kafka's own (`{_INTERNAL}…`), that no record o
 compacted topics, which clients read as tables without a group, and topics younger than `age`. There is no such finding
 with `--group`, or if ends of topics or logs of `{OFFSETS}` are missing or incomplete.""",
     tables=(*_READERS, "members", "log_ends"),
-    levels={Level.NOTE: "always: no record shows whether something reads it without a group"},
+    levels={Level.NOTE: "always, because no record shows whether something reads it without a group"},
     find=_find,
     listing=Rows("log_ends"),
     causes=(

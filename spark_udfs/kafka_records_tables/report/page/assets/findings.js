@@ -3,7 +3,6 @@
 const LEVELS = ["critical", "high", "moderate", "low", "note"];
 const FINDINGS_AT_ONCE = 25;
 const NAMES_AT_ONCE = 6;
-const NOTES_WITH_A_LINE = 3;
 const MOST_EXPLAINED = 2000;
 
 const badge = (level) => make("span", { class: `badge ${level}` }, level);
@@ -191,7 +190,7 @@ const brokersNamed = (findings) => {
 /** What needs somebody; notes are folded, but for a line about lost or repeated records. */
 const incidentsAndNotes = (findings) => {
   const [incidents, notes] = [findings.filter((each) => each.level !== "note"), findings.filter((each) => each.level === "note")];
-  const lines = notes.map((each) => each.note_line).filter((line) => line).slice(0, NOTES_WITH_A_LINE);
+  const lines = notes.map((each) => each.note_line).filter((line) => line);
   return make("div", {}, incidents.length ? findingList(incidents) : null,
     lines.map((line) => make("p", { class: "note-line" }, badge("note"), " ", visible(line))),
     notes.length ? folded(`${plural(notes.length, "note")}: no alarm`, { class: "notes" }, () => findingList(notes)) : null);
