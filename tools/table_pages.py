@@ -168,15 +168,16 @@ def _table(table: Table, described: Mapping[object, str], first: str) -> Iterato
     yield f"## {table.name}\n"
     is_first = table.name == first
     yield table.rules if is_first else table.rules.replace(REPLAYED, _AS_BEFORE.format(first=first), 1)
-    source = f"[Code](../spark_udfs/{table.module.replace('.', '/')}.py)."
+    source = []
     if table.join_keys:
-        source += f" A view of {', '.join(f'`{name}`' for name in table.inputs)}."
+        source.append(f"A view of {', '.join(f'`{name}`' for name in table.inputs)}.")
     elif table.inputs:
         topics = dict.fromkeys(f"`{each.topic}`" if each.topic else "log ends" for each in inputs_of(table))
-        source += f" A view of {', '.join(topics)}."
+        source.append(f"A view of {', '.join(topics)}.")
     if table.needs_transactions:
-        source += " With transactions."
-    yield textwrap.fill(source, 120, break_long_words=False, break_on_hyphens=False) + "\n"
+        source.append("With transactions.")
+    if source:
+        yield textwrap.fill(" ".join(source), 120, break_long_words=False, break_on_hyphens=False) + "\n"
     if table.options:
         yield "Options:\n"
         yield from (f"- {each}" for each in _known(table.options, described))

@@ -146,7 +146,6 @@ def blocks() -> dict[str, str]:
     return {
         "rows": "\n".join(_rows(column.to_pylist(), offsets.tolist())),
         "plan": "\n".join(plan_lines(plan)),
-        "read": "\n".join(seen.moves),
         "levels": "\n".join(seen.levels),
         "broken": "\n".join(_broken(column)),
     }

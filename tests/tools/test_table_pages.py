@@ -26,8 +26,8 @@ def test_every_table_and_column_is_on_it() -> None:
         assert f"\n## {table.name}\n\n" in text
         of_table = text.partition(f"\n## {table.name}\n")[2].partition("\n## ")[0]
         assert table.rules.removeprefix(REPLAYED) in of_table
-        columns = " ".join(of_table.partition("\n[Code](")[2].split())
-        known = columns.partition(f" [Columns](#{SEVERAL.lower().replace(' ', '-')}): ")[2].partition(". ")[0]
+        columns = " ".join(of_table.partition(table.rules.removeprefix(REPLAYED))[2].split())
+        known = columns.partition(f"[Columns](#{SEVERAL.lower().replace(' ', '-')}): ")[2].partition(". ")[0]
         for column in table.columns:
             if column.name.endswith("_timestamp_ms"):
                 continue  # The element of the other column of the moment is about both.
