@@ -189,7 +189,7 @@ CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
         Hypothesis(
             "offsets_deleted",
             "a clean-up or somebody deleted the offsets",
-            "For: their tombstones, before the lower commit.",
+            "",
             _says("Its offsets had been deleted, by a clean-up or by somebody.", "the first commit after the deletion"),
         ),
     ),
@@ -197,7 +197,7 @@ CAUSES: Final[Mapping[str, tuple[Hypothesis, ...]]] = {
         Hypothesis(
             "two_consumers",
             "two consumers commit the same partitions",
-            "For: offsets that rise in two sequences in turns.",
+            "",
             _says(
                 "Two consumers commit in turns: two applications with one group id, a consumer that was thought dead "
                 "and its successor, or two that assign themselves the same partition.",
