@@ -257,8 +257,8 @@ start offset are not counted.""",
         Hypothesis(
             "locks_run_out",
             "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
-            "for: deliveries end after the time of the lock; certain if the lock was made shorter just before; "
-            "refuted if most end sooner",
+            "for: deliveries end after the time of the lock; certain if the lock was made shorter shortly before "
+            "deliveries began to fail; refuted if most end sooner",
             _weigh_locks,
         ),
         Hypothesis(
