@@ -38,13 +38,12 @@ TABLE: Final = Table(
         Column(
             "protected_by",
             "string",
-            "what must end before it can expire: subscription, members or transaction; null if nothing must end",
+            "what keeps it from expiring: subscription, members or transaction; null if nothing must end",
         ),
         Column(
             "changes_with",
             "list<string>",
-            "events that would change this row: commit, members (one joins, or all leave), subscription (to the "
-            "topic), transaction (it ends), offsets (of the group)",
+            "events that would change this row: commit, members, subscription, transaction, offsets (of the group)",
         ),
         Column("record_type", "int16", "record type of the tombstone; null without `at`"),
         Column("key", "binary", "key of the tombstone; null without `at`"),

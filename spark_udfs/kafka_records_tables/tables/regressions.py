@@ -31,7 +31,7 @@ TABLE: Final = Table(
         Column(
             "confidence",
             "string",
-            "how certain the kind is: high, or low if the log does not show the members or topic ids",
+            "how certain the kind is: high or low",
             ("high", "low"),
         ),
         Column("group_kind", "string", "kind of the group just before the commit; null if there was no group"),
@@ -63,8 +63,8 @@ TABLE: Final = Table(
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "other records that show how the offset went backwards: tombstone, marker (of the transaction), high and "
-            "low (the last commits of the two sequences of a sawtooth), group (the last record about its members)",
+            "other records that show how the offset went backwards: tombstone, marker, high and low (the two "
+            "sequences of a sawtooth), group (its members)",
         ),
     ),
     sort=("group_id", "topic", "partition", "log_partition", "log_offset"),
