@@ -311,7 +311,7 @@ def _add_compare(commands: Commands) -> None:
         metavar="OLD",
         help="first set of specs: a folder, a jar, a folder of jars, a Kafka release or a git revision",
     )
-    command.add_argument("newer", metavar="NEW", help="second set of specs, given in one of the same ways")
+    command.add_argument("newer", metavar="NEW", help="second, newer set of specs, in any of the same forms")
     command.add_argument(
         "--fail-on",
         type=_rank,

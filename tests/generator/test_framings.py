@@ -92,9 +92,9 @@ def test_what_a_folder_has(framing: str | None, texts: dict[str, str], expected:
         (
             None,
             {"AccountKey": KEY, "AccountValue": VALUE, "TransferRecord": TRANSFER},
-            "specs/bank/TransferRecord.json: type: TransferRecord is a metadata record, but AccountKey in the same "
-            "folder is a coordinator-key, and the two begin with different bytes: move one of them to another folder "
-            'or, if TransferRecord is not a record, write "framing": "coordinator" into _notes.json',
+            "specs/bank/TransferRecord.json: type: TransferRecord is taken for a metadata record, but AccountKey in "
+            "the same folder is a coordinator-key, and the two begin with different bytes: move one of them to another "
+            'folder or, if TransferRecord is no metadata record, write "framing": "coordinator" into _notes.json',
         ),
         (
             None,

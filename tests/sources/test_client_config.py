@@ -211,7 +211,7 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": "alice-secret"},
-            "sasl.jaas.config cannot be read: it must start with a login module and a word such as `required`",
+            "sasl.jaas.config cannot be read: it must start with a login module and a control flag such as `required`",
         ),
         (
             {"sasl.login.callback.handler.class": "org.example.Vault"},

@@ -121,7 +121,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {**LIVE, "table": "groups", "startingOffsets": "earliest"},
-            "the option 'startingOffsets' is for raw rows: a table needs its log from the start",
+            "the option 'startingOffsets' works only for raw rows, because a table reads its log from the start",
         ),
     ],
 )

@@ -54,9 +54,9 @@ def _check_one(coordinator: Sequence[MessageSpec], metadata: Sequence[MessageSpe
         one, other = metadata[0], coordinator[0]
         one.report(
             "type",
-            f"{one.name} is a metadata record, but {other.name} in the same folder is a {other.type}, and the two "
-            f"begin with different bytes: move one of them to another folder or, if {one.name} is not a record, write "
-            f'"framing": "{COORDINATOR}" into {NOTES}',
+            f"{one.name} is taken for a metadata record, but {other.name} in the same folder is a {other.type}, and "
+            f"the two begin with different bytes: move one of them to another folder or, if {one.name} is no metadata "
+            f'record, write "framing": "{COORDINATOR}" into {NOTES}',
         )
 
 

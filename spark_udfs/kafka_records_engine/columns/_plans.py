@@ -108,7 +108,7 @@ class StructPlan(_StepPlan):
         for name, constant in self._constants.items():
             members[name] = constant.times(count)
         if len(members) != len(self._names):
-            raise WrongSlots(f"the members {self._names} must be filled, but {[*members]} are")
+            raise WrongSlots(f"expected the members {self._names}, got {[*members]}")
         return structs(self._kind, [members[name] for name in self._names], count)
 
 

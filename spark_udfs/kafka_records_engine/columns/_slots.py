@@ -68,7 +68,7 @@ class ElementVectors:
         start, stop = self._count, self._count + len(owners)
         self.order[self._first[owners] + level] = np.arange(start, stop)
         if len(notes) != len(self.vectors):
-            raise WrongSlots(f"the slots {[*self.vectors]} must be filled, but {[*notes]} are")
+            raise WrongSlots(f"expected the slots {[*self.vectors]}, got {[*notes]}")
         for slot, vector in self.vectors.items():
             vector[start:stop] = _noted(slot, notes)
         self._count = stop

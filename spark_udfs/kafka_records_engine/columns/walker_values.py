@@ -51,7 +51,7 @@ _PLAIN_VALUES_WITH_TAGS: Final = _mapping(_plain_tags)
 
 
 def plain_values(message: MessageSchema, unknown_tags: bool = False) -> ToPlain:
-    """A function that converts a decoded value of `message` (a tree of dicts, `walker.decode`) for a column.
+    """A function that converts a decoded value of `message` (a tree of dicts, from `walker.decode`) for a column.
 
     Uuids become text, and with `unknown_tags` the (tag, bytes) pairs become dicts. Values without either are returned
     unchanged.

@@ -56,12 +56,13 @@ class LiveBrokers:
         The addresses of some brokers: `HOST:PORT[,HOST:PORT…]`, or several such strings. The other brokers are found
         through them.
     config
-        The configuration of connections: a ClientConfig, the path of a properties file like that for `--command-config`
-        of Kafka's tools, or a mapping of such properties. The default is plain text without a password.
+        The configuration of connections: a ClientConfig, the path of a properties file like the one for
+        `--command-config` of Kafka's tools, or a mapping of such properties. The default is plain text without a
+        password.
     timeout
-        Seconds or a timedelta from now on, or a `time_limit.TimeLimit` that other sources share. After this time, the
-        source stops waiting for brokers. Records that were not read by then are reported as damage, with partitions and
-        offsets. For the next answer, create another LiveBrokers. There is no limit by default.
+        Seconds or a timedelta counted from now, or a `time_limit.TimeLimit` that other sources share. After this time,
+        the source stops waiting for brokers. Records that were not read by then are reported as damage, with
+        partitions and offsets. To read again, create another LiveBrokers. There is no limit by default.
 
     Raises
     ------

@@ -188,6 +188,6 @@ def add_package(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[.FOLDER]",
         default=KAFKA,
         help="decode your own records with this package, which kafka-records-codegen generated from your specs "
-        "and which must be on PYTHONPATH; a topic is decoded by the folder of specs that is named after "
-        "it, or by FOLDER",
+        "and which must be on PYTHONPATH; a topic is decoded with the specs in the folder that is named after "
+        "it, or in FOLDER if you give one",
     )

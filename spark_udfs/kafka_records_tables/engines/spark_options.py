@@ -247,7 +247,9 @@ def asked(options: Mapping[str, str]) -> Asked:
             )
         for name in _OF_RAW_ROWS:
             if name in given:
-                raise BadOption(f"the option {name!r} is for raw rows: a table needs its log from the start")
+                raise BadOption(
+                    f"the option {name!r} works only for raw rows, because a table reads its log from the start"
+                )
         request = request_of(
             table_called(given["table"]),
             group=_groups(given.get("group")),

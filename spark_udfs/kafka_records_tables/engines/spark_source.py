@@ -111,7 +111,7 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
     if asked.rows is not None:
         request = asked.rows.request
         topics: Sequence[str] = [request.table.topic]
-        # Only a reader that starts at the beginning can find the offset for a time.
+        # To find the offset that belongs to `as_of_ms`, a reader must start at the beginning.
         can_be_cut = request.table.helper == "facts" and request.question.as_of_ms is None
     else:
         topics = [asked.topic] if asked.topic is not None else source.topics()

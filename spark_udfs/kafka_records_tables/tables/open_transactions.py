@@ -111,7 +111,8 @@ TABLE: Final = Table(
         Column(
             "holds_back",
             "list<struct<group_id: string, topic: string, partition: int32, log_partition: int32, log_offset: int64>>",
-            "pending offsets, each with the place of its first commit in the transaction",
+            "offsets that the transaction commits, which are pending until it ends, each with the place of its first "
+            "commit in the log",
         ),
     ),
     sort=("since_timestamp_ms", "producer_id", "is_hanging", "topic", "partition"),

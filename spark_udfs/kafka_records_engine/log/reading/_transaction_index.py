@@ -59,7 +59,7 @@ class Holes:
         self._told: int | None = None
 
     def add_hole(self) -> None:
-        """Note that an unreadable place follows the records seen so far."""
+        """Record that something unreadable follows the records seen so far."""
         if self._told != self._last:
             self._told = self._last
             self._on_hole(self._last)

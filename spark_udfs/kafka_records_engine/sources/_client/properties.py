@@ -69,7 +69,7 @@ def read_jaas(text: str) -> tuple[str, dict[str, str]]:
     """
     module = _MODULE.match(text)
     if module is None:
-        raise ValueError("it must start with a login module and a word such as `required`")
+        raise ValueError("it must start with a login module and a control flag such as `required`")
     options: dict[str, str] = {}
     at = module.end()
     while (option := _OPTION.match(text, at)) is not None:

@@ -86,7 +86,7 @@ def uncommitted_groups(context: RuleContext, after_ms: int) -> list[Uncommitted]
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
     """The partitions with records that members of stable groups have and for which there is no offset, by group."""
     groups = context.table("groups")
-    # Kafka Streams commits by itself, and the members of Connect have no partitions of topics.
+    # Kafka Streams commits by itself, and members of Connect are not assigned partitions of topics.
     groups = kept(
         groups,
         equal(groups, "group_kind", "classic", "consumer"),
