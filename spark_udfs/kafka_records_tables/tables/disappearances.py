@@ -100,7 +100,8 @@ The confidence:
 - `medium`: other causes are ruled out only by the given retention and timeouts, or would be a coincidence.
 - `low`: records around it are missing, or it contradicts the rules. `possible_causes` lists the alternatives.
 
-The records of the last minute are never `high`, because more may follow.
+The last records of a log are never `high`, because more may follow, and an offset that stays is proof only after a
+minute.
 
 The evidence:
 
