@@ -62,7 +62,9 @@ def test_a_past_loop_is_not_certain_because_another_partition_moved(others: list
     found = _loop(others)
     assert not any(each.is_certain for each in found.verdicts.values())
     assert (found.verdicts["fails_at_start"].refuted_by is not None) == refuted
-    assert len(found.verdicts["poison_record"].evidence_for) == 1 + refuted
+    # All these members have one client id, so one process may have ended for another reason.
+    assert len(found.verdicts["poison_record"].evidence_for) == 1
+    assert ("process_dies" in found.verdicts) == refuted
     assert set(found.finding.thresholds) == {"crash_loop.attempts", "report.group_settles_within"}
 
 

@@ -49,6 +49,8 @@ class MemberLife:
     """All partitions that were ever assigned to the member."""
     lost_ms: dict[Place, int] = field(default_factory=dict)
     """For partitions that it lost for good, the time at which it lost them."""
+    gained_at: dict[Place, int] = field(default_factory=dict)
+    """For each partition, the offset of the last record that assigned it to the member."""
 
     @property
     def topics(self) -> set[str]:
@@ -117,6 +119,7 @@ def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[
                 life.lost_ms[place] = row["at_timestamp_ms"] or 0
             for place in places_of(detail.get("gained", {})):
                 life.places.add(place)
+                life.gained_at[place] = row["log_offset"]
                 life.lost_ms.pop(place, None)
     return lives
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import Any
@@ -36,6 +37,16 @@ from kafka_records_tables.report.rule_context import (
     shown,
 )
 from kafka_records_tables.report.rules.cleaned_crash_loops import cleaned_incidents
+from kafka_records_tables.report.rules.dying_processes import CAUSE as PROCESS_CAUSE
+from kafka_records_tables.report.rules.dying_processes import (
+    DECIDES,
+    LoneProcess,
+    finding_of_process,
+    lone_process,
+    weigh_process,
+    weigh_record,
+)
+from kafka_records_tables.report.rules.dying_processes import NAME as PROCESS_DIES
 from kafka_records_tables.report.rules.out_of_range_loops import OUT_OF_RANGE, gone_offsets, out_of_range_incident
 from kafka_records_tables.report.rules.past_crash_loops import past_incident, past_loops
 from kafka_records_tables.report.rules.silent_readers import DOES_NOT_COMMIT, PROCESSES, reads_without_commits
@@ -99,11 +110,12 @@ def find(context: RuleContext) -> list[Incident]:
             others = _others_that_move(spans, group, stuck)
             unknown = _may_be_stuck(context, group, stuck, spans, lives.get(group, []))
             gone = gone_offsets(group, stuck, rows)
-            found.append(
-                out_of_range_incident(context, stuck, gone)
-                if gone
-                else _incident(context, group, stuck, others, unknown)
-            )
+            if gone:
+                found.append(out_of_range_incident(context, stuck, gone))
+                continue
+            loop = _incident(context, group, stuck, others, unknown)
+            lone = lone_process(context, group, stuck, spans, lives[group]) if others else None
+            found.append(loop if lone is None else _of_process(loop, lone, rows))
         elif context.is_stored and (over := past_loops(context, group, spans, lives.get(group, []))):
             found.append(past_incident(context, group, over, lives[group], spans))
     known = {group for each in found for group in each.finding.group_ids}
@@ -309,6 +321,13 @@ def _incident(
     return Incident(finding, len(tries), causes, look.command)
 
 
+def _of_process(found: Incident, lone: LoneProcess, lags: list[dict[str, Any]]) -> Incident:
+    """The incident, if only one process may fail: then the record may not be the cause."""
+    record = weigh_record(lone, found.verdicts["poison_record"])
+    verdicts = {**found.verdicts, PROCESS_DIES: weigh_process(lone), "poison_record": record}
+    return replace(found, finding=finding_of_process(lone, found.finding, lags), verdicts=verdicts)
+
+
 RULE = incident_rule(
     kind=KIND,
     title="members fail on a record, leave and join again, endlessly",
@@ -334,6 +353,7 @@ beginning, counts are lower bounds, and classic groups may not be found.""",
             "for: they stay exactly that long; refuted if they leave at other times",
         ),
         DOES_NOT_COMMIT,
+        PROCESS_CAUSE,
         PossibleCause(
             "poison_record",
             "the application cannot process a record",
@@ -346,8 +366,12 @@ beginning, counts are lower bounds, and classic groups may not be found.""",
         ),
         OUT_OF_RANGE,
     ),
-    questions=tuple(
-        Question("does_not_commit", other, PROCESSES, command_of(find)) for other in ("poison_record", "fails_at_start")
+    questions=(
+        *(
+            Question("does_not_commit", other, PROCESSES, command_of(find))
+            for other in ("poison_record", "fails_at_start")
+        ),
+        Question(PROCESS_DIES, "poison_record", DECIDES, command_of(find), asked="if_undecided"),
     ),
     thresholds=(
         Threshold(

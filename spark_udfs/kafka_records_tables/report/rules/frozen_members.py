@@ -67,9 +67,9 @@ def weigh_freezes(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
         f"{who} {'freezes' if len(clients) == 1 else 'freeze'} for longer than {limit}, again and again (garbage "
         "collection, CPU throttling, an overloaded machine, the network): the coordinator removes such a member, and "
         "it joins again with a new member id.",
-        evidence_for=tuple(filter(None, (always_the_same(left), _silent(left)))),
+        evidence_for=tuple(filter(None, (always_the_same(left), silent_before(left)))),
         evidence_against=tuple(filter(None, (_not_back(left),))),
-        refuted_by=_left_by_itself(left) or _replaced_before(left),
+        refuted_by=left_by_itself(left) or _replaced_before(left),
         lacked=() if left.session_ms is not None else ("the session timeout of the members that left",),
         steps=(
             NextStep(
@@ -119,7 +119,7 @@ def always_the_same(left: Departures) -> Evidence | None:
     )
 
 
-def _silent(left: Departures) -> Evidence | None:
+def silent_before(left: Departures) -> Evidence | None:
     """The fact that members had committed nothing for so long that they may have timed out."""
     if not left.timed_out or left.usual is None:
         return None
@@ -131,7 +131,8 @@ def _silent(left: Departures) -> Evidence | None:
     )
 
 
-def _left_by_itself(left: Departures) -> Evidence | None:
+def left_by_itself(left: Departures) -> Evidence | None:
+    """The fact that most members cannot have timed out."""
     if not left.left_by_themselves:
         return None
     limit = (

@@ -29,6 +29,8 @@ from kafka_records_tables.report.rule_context import (
     of_group,
     shown,
 )
+from kafka_records_tables.report.rules.dying_processes import NAME as PROCESS_DIES
+from kafka_records_tables.report.rules.dying_processes import lone_process, weigh_process, weigh_record
 from kafka_records_tables.report.rules.stuck_partitions import (
     KIND,
     StuckPartition,
@@ -151,6 +153,7 @@ def past_incident(
         "The application failed before it had processed anything, regardless of the record.",
         refuted_by=Evidence("other partitions of the group moved on meanwhile") if moves else None,
     )
+    lone = lone_process(context, group, over, spans, lives) if moves else None
     is_deleted = log_ends(context).written_ms((first.topic, first.partition), first.offset) is None
     jumped = after.offset - first.offset
     step = NextStep(
@@ -163,7 +166,11 @@ def past_incident(
         title=(
             "members polled too late, were removed and joined again; it is over"
             if late.evidence_for and not moves
-            else "members failed on a record, left and joined again; it is over"
+            else (
+                "members came and went again and again, and an offset did not move; it is over"
+                if lone is not None
+                else "members failed on a record, left and joined again; it is over"
+            )
         ),
         problem=(
             f"The group {shown(group)} did not get past offset {first.offset} of {shown(first.topic)} partition "
@@ -206,6 +213,9 @@ def past_incident(
         thresholds=context.limits_of(f"{KIND}.attempts", "report.group_settles_within"),
     )
     causes = {"polls_too_late": late, "poison_record": passed, "fails_at_start": start}
+    if lone is not None:
+        record = weigh_record(lone, passed, is_over=True)
+        causes |= {PROCESS_DIES: weigh_process(lone, is_over=True), "poison_record": record}
     return Incident(finding, len(first.attempts), causes)
 
 
