@@ -56,7 +56,8 @@ def _told(
         for case in of_level.slice(0, most).to_pylist():
             finding = with_known_counts(context, with_causes(seen, rule, case, rule.tell(seen, case)))
             finding = with_known_present(context, finding)
-            yield replace(finding, effects=_effects(context, rules, parted, case["effects"]))
+            effects = (*finding.effects, *_effects(context, rules, parted, case["effects"]))
+            yield replace(finding, effects=effects[:_MOST_EFFECTS])
         if of_level.num_rows > most:
             yield _summary(context, rule, level, of_level.slice(most))
 

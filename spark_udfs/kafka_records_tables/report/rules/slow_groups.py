@@ -45,6 +45,7 @@ from kafka_records_tables.report.rules.slow_members import NAME as SLOW_MEMBER
 from kafka_records_tables.report.rules.slow_members import Window, places_behind, weigh_slow_members, what_helps
 from kafka_records_tables.report.rules.throttled_clients import CAUSE as THROTTLED_CAUSE
 from kafka_records_tables.report.rules.throttled_clients import QUESTIONS, THROTTLED, Reading, weigh_quotas
+from kafka_records_tables.report.rules.throttled_groups import by_quota
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def _find(context: RuleContext) -> list[Incident]:
         if growth is not None:
             hot = _hot(context, topic, growth, ends) if ends is not None else None
             found.append(_incident(context, group, topic, growth, hot, ends))
-    return found
+    return by_quota(context, found)
 
 
 def _hot(context: RuleContext, topic: str, growth: Growth, ends: LogEnds) -> HotPartition | None:

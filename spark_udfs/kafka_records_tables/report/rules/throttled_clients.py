@@ -96,8 +96,8 @@ def _weighed(context: RuleContext, reading: Reading, quota: Quota, size: float |
             rate = reading.per_second * size
             is_near = _NEAR[0] <= rate / quota.value <= _NEAR[1]
             told = Evidence(
-                f"the group reads about {rate:.0f} bytes per second of {reading.topic} ({size:.0f} for each record), "
-                f"and the quota allows {quota.value:.10g} on each broker"
+                f"{shown(reading.group)} reads about {rate:.0f} bytes per second of {reading.topic} ({size:.0f} for "
+                f"each record), and the quota allows {quota.value:.10g} on each broker"
             )
             if is_near:
                 evidence_for.append(told)
