@@ -10,7 +10,9 @@ import pytest
 from kafka_records.cluster_metadata import encode_record
 from kafka_records.cluster_metadata.client_quota_record import ClientQuotaRecord, EntityData
 from kafka_records_tables.report.facts.client_quotas import lacking_quotas, quotas_of
+from kafka_records_tables.report.facts.cluster_settings import lacking_settings
 from kafka_records_tables.report.facts.quota_changes import TABLE
+from kafka_records_tables.report.lost_files import cut_metadata
 from kafka_records_tables.report.rules.throttled_clients import Reading, weigh_quotas
 from tests.log.logs import batch, record
 from tests.report.test_rules_in_detail import _context, _read
@@ -146,3 +148,16 @@ def test_without_a_quota_none_is_the_cause() -> None:
     found = weigh_quotas(_context(log_ends=[log]), reading, MEMBERS)
     assert found is not None
     assert found.refuted_by is not None
+
+
+def test_a_metadata_log_that_is_cut_refutes_no_quota() -> None:
+    end = {"topic": "__cluster_metadata", "partition": 0, "is_cut": True}
+    cut = _context({"configs": []}, log_ends=[end])
+    assert weigh_quotas(cut, Reading("g", "orders", T0, 10.0), MEMBERS) is None
+    assert lacking_quotas(cut)
+    assert "cut off" in lacking_settings(cut)[0]
+    (note,) = cut_metadata(cut.table("log_ends"))
+    assert (note.severity, note.topic) == ("note", "__cluster_metadata")
+    whole = _context(log_ends=[{**end, "is_cut": False}])
+    assert not lacking_quotas(whole)
+    assert cut_metadata(whole.table("log_ends")) == cut_metadata(None) == []

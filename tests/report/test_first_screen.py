@@ -151,6 +151,11 @@ def test_how_bad_it_is_falls_back_to_what_follows() -> None:
     [
         ({"records_lost": 1, "transactional_ids": 1, "groups": 1}, "1 record lost, 1 transactional id, 1 group"),
         ({"records_lost": 0, "records_repeated_at_least": 245}, "at least 245 records repeated"),
+        (
+            {"records_lost_at_least": 30, "records_lost_in_jumps_at_most": 65, "jumps": 6},
+            "30 to 65 records lost, 6 jumps",
+        ),
+        ({"records_lost_in_jumps_at_most": 65, "jumps": 1}, "at most 65 records lost, 1 jump"),
     ],
 )
 def test_words_of_a_scale(scale: dict[str, int], words: str) -> None:

@@ -110,14 +110,19 @@ def _concerned(finding: ReportFinding) -> str:
 def scale_words(scale: Mapping[str, int]) -> str:
     """The scale of a finding in words: `870 records lost, at least 7 records repeated`; zeros are left out."""
     told = []
+    least, most = scale.get("records_lost_at_least"), scale.get("records_lost_in_jumps_at_most")
+    if most:
+        told.append(f"{least} to {most} records lost" if least else f"at most {most} records lost")
     for name, number in scale.items():
+        if most and name.startswith("records_lost"):
+            continue
         # "28 groups stopped" already says that there are 28 groups.
         if any(other.startswith(f"{name}_") and count == number for other, count in scale.items()):
             continue
         words = name.removesuffix(AT_LEAST).replace("_", " ")
-        least = "at least " if name.endswith(AT_LEAST) else ""
+        bound = "at least " if name.endswith(AT_LEAST) else ""
         if number:
-            told.append(f"{least}{number} {_PLURAL.sub(_singular, words) if number == 1 else words}")
+            told.append(f"{bound}{number} {_PLURAL.sub(_singular, words) if number == 1 else words}")
     return ", ".join(told)
 
 

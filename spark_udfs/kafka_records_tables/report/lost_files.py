@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 
-from kafka_records_engine.findings import UNREAD_LOG
+from kafka_records_engine.findings import UNREAD_LOG, Finding
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.abilities import TellsMissingEnds, has
 from kafka_records_engine.sources.log_details import FILES, log_details
-from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
+from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.topics import METADATA, OFFSETS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
-    from kafka_records_engine.findings import Finding
+    import pyarrow as pa
+
     from kafka_records_engine.log.reading.missing_end import MissingEnd
     from kafka_records_engine.sources import LogPartition
 
@@ -48,6 +50,19 @@ def missing_ends(source: Any) -> list[MissingEnd]:
         return list(source.missing_ends((OFFSETS, SHARE_STATE, TRANSACTIONS)))
     except LogSourceError:  # it disappeared in the meantime
         return []
+
+
+def cut_metadata(log_ends: pa.Table | None) -> list[Finding]:
+    """A note that the metadata log ends in an append that was cut short (rows of `log_ends`)."""
+    if (
+        log_ends is None
+        or not kept(log_ends, equal(log_ends, "topic", METADATA), equal(log_ends, "is_cut", True)).num_rows
+    ):
+        return []
+    what = "the log ends in an append that was cut short"
+    return [
+        Finding("note", UNREAD_LOG, what, "later changes of topics, configs and quotas may be missing", METADATA, 0)
+    ]
 
 
 def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:

@@ -29,7 +29,7 @@ from kafka_records_tables.report.command_lines import command_line, instant
 from kafka_records_tables.report.facts.data_directories import cluster_id_of
 from kafka_records_tables.report.glance import numbers_of
 from kafka_records_tables.report.last_record import last_record_ms
-from kafka_records_tables.report.lost_files import lost_files, missing_ends
+from kafka_records_tables.report.lost_files import cut_metadata, lost_files, missing_ends
 from kafka_records_tables.report.ranking import findings_of
 from kafka_records_tables.report.report_diff import EarlierReport, earlier_report, report_diff
 from kafka_records_tables.report.report_parts import USUAL_PACKAGE, Report, ReportRequest
@@ -278,6 +278,7 @@ def _report_of(
         cluster_id=cluster_id,
     )
     lost = lost_files(source, reading.found)
+    reading.found += cut_metadata(tables.get("log_ends"))
     # Rules get all rows, and the numbers in findings are computed from all rows.
     context = RuleContext(
         request,

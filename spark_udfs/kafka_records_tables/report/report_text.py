@@ -125,8 +125,13 @@ def in_short(report: Report) -> str:
     what = not_judged(report)
     unjudged = "" if what is None else f"; {what}"
     if not by_level:
+        until = " up to that moment" if report.request.as_of else ""
         is_empty = not report.counts.records and not report.counts.markers
-        told = "there was nothing to read: the logs of coordinators have no records" if is_empty else "nothing found"
+        told = (
+            f"there was nothing to read: the logs of coordinators have no records{until}"
+            if is_empty
+            else "nothing found"
+        )
         return f"{told}{_changes(report)}{unjudged}"
     parts = ", ".join(f"{by_level[level]} {level.word}" for level in sorted(by_level, reverse=True))
     return f"{plural(len(report.findings), 'finding')}: {parts}{_changes(report)}{unjudged}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
+from kafka_records_tables.report.facts.cluster_settings import metadata_is_cut
 from kafka_records_tables.report.facts.quota_changes import TABLE
 from kafka_records_tables.report.rule_context import shown
 from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
@@ -78,10 +79,14 @@ class Quota:
 
 
 def lacking_quotas(context: RuleContext) -> tuple[str, ...]:
-    """The missing information for a verdict that depends on quotas; empty if the source has the metadata log."""
+    """The missing information for a verdict that depends on quotas; empty if the source has the whole metadata log."""
     ends = context.table("log_ends")
     is_there = context.is_stored and kept(ends, equal(ends, "topic", METADATA)).num_rows
-    return () if is_there else ("the quotas of its clients (kafka-configs --describe --entity-type clients)",)
+    return (
+        ()
+        if is_there and not metadata_is_cut(context)
+        else ("the quotas of its clients (kafka-configs --describe --entity-type clients)",)
+    )
 
 
 def quotas_of(context: RuleContext, client_ids: Iterable[str | None], at_ms: int) -> list[Quota]:

@@ -19,6 +19,7 @@ def weigh_early_times(context: RuleContext, found: LogDeletions) -> Verdict | No
         return None
     topic = found.topic
     keeps = "the retention" if found.retention_ms is None else f"the retention ({length(found.retention_ms)})"
+    before = "" if found.retention_ms is None else f", then set retention.ms to {found.retention_ms} again"
     asks = option("--topic", topic)
     return Verdict(
         f"A producer writes records to {shown(topic)} with timestamps long before the time of writing, so {keeps} "
@@ -29,8 +30,8 @@ def weigh_early_times(context: RuleContext, found: LogDeletions) -> Verdict | No
         steps=(
             (
                 context.ask_kafka(
-                    f"Let {shown(topic)} keep all records until the producer is repaired (or let brokers set the time: "
-                    "message.timestamp.type=LogAppendTime)",
+                    f"Let {shown(topic)} keep all records until the producer is repaired{before} (or let brokers set "
+                    "the time: message.timestamp.type=LogAppendTime)",
                     "kafka-configs",
                     "--alter",
                     *asks,

@@ -137,7 +137,7 @@ const groupsKey = (groups, lag) => {
   const said = [
     kinds.has("simple") && "A simple group is one whose clients assign themselves partitions, as Flink and Spark do: Kafka calls it Empty, and it has no members, also while they consume.",
     lag && "Lag is what is left to consume; lost is the part of it that the log of the topic does not have any more.",
-    lag && kinds.has("share") && "Share groups commit no offsets, so nothing is known about their lag.",
+    lag && kinds.has("share") && "Share groups commit no offsets: the table share_lag has their lag.",
     "– is what the log does not tell.",
   ];
   return make("p", { class: "dim" }, said.filter(Boolean).join(" "));
