@@ -10,6 +10,8 @@ import pytest
 from tests.cli.running import Ran, run
 from tests.cli.segment_bytes import ATTRIBUTES_AT, batch, commit, write_segment
 
+GIVE = "give the data directory of a broker (log.dirs), a folder in it, or a .log file"
+
 FIRST = batch(0, [commit("a", 1), commit("b", 2)])
 SECOND = batch(2, [commit("c", 3)])
 THIRD = batch(3, [commit("d", 4)])
@@ -41,7 +43,11 @@ def test_of_several_sources_one_is_not_there(command: tuple[str, ...], tmp_path:
 
 
 def test_an_empty_directory(tmp_path: Path) -> None:
-    assert run("dump", str(tmp_path)) == (2, "", f"kafka-records: {tmp_path}: the directory is empty\n")
+    assert run("dump", str(tmp_path)) == (
+        2,
+        "",
+        f"kafka-records: {tmp_path}: the directory is empty: {GIVE}\n",
+    )
 
 
 def test_a_directory_without_logs(tmp_path: Path) -> None:
@@ -65,7 +71,11 @@ def test_a_directory_above_that_of_the_logs(tmp_path: Path, stray: str | None) -
 def test_a_file_that_is_no_log(tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000000.index"
     path.write_bytes(bytes(8))
-    assert run("dump", str(path)) == (2, "", f"kafka-records: {path}: this is not a .log file\n")
+    assert run("dump", str(path)) == (
+        2,
+        "",
+        f"kafka-records: {path}: this is not a .log file: {GIVE}\n",
+    )
 
 
 def test_a_topic_that_is_none_of_the_three(tmp_path: Path) -> None:

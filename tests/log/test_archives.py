@@ -24,6 +24,8 @@ from tests.log.archives import FORMS, TARS, archived, compressed, tar_of, tar_wi
 from tests.log.logs import CAPTURES, TOPICS, commit, lines
 from tests.variants import one_in
 
+GIVE = "give the data directory of a broker (log.dirs), a folder in it, or a .log file"
+
 pytestmark = pytest.mark.slow
 
 SEGMENTS = TOPICS / "kafka-4.3" / "segments"
@@ -214,7 +216,7 @@ def test_what_is_no_archive(tmp_path: Path) -> None:
     for name, data in (("a.tar", b""), ("b.tar", b"hello" * 1000), ("c.tar.gz", b"x"), ("d.zip", b"PK")):
         assert refusal(saved(tmp_path, name, data)).endswith(GET_IT_AGAIN)
     path = saved(tmp_path, "e.tar", tar_with([("meta.properties", b"version=1")]))
-    assert refusal(path) == f"{path}!/: the directory is empty"
+    assert refusal(path) == f"{path}!/: the directory is empty: {GIVE}"
     path = saved(tmp_path, "f.tar", tar_with([("a/partition.metadata", b"version: 0")]))
     assert refusal(path) == (f"{path}!/: there is no .log file in this archive, and no file of saved rows")
     assert refusal(f"{path}!/b") == f"{path}!/b: there is no such file or directory"

@@ -16,6 +16,8 @@ from kafka_records_engine.sources.abilities import search_of
 from kafka_records_engine.sources.segment_files import Segments
 from tests.log.logs import CAPTURES, TOPICS, commit, read_both, write_log
 
+GIVE = "give the data directory of a broker (log.dirs), a folder in it, or a .log file"
+
 
 def refusal(*sources: Path, topic: str | None = None) -> str:
     with pytest.raises(LogSourceError) as caught:
@@ -165,7 +167,7 @@ def test_a_path_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_an_empty_directory(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == f"{tmp_path}: the directory is empty"
+    assert refusal(tmp_path) == f"{tmp_path}: the directory is empty: {GIVE}"
 
 
 def test_a_directory_without_segments(tmp_path: Path) -> None:
@@ -187,7 +189,7 @@ def test_logs_of_programs_beside_a_data_directory(tmp_path: Path) -> None:
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     file = tmp_path / f"{0:020}.index"
     file.write_bytes(b"")
-    assert refusal(file) == f"{file}: this is not a .log file"
+    assert refusal(file) == f"{file}: this is not a .log file: {GIVE}"
 
 
 def test_a_folder_that_does_not_tell_its_topic(tmp_path: Path) -> None:
@@ -250,8 +252,16 @@ def test_of_several_sources_those_with_nothing_to_read_are_findings(tmp_path: Pa
     with open_log(pickle.loads(pickle.dumps(found))) as opened:
         assert [(str(each), each.severity, each.topic) for each in opened.findings] == [
             (f"{tmp_path}/gone: there is no such file or directory (nothing in it is read)", "damage", None),
-            (f"{tmp_path}/empty: the directory is empty (nothing in it is read)", "damage", None),
-            (f"{tmp_path}/notes.txt: this is not a .log file (nothing in it is read)", "damage", None),
+            (
+                f"{tmp_path}/empty: the directory is empty: {GIVE} (nothing in it is read)",
+                "damage",
+                None,
+            ),
+            (
+                f"{tmp_path}/notes.txt: this is not a .log file: {GIVE} (nothing in it is read)",
+                "damage",
+                None,
+            ),
             (f"{tmp_path}/gone-*: nothing matches this pattern (nothing in it is read)", "damage", None),
         ]
         assert len(opened.segments) == 1

@@ -14,6 +14,8 @@ from kafka_records_engine.spark.raw import RAW_SCHEMA
 from kafka_records_engine.spark.segments import read_segments, segment_report
 from kafka_records_engine.spark.workers import check_workers
 
+GIVE = "give the data directory of a broker (log.dirs), a folder in it, or a .log file"
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -102,7 +104,7 @@ def test_the_report_of_sound_files(spark: SparkSession, topics_dir: Path) -> Non
 def test_a_place_without_logs_is_refused_at_once(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(LogSourceError) as failure:
         read_segments(spark, tmp_path)
-    assert str(failure.value) == f"{tmp_path}: the directory is empty"
+    assert str(failure.value) == f"{tmp_path}: the directory is empty: {GIVE}"
 
 
 @pytest.mark.parametrize(

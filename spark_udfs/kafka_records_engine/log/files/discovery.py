@@ -50,6 +50,8 @@ _MOST_DIGITS: Final = 20
 _AT_ONCE: Final = 16
 """The number of folders of an object store that are listed in parallel."""
 
+_GIVE: Final = "give the data directory of a broker (log.dirs), a folder in it, or a .log file"
+
 _LEVELS: Final = 2
 """How many levels below a folder without logs the search for one with logs goes."""
 _MOST_FOLDERS: Final = 300
@@ -206,7 +208,7 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
         return _folders(inside_of(source), looks)
     if kind == "file":
         if not source.name.endswith((*SUFFIXES, CHECKPOINT_SUFFIX)):
-            raise _HoldsNoLog(str(source), "this is not a .log file")
+            raise _HoldsNoLog(str(source), f"this is not a .log file: {_GIVE}")
         return [(source.parent, [source.name])]
     if kind == "other":
         raise _HoldsNoLog(str(source), "this is neither a file nor a directory")
@@ -214,7 +216,7 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
         return [(source, None)]
     entries = sorted(source.listed(), key=lambda entry: entry.name)
     if not entries:
-        raise _HoldsNoLog(str(source), "the directory is empty")
+        raise _HoldsNoLog(str(source), f"the directory is empty: {_GIVE}")
     folders = [source.child(entry.name) for entry in entries if place_of(entry.name) and entry.kind == "folder"]
     looks.look(folders)
     partitions = [folder for folder in folders if looks.has_files(folder)]

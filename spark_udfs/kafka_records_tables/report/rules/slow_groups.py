@@ -357,9 +357,10 @@ def _own_history(growth: Growth) -> str:
     if growth.before is None:
         return " Its earlier history is too short to know what is usual for it, so thresholds decide."
     lasts = length(growth.since_ms - growth.from_ms)
+    usual = f"a backlog of at most {counted(growth.usual_lag, 'record')}" if growth.usual_lag else "no backlog"
     told = (
-        f" Compared with its own history from {moment(growth.from_ms)} on: in the {lasts} before, its backlog "
-        f"was at most {counted(growth.usual_lag, 'record')} for half of the time"
+        f" Compared with its own history from {moment(growth.from_ms)} on: in the {lasts} before, it had {usual} for "
+        "half of the time"
     )
     if growth.episodes:
         return f"{told}, and it read a backlog of this size {counted(growth.episodes, 'time')} before."
