@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from kafka_records_tables.report.facts.deleted_topics import deleted_topics
 from kafka_records_tables.report.folding import folded
 from kafka_records_tables.report.report_parts import ReportFinding
 from kafka_records_tables.report.rule_context import RuleContext
@@ -118,3 +119,9 @@ def test_members_that_stay_for_the_poll_interval_poll_too_late(stays_ms: int, na
     """Two members with 25 s; the cause that this fact contradicts comes second."""
     found = _only(_rebalances(1, stays_ms=stays_ms))
     assert [each.name for each in found.causes if each.name in names] == names
+
+
+def test_a_topic_without_a_name_is_none_that_was_deleted() -> None:
+    """A member may be assigned a topic whose id has no name in the source."""
+    rows = [{"group_id": "g", "topic": topic, "partition": 0, "log_partition": 0} for topic in (None, "orders")]
+    assert deleted_topics(_context({"topic_changes": []}, assignments=rows), "g", [_FIRST]) == []

@@ -60,7 +60,8 @@ def _topics_of(context: RuleContext, group: str) -> set[str]:
     topics: set[str] = set()
     for name in ("current_offsets", "assignments"):
         rows = context.table(name)
-        topics.update(kept(rows, equal(rows, "group_id", group))["topic"].to_pylist())
+        # The name of an assigned topic may be unknown.
+        topics.update(filter(None, kept(rows, equal(rows, "group_id", group))["topic"].to_pylist()))
     events = context.table("timeline")
     events = kept(events, equal(events, "group_id", group), equal(events, "event", *_EVENTS))
     for text in events["detail"].to_pylist():
