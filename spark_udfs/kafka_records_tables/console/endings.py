@@ -26,7 +26,8 @@ EXIT_STATUS_HELP: Final = """\
 exit status:
   0    complete
   1    rows are missing, or may be: damage, a timeout, a missing right, a record that cannot be decoded; for report also
-       a log that lacks its beginning, its end or a file. Standard error says what and where
+       a log that lacks its beginning, its end or a file, unless it may have been copied while the broker wrote.
+       Standard error says what and where
   2    no answer: wrong usage, nothing to read, something missing on this machine, or an error that ended the work
   3    complete, with findings: report has one for --fail-on, or table checks has a record at which a coordinator stops
        loading. If rows are missing too, the exit status is 1
