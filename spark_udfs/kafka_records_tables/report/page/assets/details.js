@@ -63,7 +63,7 @@ const GROUP_PARTS = [
   ["share_group_topics", "Topics of the share group", ["topic", "partition", "initialization"]],
   ["share_partitions", "Share partitions", ["topic_id", "partition", "start_offset", "available_count", "acknowledged_count", "archived_count", "write_timestamp_ms", "batches"]],
   ["regressions", "Offsets that went backwards", ["topic", "partition", "from_offset", "to_offset", "kind", "confidence", "commit_timestamp_ms"]],
-  ["deletable_offsets", "What could be deleted", ["kind", "topic", "partition", "is_deletable", "reason", "error", "offset"], { summary: (table, rows) => deletableOnes(table, rows) }],
+  ["deletable_offsets", "What Kafka would delete on request", ["kind", "topic", "partition", "is_deletable", "reason", "error", "offset"], { summary: (table, rows) => deletableOnes(table, rows) }],
   ["checks", "Checks", ["level", "check", "detail", "member_id", "topic", "partition"]],
 ];
 
@@ -77,7 +77,7 @@ const firstExpiry = (table, rows) => {
 const deletableOnes = (table, rows) => {
   const isDeletable = table.column("is_deletable");
   const count = [...rows].filter((row) => isDeletable.at(row) === true).length;
-  return `${count ? number(count) : "none"} of ${plural(rows.length, "row")} could be`;
+  return `${count ? number(count) : "none"} of ${plural(rows.length, "row")}`;
 };
 
 const groupPage = async (group) => {
