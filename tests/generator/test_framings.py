@@ -94,7 +94,7 @@ def test_what_a_folder_has(framing: str | None, texts: dict[str, str], expected:
             {"AccountKey": KEY, "AccountValue": VALUE, "TransferRecord": TRANSFER},
             "specs/bank/TransferRecord.json: type: TransferRecord is taken for a metadata record, but AccountKey in "
             "the same folder is a coordinator-key, and the two begin with different bytes: move one of them to another "
-            'folder or, if TransferRecord is no metadata record, write "framing": "coordinator" into _notes.json',
+            'folder or, if TransferRecord is not a metadata record, write "framing": "coordinator" into _notes.json',
         ),
         (
             None,

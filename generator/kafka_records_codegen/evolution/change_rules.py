@@ -134,7 +134,7 @@ VERSION_UNSTABLE: Final = Rule(
     "version-unstable",
     Rank.READERS,
     _NEGOTIATED,
-    "The newest version of a request is no longer stable: brokers stop offering it.",
+    "The newest version of a request is no longer stable, so brokers do not offer it any more.",
 )
 VERSIONS_DROPPED: Final = Rule(
     "versions-dropped",

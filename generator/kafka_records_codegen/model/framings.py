@@ -55,8 +55,8 @@ def _check_one(coordinator: Sequence[MessageSpec], metadata: Sequence[MessageSpe
         one.report(
             "type",
             f"{one.name} is taken for a metadata record, but {other.name} in the same folder is a {other.type}, and "
-            f"the two begin with different bytes: move one of them to another folder or, if {one.name} is no metadata "
-            f'record, write "framing": "{COORDINATOR}" into {NOTES}',
+            f"the two begin with different bytes: move one of them to another folder or, if {one.name} is not a "
+            f'metadata record, write "framing": "{COORDINATOR}" into {NOTES}',
         )
 
 

@@ -62,7 +62,7 @@ class LiveBrokers:
     timeout
         Seconds or a timedelta counted from now, or a `time_limit.TimeLimit` that other sources share. After this time,
         the source stops waiting for brokers. Records that were not read by then are reported as damage, with
-        partitions and offsets. To read again, create another LiveBrokers. There is no limit by default.
+        partitions and offsets. To read again, create another LiveBrokers. By default there is no limit.
 
     Raises
     ------

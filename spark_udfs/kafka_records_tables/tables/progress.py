@@ -145,9 +145,10 @@ What is known about logs over time depends on the source; `known_by` names it:
   move is `time_unknown` if no other group moves. Ask again later, or read the files of the brokers.
 - `commits`: no log of the topic. Only what other groups have consumed is known to exist.
 
-With `--source requests` there is no history. Coordinators are asked twice, `interval` apart. A group whose offset did
-not change, with offsets left to read, is `stalled or stopped`: choose an interval longer than the usual pause between
-commits. If only one offset is left, which may be a transaction marker, the state is null. All times are null.
+With `--source requests` there is no history. Coordinators are asked twice, `interval` apart. If an offset did
+not change although there is more to read, its state is `stalled or stopped`: choose an interval longer than the usual
+pause between commits. If only one offset is left, which may be a transaction marker, the state is null. All times are
+null.
 
 Times of records may be the producers': a wrong clock makes waits shorter or longer. `commit_rate` is null if the
 history of the offset is shorter than the window, and `produce_rate` if no file shows where the log ended that long

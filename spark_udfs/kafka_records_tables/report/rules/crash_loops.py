@@ -341,7 +341,8 @@ beginning, counts are lower bounds, and classic groups may not be found.""",
     tables=("timeline", "lag", "members", "groups"),
     levels={
         Level.HIGH: "it goes on",
-        Level.MODERATE: "the last member that failed left a while ago",
+        Level.MODERATE: "the last member that failed left a while ago, or it is over and lasted longer than the topic "
+        "keeps records",
         Level.LOW: "it is over (from files)",
     },
     find=find,

@@ -153,7 +153,7 @@ def _incident(
         for each, why in found[:MOST_EVIDENCE]
     )
     expired = Verdict(
-        f"The offsets of {shown(group)} expired: nobody was a member for longer than offsets.retention.minutes.",
+        f"The offsets of {shown(group)} expired: the group had no members for longer than offsets.retention.minutes.",
         evidence_for=evidence[:1],
         is_certain=is_sure,
         lacked=(

@@ -188,9 +188,9 @@ RULE = incident_rule(
     kind=KIND,
     title="no group reads a topic",
     about=f"""\
-Topics with records, other than Kafka's own (`{_INTERNAL}…`), that no record of `{OFFSETS}` names. Left out are
-compacted topics, which clients read as tables without a group, and topics younger than `age`. There is no such finding
-with `--group`, or if ends of topics or logs of `{OFFSETS}` are missing or incomplete.""",
+Topics with records, other than Kafka's own (`{_INTERNAL}…`), that no record of `{OFFSETS}` names. Compacted
+topics, which clients read as tables without a group, and topics younger than `age` are left out. Nothing is found with
+`--group`, or if ends of topics or logs of `{OFFSETS}` are missing or incomplete.""",
     tables=(*_READERS, "members", "log_ends"),
     levels={Level.NOTE: "always, because no record shows whether something reads it without a group"},
     find=_find,
