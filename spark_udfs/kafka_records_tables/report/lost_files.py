@@ -52,12 +52,15 @@ def missing_ends(source: Any) -> list[MissingEnd]:
         return []
 
 
+def metadata_is_cut(log_ends: pa.Table) -> bool:
+    """Whether the metadata log ends in an append that was cut short (rows of `log_ends`), so that later changes may be
+    missing."""
+    return bool(kept(log_ends, equal(log_ends, "topic", METADATA), equal(log_ends, "is_cut", True)).num_rows)
+
+
 def cut_metadata(log_ends: pa.Table | None) -> list[Finding]:
     """A note that the metadata log ends in an append that was cut short (rows of `log_ends`)."""
-    if (
-        log_ends is None
-        or not kept(log_ends, equal(log_ends, "topic", METADATA), equal(log_ends, "is_cut", True)).num_rows
-    ):
+    if log_ends is None or not metadata_is_cut(log_ends):
         return []
     what = "the log ends in an append that was cut short"
     return [

@@ -72,18 +72,7 @@ def _effects(
         (case,) = parted.all_cases[each.kind].slice(each.place, 1).to_pylist()
         rule = by_kind[each.kind]
         told = rule.tell(seen_by(context, each.kind), case)
-        effects.append(
-            Effect(
-                told.kind,
-                told.level,
-                rule.effect_title or told.title,
-                told.problem,
-                told.group_ids,
-                told.topics,
-                told.partitions,
-                told.rows,
-            )
-        )
+        effects.append(Effect.of(told, rule.effect_title))
     return tuple(effects)
 
 

@@ -120,6 +120,20 @@ class Effect:
     partitions: tuple[int, ...] = ()
     rows: tuple[Rows, ...] = ()
 
+    @classmethod
+    def of(cls, finding: ReportFinding, title: str | None = None) -> Effect:
+        """A finding as an effect of another one, with its own title or a given one."""
+        return cls(
+            finding.kind,
+            finding.level,
+            title or finding.title,
+            finding.problem,
+            finding.group_ids,
+            finding.topics,
+            finding.partitions,
+            finding.rows,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ReportFinding:

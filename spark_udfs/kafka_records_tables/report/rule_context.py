@@ -229,6 +229,11 @@ def counted(number: int, noun: str) -> str:
     return str(plural(number, noun))
 
 
+def capital(text: str) -> str:
+    """The text with a capital letter at its beginning."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def of_group(group: str, *more: str) -> tuple[str, ...]:
     """Conditions that select the rows of a group, plus the conditions `more`."""
     return (condition_of("group_id", group), *more)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
-from kafka_records_tables.report.facts.cluster_settings import metadata_is_cut
 from kafka_records_tables.report.facts.quota_changes import TABLE
+from kafka_records_tables.report.lost_files import metadata_is_cut
 from kafka_records_tables.report.rule_context import shown
 from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
 from kafka_records_tables.topics import METADATA
@@ -84,7 +84,7 @@ def lacking_quotas(context: RuleContext) -> tuple[str, ...]:
     is_there = context.is_stored and kept(ends, equal(ends, "topic", METADATA)).num_rows
     return (
         ()
-        if is_there and not metadata_is_cut(context)
+        if is_there and not metadata_is_cut(ends)
         else ("the quotas of its clients (kafka-configs --describe --entity-type clients)",)
     )
 

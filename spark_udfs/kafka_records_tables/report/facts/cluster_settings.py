@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.lost_files import metadata_is_cut
 from kafka_records_tables.tables.cluster.cluster_facts import ClusterFacts
-from kafka_records_tables.topics import METADATA
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
@@ -20,16 +19,10 @@ def cluster_settings(context: RuleContext) -> ClusterFacts:
     return context.once(_read)
 
 
-def metadata_is_cut(context: RuleContext) -> bool:
-    """Whether the metadata log ends in an append that was cut short, so that later changes may be missing."""
-    ends = context.table("log_ends")
-    return bool(kept(ends, equal(ends, "topic", METADATA), equal(ends, "is_cut", True)).num_rows)
-
-
 def lacking_settings(context: RuleContext) -> tuple[str, ...]:
     """The missing information for a verdict that depends on settings: a sentence; empty if the source has the
     settings."""
-    if metadata_is_cut(context):
+    if metadata_is_cut(context.table("log_ends")):
         return ("later changes of configs are unknown (the end of __cluster_metadata is cut off)",)
     is_there = cluster_settings(context).configs or context.look("topics").num_rows
     return () if is_there else ("the configs of topics are unknown (there is no __cluster_metadata in the source)",)

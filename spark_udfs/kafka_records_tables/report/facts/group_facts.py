@@ -251,22 +251,15 @@ class LogEnds:
     def ends_batch(self, place: Place, offset: int) -> bool:
         """Whether a batch of records is known to end with an offset, so that there is a record at the offset and not a
         marker or a gap."""
-        row = self._rows.get(place)
-        samples = () if row is None or row["exact_from"] is None else row["samples"] or ()
-        first = 0 if row is None else row["exact_from"] or 0
-        return any(each["offset"] == offset for each in samples if each["offset"] >= first)
-
-    def exact_from(self, place: Place) -> int | None:
-        """The offset from which all batches of a log are known; None if that is not so anywhere."""
-        row = self._rows.get(place)
-        return None if row is None or row["samples"] is None else row["exact_from"]
+        return offset in self.batches(place)[0]
 
     def batches(self, place: Place) -> tuple[list[int], list[int]]:
         """The last offsets of the batches at the end of a log, from where all are known, and the times by which they
         existed."""
-        row, first = self._rows.get(place), self.exact_from(place)
-        samples = () if row is None or first is None else row["samples"]
-        known = [each for each in samples if first is not None and each["offset"] >= first]
+        row = self._rows.get(place)
+        first = None if row is None else row["exact_from"]
+        samples = () if row is None or first is None else row["samples"] or ()
+        known = [each for each in samples if each["offset"] >= first]
         return [each["offset"] for each in known], [each["timestamp_ms"] for each in known]
 
     def written_ms(self, place: Place, offset: int) -> int | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from kafka_records_tables.report.facts.group_facts import LogEnds, Place, Span
@@ -47,20 +48,14 @@ class LowCommits:
 
 
 class _Log:
-    """The batches of records at the end of a log. Markers of transactions are no records."""
+    """The batches of records at the end of a log. Transaction markers do not count as records."""
 
     def __init__(self, ends: LogEnds, place: Place, at_ms: int) -> None:
         self._offsets, self._times = ends.batches(place)
         self._at_ms = at_ms
         self.end = self._offsets[-1] + 1 if self._offsets else None
-        self._known_from = ends.exact_from(place)
-
-    def written_ms(self, offset: int) -> int | None:
-        """The time by which a record existed; None if it is unknown, or if it does not exist."""
-        if self._known_from is None or offset < self._known_from:
-            return None
-        at = bisect_left(self._offsets, offset)
-        return self._times[at] if at < len(self._times) else None
+        self.written_ms: Callable[[int], int | None] = partial(ends.written_ms, place)
+        """See `LogEnds.written_ms`."""
 
     def end_at(self, at_ms: int) -> int | None:
         """Where the log ended at a time; None if that is unknown."""

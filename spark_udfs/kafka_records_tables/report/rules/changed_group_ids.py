@@ -21,7 +21,16 @@ from kafka_records_tables.report.incident_rule import Incident, PossibleCause, i
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
-from kafka_records_tables.report.rule_context import RuleContext, counted, length, listed, moment, of_group, shown
+from kafka_records_tables.report.rule_context import (
+    RuleContext,
+    capital,
+    counted,
+    length,
+    listed,
+    moment,
+    of_group,
+    shown,
+)
 from kafka_records_tables.report.rules.reset_steps import MOST_LINES, reset_from_file
 from kafka_records_tables.topics import OFFSETS
 
@@ -136,7 +145,7 @@ def _impact(old: str, new: str, begins: list[Beginning]) -> str:
     if unsure:
         words = either_words(shown(new), "its", unsure)
         parts.append(f"{'In the other partitions, ' if parts else ''}{words}")
-    text = ". ".join(f"{each[0].upper()}{each[1:]}" for each in parts)
+    text = ". ".join(map(capital, parts))
     rest = "only these records of it are unread" if any(each.skipped for each in sure) else "nobody has to work it off"
     return f"{text}. The lag of {shown(old)} grows, but {rest}."
 

@@ -168,8 +168,8 @@ def finding_of_process(lone: LoneProcess, finding: ReportFinding, lags: Sequence
     the group with records to read."""
     stays = [each for each in map(stopped_quickly, lone.tries) if each is not None]
     waits = {(each["topic"], each["partition"]): each["lag"] for each in lags}
-    behind = [each for each in lone.places if waits.get(each)] or [lone.place]
-    waiting = sum(waits.get(each, 0) for each in behind)
+    unread = [each for each in lone.places if waits.get(each)] or [lone.place]
+    waiting = sum(waits.get(each, 0) for each in unread)
     session, silences = lone.left.session_ms, lone.left.silences
     is_removed = session is not None and (lone.left.timed_out or lone.left.may_have_timed_out)
     how = (
@@ -197,9 +197,9 @@ def finding_of_process(lone: LoneProcess, finding: ReportFinding, lags: Sequence
             + stayed
         ),
         impact=(
-            f"{counted(waiting, 'record')} of {places_shown(behind)} wait, and more come. Each restart rebalances the "
+            f"{counted(waiting, 'record')} of {places_shown(unread)} wait, and more come. Each restart rebalances the "
             "whole group. What a member has read since its last commit is read again; no record shows how much."
         ),
-        partitions=tuple(sorted({number for name, number in behind if name == topic})),
-        scale={**finding.scale, "records_waiting": waiting, "partitions": len(behind)},
+        partitions=tuple(sorted({number for name, number in unread if name == topic})),
+        scale={**finding.scale, "records_waiting": waiting, "partitions": len(unread)},
     )

@@ -35,6 +35,7 @@ from kafka_records_tables.report.rule import Folds, Verdict
 from kafka_records_tables.report.rule_context import (
     MOST_EVIDENCE,
     RuleContext,
+    capital,
     listed,
     moment,
     numbers_shown,
@@ -249,7 +250,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
             f" The group{'' if len(groups) == 1 else 's'} {'never had a member until' if never else 'had no members'}"
             f" then{', so no consumer has read so far' if is_whole else seen}."
         ),
-        impact="; ".join(parts)[:1].upper() + "; ".join(parts)[1:] + ".",
+        impact=f"{capital('; '.join(parts))}.",
         consequence=consequence_of(scale),
         group_ids=tuple(groups),
         topics=(topic,),

@@ -174,7 +174,7 @@ def _incident(
                 _shown(
                     each.place,
                     each.span,
-                    f"one below the end, with no new record and no commit for " f"{length(each.stayed_ms)}",
+                    f"one below the end, with no new record and no commit for {length(each.stayed_ms)}",
                 )
                 for each in short
             ),
@@ -260,8 +260,8 @@ RULE = incident_rule(
     title="a group commits offsets that are one too low",
     about="""\
 Groups with members whose commits no longer reach the end of a log: `rests` of them stayed one below it until another
-record came, for `quiet` and for far longer than the group took for the record before. Markers of transactions are no
-records. The files of the topics are needed.""",
+record came, for `quiet` and for far longer than the group took for the record before. Transaction
+markers do not count as records. The files of the topics are needed.""",
     tables=("lag", "timeline"),
     levels={
         Level.MODERATE: "members have started since then, and have read the last records again",

@@ -21,6 +21,7 @@ from kafka_records_tables.report.rule import Folds, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
     MOST_EVIDENCE,
     RuleContext,
+    capital,
     counted,
     length,
     listed,
@@ -209,7 +210,7 @@ def _impact(
             f"the state of {named(back)} was initialized again: {they} began where share.auto.offset.reset says"
         )
     text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}." if parts else "Their coordinators do not have their offsets."
+    return f"{capital(text)}." if parts else "Their coordinators do not have their offsets."
 
 
 def _silence(silent: Sequence[MovedGroup], until_ms: int) -> str:

@@ -24,6 +24,7 @@ from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
     MOST_EVIDENCE,
     RuleContext,
+    capital,
     counted,
     length,
     listed,
@@ -145,7 +146,7 @@ def _impact(of_each: Mapping[str, Sequence[Beginning]], begins: Sequence[Beginni
         others = "Where the first commits are at the ends of the logs, " if parts else ""
         parts.append(f"{others}{either_words('a group', 'its', unsure)}")
     parts.append("coordinators keep each group and its offsets for offsets.retention.minutes")
-    return ". ".join(f"{each[0].upper()}{each[1:]}" for each in parts) + "."
+    return ". ".join(map(capital, parts)) + "."
 
 
 def _verdicts(

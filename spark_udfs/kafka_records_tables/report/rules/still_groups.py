@@ -18,6 +18,7 @@ from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, 
 from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
 from kafka_records_tables.report.rule_context import (
     RuleContext,
+    capital,
     counted,
     length,
     listed,
@@ -39,7 +40,7 @@ from kafka_records_tables.report.rules.unseen_holds import weigh_transactions
 from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "group_stands_still"
-_NOT_COUNTED: Final = "Records wait, and more come (how many is unknown: the log of the topic is not in the source)."
+_NOT_COUNTED: Final = " (how many is unknown: the log of the topic is not in the source)"
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -118,12 +119,9 @@ def _incident(
     is_counted = any(each.get("lag") is not None for each in mine)
     since = min((each["since_timestamp_ms"] or context.at_ms for each in places), default=context.at_ms)
     last = max((each["commit_timestamp_ms"] or 0 for each in places), default=0)
-    wait_now = f"{counted(waiting, 'record')} wait, and more come." if is_counted else _NOT_COUNTED
-    not_committed = (
-        f"{counted(waiting, 'record')} {'is' if waiting == 1 else 'are'} not committed, and more come."
-        if is_counted
-        else _NOT_COUNTED.replace("Records wait", "Records are not committed")
-    )
+    records, unknown = (counted(waiting, "record"), "") if is_counted else ("records", _NOT_COUNTED)
+    waits = f"{records} wait, and more come{unknown}."
+    is_one = is_counted and waiting == 1
     wait = max(each["wait_ms"] or 0 for each in places)
     known = [each["longest_wait_ms"] for each in places if each["longest_wait_ms"] is not None]
     usual = max(known, default=None)
@@ -215,13 +213,9 @@ def _incident(
             f"The last commit was at {moment(last)}.{along}"
         ),
         impact=(
-            (
-                wait_now
-                if seldom is None
-                else f"Unless it reads them without a commit, {wait_now[0].lower()}{wait_now[1:]}"
-            )
+            (capital(waits) if seldom is None else f"Unless it reads them without a commit, {waits}")
             if long is None
-            else f"{not_committed} "
+            else f"{capital(records)} {'is' if is_one else 'are'} not committed, and more come{unknown}. "
             "Probably they are processed, but each restart reads them again from the last commit."
         ),
         consequence=(

@@ -13,7 +13,6 @@ from kafka_records_tables.report.rules.throttled_clients import THROTTLED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kafka_records_tables.report.report_parts import ReportFinding
     from kafka_records_tables.report.rule_context import RuleContext
 
 
@@ -81,7 +80,7 @@ def _of_quota(context: RuleContext, quota: Evidence, found: Sequence[Incident]) 
                 if rows.table == "lag"
             ),
             measured={},
-            effects=tuple(map(_effect, findings)),
+            effects=tuple(map(Effect.of, findings)),
         ),
         sum(each.rank for each in found),
         {
@@ -92,17 +91,4 @@ def _of_quota(context: RuleContext, quota: Evidence, found: Sequence[Incident]) 
                 evidence_for=told[:MOST_EVIDENCE],
             ),
         },
-    )
-
-
-def _effect(finding: ReportFinding) -> Effect:
-    return Effect(
-        finding.kind,
-        finding.level,
-        finding.title,
-        finding.problem,
-        finding.group_ids,
-        finding.topics,
-        finding.partitions,
-        finding.rows,
     )
